@@ -1,0 +1,1 @@
+"""The parts of the pipeline, in the order in which data travels through them."""

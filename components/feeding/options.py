@@ -1,0 +1,45 @@
+"""Options of the model's view of an image and of the way training reads records."""
+
+from typing import Literal
+
+import pydantic
+
+from components.options import Options
+
+
+class ViewOptions(Options):
+    """The deterministic view of an image that analysis, evaluation and serving share."""
+
+    height_px: pydantic.PositiveInt = 224
+    """Height of the model's input, in pixels."""
+    width_px: pydantic.PositiveInt = 224
+    """Width of the model's input, in pixels."""
+    channels: Literal[1, 3] = 3
+    """3 for RGB, 1 for grayscale."""
+    crop_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
+    """Share of the resized image that the centre crop keeps, per side (0.875 is ImageNet's custom)."""
+
+
+class AugmentOptions(Options):
+    """Random views, made for training batches only."""
+
+    flip: bool = True
+    """Mirror left to right with probability 1/2. Switch off where sides matter (digits, text)."""
+    random_resized_crop: bool = True
+    """Crop a random area and aspect ratio, then resize, instead of the centre view."""
+    crop_area: tuple[float, float] = (0.08, 1.0)
+    """Least and greatest share of the image's area that a random crop keeps (torchvision's default)."""
+    crop_aspect: tuple[float, float] = (3 / 4, 4 / 3)
+    """Least and greatest width / height of a random crop."""
+
+
+class FeedingOptions(Options):
+    """How `input_fn` reads shards."""
+
+    batch_size: pydantic.PositiveInt = 64
+    """Records a batch."""
+    shuffle_records: pydantic.PositiveInt = 10_000
+    """Encoded records in the shuffle window. Shards are shuffled when written, so a window is enough."""
+    files_at_once: pydantic.PositiveInt = 16
+    """Shards read side by side by the interleave (fewer, if there are fewer)."""
+    augment: AugmentOptions = AugmentOptions()

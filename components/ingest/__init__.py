@@ -1,0 +1,1 @@
+"""Raw images to shuffled, sharded TFRecords."""

@@ -1,0 +1,115 @@
+"""What one record is: every feature key, its dtype and shape. A key is spelled here, nowhere else.
+
+The keys are those of the TensorFlow Model Garden's tf.Example image formats
+(https://github.com/tensorflow/models/tree/master/official/vision/data), so that its parsers and
+other tools read these records unchanged.
+
+A record is a mapping from feature key to values, described by a sequence of `Column`s. Masks,
+boxes, several labels, arrays and a user's own columns are more `Column`s; nothing below knows how
+many there are.
+"""
+
+import dataclasses
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+IMAGE = "image/encoded"
+FORMAT = "image/format"
+HEIGHT = "image/height"
+WIDTH = "image/width"
+CHANNELS = "image/channels"
+COLORSPACE = "image/colorspace"
+FILENAME = "image/filename"
+SOURCE_ID = "image/source_id"
+SHA256 = "image/key/sha256"
+LABEL = "image/class/text"
+
+Dtype = Literal["bytes", "int64", "float32"]
+Value = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One feature of a record.
+
+    Attributes:
+      key: the feature's name in tf.train.Example.
+      dtype: "bytes", "int64" or "float32", the three kinds that tf.train.Example knows.
+      is_list: False for exactly one value a record, True for any number of them.
+    """
+
+    key: str
+    dtype: Dtype
+    is_list: bool = False
+
+
+IMAGE_COLUMN = Column(IMAGE, "bytes")
+
+METADATA_COLUMNS = (
+    Column(FORMAT, "bytes"),  # b"jpeg", b"png" or b"raw" (uint8, row-major [height, width, channels])
+    Column(HEIGHT, "int64"),  # of the stored image, in pixels
+    Column(WIDTH, "int64"),
+    Column(CHANNELS, "int64"),  # 1 or 3
+    Column(COLORSPACE, "bytes"),  # b"RGB" or b"GRAY"
+    Column(FILENAME, "bytes"),  # the source's path relative to the images folder
+    Column(SOURCE_ID, "bytes"),  # the record id, 32 hexadecimal digits: unique within a data set
+    Column(SHA256, "bytes"),  # of the source's bytes, 64 hexadecimal digits
+    Column(LABEL, "bytes"),  # the class's name
+)
+
+COLUMNS = (*METADATA_COLUMNS, IMAGE_COLUMN)
+
+
+def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLUMNS) -> bytes:
+    """Serializes one record as a tf.train.Example, its features in the order of `columns`.
+
+    The protocol-buffer wire format is written here, not by TensorFlow, for three reasons: the
+    bytes are the same on every machine (map fields have no fixed order in protobuf), ingest need
+    not import TensorFlow, and the last column's payload ends where the record ends, so a reader
+    that knows its length finds it without parsing.
+
+    Args:
+      values: feature key to value (or values, for list columns); exactly the keys of `columns`.
+      columns: the record's columns.
+
+    Returns:
+      The serialized tf.train.Example.
+
+    Raises:
+      KeyError: if `values` and `columns` do not name the same keys.
+    """
+    if values.keys() != {column.key for column in columns}:
+        wrong = sorted(values.keys() ^ {column.key for column in columns})
+        raise KeyError(f"values and columns must name the same features; only one has {wrong}.")
+    entries = [
+        _field(1, _field(1, column.key.encode()) + _field(2, _feature(column, values[column.key])))
+        for column in columns
+    ]
+    return _field(1, b"".join(entries))
+
+
+def _feature(column: Column, value: Value) -> bytes:
+    """Serializes a tf.train.Feature: bytes_list is field 1, float_list 2, int64_list 3."""
+    items = value if column.is_list else [value]
+    if column.dtype == "bytes":
+        return _field(1, b"".join(_field(1, item) for item in items))
+    if column.dtype == "float32":
+        return _field(2, _field(1, struct.pack(f"<{len(items)}f", *items)))
+    return _field(3, _field(1, b"".join(_varint(item) for item in items)))
+
+
+def _field(number: int, payload: bytes) -> bytes:
+    """A length-delimited field: tag (number, wire type 2), length, payload."""
+    return _varint(number << 3 | 2) + _varint(len(payload)) + payload
+
+
+def _varint(value: int) -> bytes:
+    """Base-128 varint; negative numbers as 64-bit two's complement, as protobuf writes int64."""
+    value &= (1 << 64) - 1
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

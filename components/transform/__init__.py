@@ -1,0 +1,1 @@
+"""Records to a transform graph over uint8 pixel batches."""
