@@ -9,10 +9,11 @@ from components.feeding.options import ViewOptions
 
 
 def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:
-    """Decodes JPEG, PNG, BMP or the first frame of a GIF.
+    """Decodes JPEG, PNG, BMP, or the first frame of a GIF.
 
     JPEGs use the accurate inverse DCT: it costs what TensorFlow's default costs, and equals
     libjpeg-turbo, OpenCV and Pillow bit for bit, where the default is 0.8 grey levels too dark.
+    Like every TensorFlow decoder it ignores a photo's EXIF orientation.
 
     Args:
       encoded: string scalar.
@@ -21,24 +22,54 @@ def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:
     Returns:
       uint8 [height, width, channels].
     """
-    image = tf.io.decode_jpeg(encoded, channels=channels, dct_method="INTEGER_ACCURATE")
-    image.set_shape([None, None, channels])
-    return image
+    # `decode_jpeg` reads PNG as well, but neither BMP nor animated GIF; `decode_image` reads those,
+    # but as three channels only, and has no `dct_method`.
+    is_png = tf.strings.substr(encoded, 0, 4) == b"\x89PNG"
+    image = tf.cond(
+        tf.io.is_jpeg(encoded) | is_png,
+        lambda: tf.io.decode_jpeg(encoded, channels=channels, dct_method="INTEGER_ACCURATE"),
+        lambda: convert_channels(
+            tf.io.decode_image(encoded, channels=3, expand_animations=False), channels
+        ),
+    )
+    return tf.ensure_shape(image, [None, None, channels])
 
 
-def decode_raw(pixels: tf.Tensor, height: tf.Tensor, width: tf.Tensor, channels: int) -> tf.Tensor:
+def decode_raw(
+    pixels: tf.Tensor, height: tf.Tensor, width: tf.Tensor, channels: tf.Tensor | int
+) -> tf.Tensor:
     """Reshapes the row-major uint8 pixels of a record stored as `raw`.
 
     Args:
       pixels: string scalar of height * width * channels bytes.
       height: int64 scalar, in pixels.
       width: int64 scalar, in pixels.
-      channels: 1 or 3.
+      channels: int64 scalar (or an int), 1 or 3, of the stored pixels.
 
     Returns:
       uint8 [height, width, channels].
     """
     return tf.reshape(tf.io.decode_raw(pixels, tf.uint8), tf.stack([height, width, channels]))
+
+
+def convert_channels(image: tf.Tensor, channels: int) -> tf.Tensor:
+    """Makes grey of colour, or three equal channels of grey; an image that fits is left alone.
+
+    Args:
+      image: uint8 [height, width, 1 or 3]; the number of channels may be known only at run time.
+      channels: 1 or 3.
+
+    Returns:
+      uint8 [height, width, channels].
+    """
+    if image.shape[-1] == channels:
+        return image
+    has_them = tf.shape(image)[-1] == channels
+    if channels == 3:
+        converted = tf.cond(has_them, lambda: image, lambda: tf.repeat(image, 3, axis=-1))
+    else:
+        converted = tf.cond(has_them, lambda: image, lambda: tf.image.rgb_to_grayscale(image))
+    return tf.ensure_shape(converted, [None, None, channels])
 
 
 def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
@@ -70,15 +101,16 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
 
 
-def resize(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Bilinear, antialiased resize that stays uint8.
+def resize(image: tf.Tensor, size: tf.Tensor, antialias: bool = True) -> tf.Tensor:
+    """Bilinear resize that stays uint8.
 
     Args:
       image: uint8 [height, width, channels].
       size: int32 [2], new height and width in pixels.
+      antialias: whether shrinking averages over all the pixels that it merges.
 
     Returns:
       uint8 [size[0], size[1], channels].
     """
-    pixels = tf.image.resize(image, size, method="bilinear", antialias=True)
+    pixels = tf.image.resize(image, size, method="bilinear", antialias=antialias)
     return tf.saturate_cast(tf.round(pixels), tf.uint8)

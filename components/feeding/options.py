@@ -17,7 +17,7 @@ class ViewOptions(Options):
     channels: Literal[1, 3] = 3
     """3 for RGB, 1 for grayscale."""
     crop_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
-    """Share of the resized image that the centre crop keeps, per side (0.875 is ImageNet's custom)."""
+    """Share of the resized image that the centre crop keeps, per side (ImageNet's custom: 0.875)."""
 
 
 class AugmentOptions(Options):
@@ -28,9 +28,25 @@ class AugmentOptions(Options):
     random_resized_crop: bool = True
     """Crop a random area and aspect ratio, then resize, instead of the centre view."""
     crop_area: tuple[float, float] = (0.08, 1.0)
-    """Least and greatest share of the image's area that a random crop keeps (torchvision's default)."""
+    """Least and greatest share of the area that a random crop keeps (torchvision's default)."""
     crop_aspect: tuple[float, float] = (3 / 4, 4 / 3)
     """Least and greatest width / height of a random crop."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_bounds(self) -> "AugmentOptions":
+        for name in ("crop_area", "crop_aspect"):
+            least, greatest = getattr(self, name)
+            if not 0 < least <= greatest:
+                raise ValueError(
+                    f"{name} must be two positive numbers, the lesser first, "
+                    f"got [{least}, {greatest}]; set augment.{name}."
+                )
+        if self.crop_area[1] > 1:
+            raise ValueError(
+                f"crop_area is a share of the image and at most 1, got {self.crop_area[1]}; "
+                "set augment.crop_area."
+            )
+        return self
 
 
 class FeedingOptions(Options):
@@ -38,8 +54,11 @@ class FeedingOptions(Options):
 
     batch_size: pydantic.PositiveInt = 64
     """Records a batch."""
+    drop_remainder: bool = False
+    """Leave out the records of an epoch's last, smaller batch. Training only; gives every batch the
+    same shape, which TPUs and compiled training steps want."""
     shuffle_records: pydantic.PositiveInt = 10_000
-    """Encoded records in the shuffle window. Shards are shuffled when written, so a window is enough."""
+    """Encoded records in the shuffle window; shards are shuffled already, so a window is enough."""
     files_at_once: pydantic.PositiveInt = 16
     """Shards read side by side by the interleave (fewer, if there are fewer)."""
     augment: AugmentOptions = AugmentOptions()

@@ -16,3 +16,12 @@ class TrainingOptions(Options):
     """Adam's learning rate (read by the default model)."""
     seed: int = 0
     """Seeds weights, order and augmentation."""
+
+
+class EvaluationOptions(Options):
+    """When a model is good enough to be pushed."""
+
+    min_accuracy: float = pydantic.Field(default=0.5, ge=0, le=1)
+    """A model with a lower accuracy on the eval split is not pushed."""
+    confidence_intervals: bool = False
+    """Whether to estimate how far chance moves the metrics; takes a multiple of the time."""

@@ -1,0 +1,39 @@
+# `make demo` and `make test` are all there is to set up: both create .venv from the lock first.
+# Only python3 3.11 and make are assumed.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check lock clean
+
+demo: $(READY)  ## the whole pipeline on handwritten digits
+	$(BIN)/image-pipeline demo
+
+test: $(READY) check  ## every test
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(READY): requirements.lock pyproject.toml
+	@python3 -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
+	  { echo "This needs Python 3.11 as python3, which is $$(python3 --version); put 3.11 first on the PATH."; exit 1; }
+	@echo "Setting up $(VENV) from requirements.lock, once (about 3 GB; a minute or a few) …"
+	@python3 -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@echo "  installing the locked packages …"
+	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo "  done."
+
+lock:  ## resolve pyproject.toml again
+	uv pip compile pyproject.toml --extra dev --override requirements/overrides.txt \
+	  --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+
+clean:  ## everything that was made here
+	rm -rf $(VENV) demo-output

@@ -1,0 +1,56 @@
+"""Objects named by dotted paths: how a configuration names a user's own function."""
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+
+def load_object(dotted_path: str) -> Any:
+    """Imports the object that `package.module.name` names.
+
+    Args:
+      dotted_path: the module's dotted name, a dot, the object's name in it.
+
+    Returns:
+      The object.
+
+    Raises:
+      ValueError: if the path has no dot.
+      ModuleNotFoundError: if there is no such module. Errors of the module's own imports pass
+        through unchanged.
+      AttributeError: if the module has no such name.
+    """
+    module_name, _, name = dotted_path.rpartition(".")
+    if not module_name or not name:
+        raise ValueError(
+            f"a dotted path must be 'package.module.name', got {dotted_path!r}; "
+            "put the module's name before the object's."
+        )
+    module = _import_module(module_name, dotted_path)
+    if not hasattr(module, name):
+        raise AttributeError(
+            f"module {module_name!r} has no {name!r}, which {dotted_path!r} names; "
+            f"define it there or correct the path.{_nearest(name, vars(module))}"
+        )
+    return getattr(module, name)
+
+
+def _import_module(module_name: str, dotted_path: str) -> Any:
+    """Imports the module; a missing one is explained, a missing import inside it is not touched."""
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise ModuleNotFoundError(
+            f"no module {error.name!r}, which {dotted_path!r} names; correct the path, or make "
+            "the module importable: install its package or put its folder on PYTHONPATH.",
+            name=error.name,
+        ) from error
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """The sentence that proposes the public names most like `name`, or nothing."""
+    matches = difflib.get_close_matches(name, [key for key in known if not key.startswith("_")])
+    return f" Did you mean {' or '.join(matches)}?" if matches else ""

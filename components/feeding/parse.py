@@ -1,0 +1,81 @@
+"""From a serialized record to an image: parsing and decoding inside TensorFlow graphs."""
+
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+
+from components import record, views
+
+_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+_COLUMN_OF_KEY = {column.key: column for column in record.COLUMNS}
+
+# What it takes to decode an image. Nothing else is parsed, and so nothing else is copied.
+IMAGE_COLUMNS = tuple(
+    _COLUMN_OF_KEY[key]
+    for key in (record.IMAGE, record.FORMAT, record.HEIGHT, record.WIDTH, record.CHANNELS)
+)
+LABEL_COLUMN = _COLUMN_OF_KEY[record.LABEL]
+SOURCE_ID_COLUMN = _COLUMN_OF_KEY[record.SOURCE_ID]
+
+
+def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFeature]:
+    """Derives TensorFlow's parsing spec from the record's columns.
+
+    Args:
+      columns: the columns to parse; features that are not named are skipped.
+
+    Returns:
+      Feature key to `FixedLenFeature` (scalar columns; a record without one is an error) or
+      `RaggedFeature` (list columns; a record without one has an empty list).
+    """
+    return {
+        column.key: tf.io.RaggedFeature(_DTYPES[column.dtype])
+        if column.is_list
+        else tf.io.FixedLenFeature([], _DTYPES[column.dtype])
+        for column in columns
+    }
+
+
+def parse_record(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict[str, tf.Tensor]:
+    """Parses one record.
+
+    Args:
+      serialized: string scalar, a tf.train.Example.
+      columns: the columns to parse.
+
+    Returns:
+      Feature key to a scalar, or to a vector for list columns.
+    """
+    return tf.io.parse_single_example(serialized, feature_spec(columns))
+
+
+def decode_record(features: Mapping[str, tf.Tensor], channels: int) -> tf.Tensor:
+    """Decodes the image of a parsed record, whatever its format.
+
+    Args:
+      features: scalars, at least those of `IMAGE_COLUMNS`.
+      channels: 1 or 3; an image stored with another number of channels is converted.
+
+    Returns:
+      uint8 [height, width, channels].
+    """
+    return tf.cond(
+        is_raw(features),
+        lambda: views.convert_channels(decode_raw_record(features), channels),
+        lambda: views.decode_image(features[record.IMAGE], channels),
+    )
+
+
+def is_raw(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Whether the record stores pixels instead of a compressed file: bool scalar."""
+    return tf.equal(features[record.FORMAT], b"raw")
+
+
+def decode_raw_record(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """The stored pixels of a `raw` record: uint8 [height, width, stored channels]."""
+    return views.decode_raw(
+        features[record.IMAGE],
+        features[record.HEIGHT],
+        features[record.WIDTH],
+        features[record.CHANNELS],
+    )

@@ -1,0 +1,109 @@
+"""Orientation, colour profile, alpha and channels: decoded pixels to upright sRGB."""
+
+import functools
+import io
+
+import cv2
+import numpy as np
+from PIL import ExifTags, Image, ImageCms
+
+from components.bad_image import DECODER_ERRORS
+
+# EXIF 2.32, tag 0x0112: how to turn the stored pixels upright.
+_ORIENTATION_STEPS = {
+    2: (1, None),
+    3: (None, cv2.ROTATE_180),
+    4: (0, None),
+    5: (1, cv2.ROTATE_90_COUNTERCLOCKWISE),
+    6: (None, cv2.ROTATE_90_CLOCKWISE),
+    7: (1, cv2.ROTATE_90_CLOCKWISE),
+    8: (None, cv2.ROTATE_90_COUNTERCLOCKWISE),
+}
+
+
+def read_orientation(image: Image.Image) -> tuple[int, tuple[str, ...]]:
+    """Returns (EXIF orientation, notes); unreadable EXIF is no reason to lose an image."""
+    try:
+        if image.format == "TIFF":
+            tags = image.tag_v2  # type: ignore[attr-defined]
+        elif "exif" in image.info:
+            tags = Image.Exif()
+            tags.load(image.info["exif"])
+        else:
+            return 1, ()
+        orientation = tags.get(ExifTags.Base.Orientation, 1)
+    except DECODER_ERRORS:
+        return 1, ("exif_broken",)
+    if isinstance(orientation, int) and 1 <= orientation <= 8:
+        return orientation, ()
+    return 1, ("exif_broken",)
+
+
+def orient(pixels: np.ndarray, orientation: int) -> np.ndarray:
+    """Turns uint8 [height, width, ...] upright; sides swap for orientations 5 to 8."""
+    flip_axis, rotation = _ORIENTATION_STEPS.get(orientation, (None, None))
+    if flip_axis is not None:
+        pixels = cv2.flip(pixels, flip_axis)
+    return pixels if rotation is None else cv2.rotate(pixels, rotation)
+
+
+def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Converts from the embedded colour profile; a broken or unfitting one is ignored.
+
+    Args:
+      pixels: uint8 gray [height, width], RGB [height, width, 3] or CMYK [height, width, 4].
+      icc: the file's ICC profile, if it has one.
+
+    Returns:
+      (uint8 gray or RGB, notes).
+    """
+    mode = "L" if pixels.ndim == 2 else ("RGB", "CMYK")[pixels.shape[2] - 3]
+    notes: tuple[str, ...] = ()
+    if icc:
+        try:
+            transform = _srgb_transform(icc, mode)
+            if transform is not None:
+                image = Image.fromarray(pixels, mode=mode)
+                return np.asarray(ImageCms.applyTransform(image, transform)), ("icc",)
+        except DECODER_ERRORS:
+            notes = ("icc_broken",)
+    if mode == "CMYK":
+        return np.asarray(Image.fromarray(pixels, mode=mode).convert("RGB")), notes
+    return pixels, notes
+
+
+# A data set has few profiles, and building a transform costs 5 ms, twice a photo's decoding.
+@functools.lru_cache(maxsize=16)
+def _srgb_transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+    """Returns the perceptual transform from a profile to sRGB, or None if it is sRGB already.
+
+    sRGB goes by the profile's name: half of all profiles are sRGB, and converting those too would
+    change next to no pixel. The transform keeps no state between pixels, so threads may share it.
+    """
+    profile = ImageCms.ImageCmsProfile(io.BytesIO(icc))
+    name = ImageCms.getProfileDescription(profile).lower()
+    if "srgb" in name and "linear" not in name:
+        return None
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB"))
+    return ImageCms.buildTransform(profile, srgb, mode, "RGB", flags=ImageCms.Flags.NOCACHE)
+
+
+def composite(color: np.ndarray, alpha: np.ndarray, background: tuple[int, int, int]) -> np.ndarray:
+    """Lays uint8 gray or RGB over one RGB colour.
+
+    Returns:
+      uint8 [height, width, 3], rounded to the nearest level.
+    """
+    rgb = convert_channels(color, gray=False).astype(np.uint16)
+    opacity = alpha[:, :, None].astype(np.uint16)
+    behind = np.asarray(background, np.uint16) * (255 - opacity)
+    return ((rgb * opacity + behind + 127) // 255).astype(np.uint8)
+
+
+def convert_channels(pixels: np.ndarray, gray: bool) -> np.ndarray:
+    """Converts gray to RGB by repetition, RGB to gray by luma (ITU-R BT.601), or does nothing."""
+    if gray and pixels.ndim == 3:
+        return cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    if not gray and pixels.ndim == 2:
+        return cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB)
+    return pixels

@@ -1,0 +1,84 @@
+"""Where things are in a JPEG file, so that missing data is noticed before pixels are trusted."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from components.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+
+_SOF0, _SOF1, _SOF2, _SOF9, _SOF10 = 0xC0, 0xC1, 0xC2, 0xC9, 0xCA
+_SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
+_TABLE_MARKERS = (0xC4, 0xC8, 0xCC)  # in the range of the frame markers, but DHT, JPG and DAC
+# What may follow a 0xFF inside a scan: a stuffed zero, the eight restarts, a fill byte.
+_INSIDE_SCAN = np.zeros(256, bool)
+_INSIDE_SCAN[[0x00, *range(0xD0, 0xD8), 0xFF]] = True
+# libjpeg fills its bit buffer up to 8 bytes beyond the last code that it needs.
+_LOOKAHEAD_BYTES = 8
+
+
+class JpegStructure(NamedTuple):
+    """Where things are in a JPEG file."""
+
+    frame_marker: int
+    scan_count: int
+    end_offset: int  # of the end-of-image marker, in bytes
+
+
+def read_jpeg_structure(data: bytes) -> JpegStructure:
+    """Walks the markers up to the end of the image; what follows (a common habit) is ignored.
+
+    Thumbnails lie inside segments, which are skipped as a whole. Costs 0.03 ms for 110 KB.
+
+    Raises:
+      BadImage: the file ends before its end marker, has an impossible marker (libjpeg would fill
+        what follows with gray), or is of a rare kind (12-bit, lossless, hierarchical).
+    """
+    frame_marker, scan_count, offset = 0, 0, 2
+    for position in _find_markers(data):
+        if position < offset:
+            continue
+        code = data[position + 1]
+        if code == _EOI:
+            return JpegStructure(frame_marker, scan_count, position)
+        if code < _SOF0 or code == _SOI:
+            raise BadImage(CORRUPT, f"marker 0x{code:02x} at byte {position} of the JPEG data")
+        if _SOF0 <= code <= 0xCF and code not in _TABLE_MARKERS:
+            frame_marker = code
+            _check_jpeg_frame(code, data[position + 4 : position + 5])
+        scan_count += code == _SOS
+        offset = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+    raise BadImage(TRUNCATED, f"the JPEG data ends at byte {len(data)} without an end marker")
+
+
+def _find_markers(data: bytes) -> list[int]:
+    """Returns the offset of every 0xFF that may start a marker, in order.
+
+    NumPy finds them twice as fast as a regular expression does.
+    """
+    values = np.frombuffer(data, np.uint8)
+    positions = np.flatnonzero(values[:-1] == 0xFF)
+    return positions[~_INSIDE_SCAN[values[positions + 1]]].tolist()
+
+
+def expose_missing_data(data: bytes, structure: JpegStructure) -> bytes:
+    """Returns the file so that decoders fail where it has no data for some of its pixels.
+
+    Where the data ends early, libjpeg fills the rest of the image with gray and reports success.
+    It does so because it meets a marker. With the end marker of a single-scan file replaced by a
+    few zero bytes it runs out of data instead, and both OpenCV and Pillow fail. A whole file
+    decodes to the same pixels. Files of several scans (progressive) are returned as they are.
+    """
+    if structure.scan_count == 1 and structure.frame_marker in (_SOF0, _SOF1):
+        return data[: structure.end_offset] + bytes(_LOOKAHEAD_BYTES)
+    return data
+
+
+def is_arithmetic(structure: JpegStructure) -> bool:
+    """Tells whether the file uses arithmetic coding, which few other programs read."""
+    return structure.frame_marker in (_SOF9, _SOF10)
+
+
+def _check_jpeg_frame(marker: int, precision: bytes) -> None:
+    if marker not in (_SOF0, _SOF1, _SOF2, _SOF9, _SOF10) or precision not in (b"\x08", b""):
+        message = f"JPEG of kind 0x{marker:02x} with {list(precision)} bits; convert it to 8 bits"
+        raise BadImage(UNSUPPORTED, message)

@@ -1,0 +1,203 @@
+"""One image in, one image out: check, decode, orient, resize, encode. No Beam, no TensorFlow."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import cv2
+import numpy as np
+import pydantic
+
+from components.bad_image import REASONS, TOO_MANY_PIXELS, UNSUPPORTED, BadImage
+from components.image_color import convert_channels, convert_to_srgb
+from components.image_decode import DecodedImage, decode_image
+from components.options import Options
+
+__all__ = ["REASONS", "BadImage", "PrepareOptions", "PreparedImage", "prepare_image"]
+
+# libjpeg's JPEG_MAX_DIMENSION.
+_JPEG_MAX_SIDE_PX = 65_500
+# zlib's level: 3 writes photos within 2 % of the default 6's size in a third of its time.
+_PNG_COMPRESSION = 3
+
+_ColorLevel = pydantic.conint(ge=0, le=255)
+
+
+class PrepareOptions(Options):
+    """What every image becomes before it is written."""
+
+    resize: Literal["shorter_side", "longer_side", "exact", "none"] = "shorter_side"
+    """Which side becomes `size_px`; the other keeps the aspect ratio. `exact` makes both sides
+    `size_px` and distorts; `none` keeps the size."""
+
+    size_px: pydantic.PositiveInt = 256
+    """Target length in pixels of the side that `resize` names."""
+
+    enlarge: bool = False
+    """Whether smaller images are enlarged to `size_px`. Otherwise they are kept as they are; with
+    `exact`, those of which either side is smaller."""
+
+    encoding: Literal["jpeg", "png", "raw", "original"] = "jpeg"
+    """How pixels are stored. `png` is lossless and about 4 times larger than `jpeg`; `raw` is
+    row-major uint8, larger still. `original` keeps the bytes of upright 8-bit JPEGs and PNGs that
+    need no conversion, including their metadata (such as GPS positions); everything else is
+    encoded anew, as PNG where the source is lossless, as JPEG otherwise. All other encodings
+    remove all metadata."""
+
+    jpeg_quality: int = pydantic.Field(default=90, ge=1, le=100)
+    """JPEG quality, 1 to 100; higher is larger. Chroma is stored at half resolution (4:2:0)."""
+
+    color: Literal["rgb", "gray"] = "rgb"
+    """Channels: 3 for `rgb`, 1 for `gray`. Gray images become `rgb` by repetition."""
+
+    alpha_background: tuple[_ColorLevel, _ColorLevel, _ColorLevel] = (255, 255, 255)  # type: ignore[valid-type]
+    """RGB colour, 0 to 255, on which transparent images are laid."""
+
+    min_side_px: pydantic.PositiveInt = 1
+    """Images with a side of fewer pixels are refused."""
+
+    max_pixels: int = pydantic.Field(default=178_956_970, ge=1, le=2**30)
+    """Images whose header declares more pixels are refused before decoding, as decompression
+    bombs. The default is where Pillow refuses; 2**30 is OpenCV's own limit. The resized image is
+    held to it too."""
+
+    max_file_bytes: pydantic.PositiveInt = 256 * 1024 * 1024
+    """Files of more bytes are refused unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedImage:
+    """An image as it is stored, and where it came from. Sides in pixels."""
+
+    encoded: bytes
+    format: str
+    """`jpeg`, `png` or `raw`."""
+    height: int
+    width: int
+    channels: int
+    source_format: str
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif` or `avif`, by content."""
+    source_height: int
+    """From the file's header, before orientation."""
+    source_width: int
+    orientation: int
+    """EXIF orientation of the file, 1 to 8; already applied."""
+    notes: tuple[str, ...]
+    """What was unusual: `frames:<n>` (the first was used), `icc` (profile converted),
+    `icc_broken`, `exif_broken`, `alpha`, `16bit`, `cmyk`, `arithmetic`."""
+
+
+def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
+    """Turns the bytes of any image file into the form in which it is stored.
+
+    Thread-safe; the same bytes and options always give the same result.
+
+    Args:
+      data: a whole file.
+      options: what it becomes.
+
+    Returns:
+      The stored image, upright and in sRGB, without metadata (but see `encoding="original"`).
+
+    Raises:
+      BadImage: the file is not a whole, readable image within the limits of `options`.
+    """
+    decoded = decode_image(
+        data,
+        gray=options.color == "gray",
+        alpha_background=options.alpha_background,
+        min_side_px=options.min_side_px,
+        max_pixels=options.max_pixels,
+        max_file_bytes=options.max_file_bytes,
+    )
+    # Colour conversion comes after shrinking, because it costs more per pixel than decoding.
+    resized = _resize(decoded.pixels, options)
+    srgb, profile_notes = convert_to_srgb(resized, decoded.icc)
+    pixels = convert_channels(srgb, gray=options.color == "gray")
+    notes = decoded.notes + profile_notes
+    if options.encoding == "original" and _can_keep_bytes(decoded, notes, pixels):
+        encoded, stored_format = data, decoded.source_format
+    else:
+        stored_format = _stored_format(decoded, options)
+        encoded = _encode(pixels, stored_format, options.jpeg_quality)
+    return PreparedImage(
+        encoded=encoded,
+        format=stored_format,
+        height=pixels.shape[0],
+        width=pixels.shape[1],
+        channels=1 if pixels.ndim == 2 else 3,
+        source_format=decoded.source_format,
+        source_height=decoded.source_height,
+        source_width=decoded.source_width,
+        orientation=decoded.orientation,
+        notes=notes,
+    )
+
+
+def _target_size(height: int, width: int, options: PrepareOptions) -> tuple[int, int]:
+    """Returns the (height, width) in pixels that `options` ask for."""
+    size_px = options.size_px
+    reference_px = max(height, width) if options.resize == "longer_side" else min(height, width)
+    if options.resize == "none" or (reference_px < size_px and not options.enlarge):
+        return height, width
+    if options.resize == "exact":
+        return size_px, size_px
+    # Whole numbers, rounded half up: no side depends on how a float was rounded.
+    return tuple(  # type: ignore[return-value]
+        max(1, (2 * side * size_px + reference_px) // (2 * reference_px))
+        for side in (height, width)
+    )
+
+
+def _resize(pixels: np.ndarray, options: PrepareOptions) -> np.ndarray:
+    """Shrinks by pixel area (no aliasing), enlarges by cubic interpolation, each where needed.
+
+    Args:
+      pixels: uint8 [height, width(, channels)].
+      options: the rule.
+
+    Returns:
+      uint8 [new_height, new_width(, channels)].
+    """
+    height, width = pixels.shape[:2]
+    target = _target_size(height, width, options)
+    if target[0] * target[1] > options.max_pixels:
+        message = f"resizing gives {target[1]}x{target[0]} px, over max_pixels={options.max_pixels}"
+        raise BadImage(TOO_MANY_PIXELS, message)
+    shrunk = (min(height, target[0]), min(width, target[1]))
+    if shrunk != (height, width):
+        pixels = cv2.resize(pixels, shrunk[::-1], interpolation=cv2.INTER_AREA)
+    if target != shrunk:
+        pixels = cv2.resize(pixels, target[::-1], interpolation=cv2.INTER_CUBIC)
+    return pixels
+
+
+def _can_keep_bytes(decoded: DecodedImage, notes: tuple[str, ...], pixels: np.ndarray) -> bool:
+    """Tells whether the file itself already is what would be stored."""
+    return (
+        decoded.source_format in ("jpeg", "png")
+        and decoded.orientation == 1
+        and not notes  # each of them stands for a conversion or a rarely readable file
+        and pixels is decoded.pixels  # neither resized nor converted
+        and decoded.source_channels == (1 if pixels.ndim == 2 else 3)
+    )
+
+
+def _stored_format(decoded: DecodedImage, options: PrepareOptions) -> str:
+    if options.encoding != "original":
+        return options.encoding
+    return "png" if decoded.lossless else "jpeg"
+
+
+def _encode(pixels: np.ndarray, stored_format: str, jpeg_quality: int) -> bytes:
+    """Returns uint8 RGB or gray pixels as JPEG, PNG or row-major bytes, without metadata."""
+    if stored_format == "raw":
+        return pixels.tobytes()
+    if stored_format == "jpeg" and max(pixels.shape[:2]) > _JPEG_MAX_SIDE_PX:
+        message = f"a JPEG's side has at most {_JPEG_MAX_SIDE_PX} px, not {max(pixels.shape[:2])}"
+        raise BadImage(UNSUPPORTED, f"{message}; resize it or store png")
+    bgr = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
+    suffix, settings = {
+        "jpeg": (".jpg", [cv2.IMWRITE_JPEG_QUALITY, jpeg_quality]),
+        "png": (".png", [cv2.IMWRITE_PNG_COMPRESSION, _PNG_COMPRESSION]),
+    }[stored_format]
+    return cv2.imencode(suffix, bgr, settings)[1].tobytes()

@@ -1,0 +1,142 @@
+"""The manifest: what a data set holds. It is written last, so its presence means the set is whole.
+
+`manifest.json` has no times and no machine's paths: the same input, options and seed give the same
+bytes. `index.parquet` has a row for every record, in the order of splits, shards and positions.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from components import files
+from components.ingest.options import IngestOptions
+from components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+INDEX = "index.parquet"
+QUARANTINE = "quarantine.jsonl"
+DUPLICATES = "duplicates.jsonl"
+
+
+def write_manifest(
+    written: Sequence[WrittenShard], work_dir: str, output_dir: str, options: IngestOptions
+) -> dict:
+    """Checks that nothing was lost, then writes the index, the lists and the manifest.
+
+    Args:
+      written: every shard, in any order.
+      work_dir: the working folder.
+      output_dir: where the shards are.
+      options: of ingest.
+
+    Returns:
+      The manifest.
+
+    Raises:
+      RuntimeError: if a shard or a record was lost on the way.
+    """
+    shards = sorted(written, key=lambda shard: shard.task.number)
+    with files.open_input(files.join(work_dir, "books.json")) as file:
+        books = json.loads(file.read())
+    check_books(books, shards)
+    lists = {
+        name: _copy(files.join(work_dir, name), files.join(output_dir, name))
+        for name in (QUARANTINE, DUPLICATES)
+    }
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        **books,
+        "splits": _describe_splits(shards, options),
+        "files": {INDEX: _write_index(shards, output_dir), **lists},
+        "options": options.stored_form(),
+    }
+    _copy_quarantined(work_dir, output_dir)
+    with files.write_atomically(files.join(output_dir, MANIFEST)) as file:
+        file.write(json.dumps(manifest, indent=1).encode() + b"\n")
+    return manifest
+
+
+def read_manifest(output_dir: str) -> dict:
+    """Reads a data set's manifest.
+
+    Raises:
+      FileNotFoundError: if there is none: the data set is not whole.
+    """
+    with files.open_input(files.join(output_dir, MANIFEST)) as file:
+        return json.loads(file.read())
+
+
+def check_books(books: dict, shards: Sequence[WrittenShard]) -> None:
+    """Found = written + duplicates + quarantined, and the shards hold what was planned."""
+    numbers = [shard.task.number for shard in shards]
+    total = shards[0].task.total if shards else 0
+    if numbers != list(range(total)) or not total:
+        raise RuntimeError(f"Stage Write lost shards: {numbers} of {total} arrived.")
+    records = sum(shard.records for shard in shards)
+    if records != books["written"]:
+        raise RuntimeError(f"Stage Write lost records: {books['written']} in, {records} out.")
+    accounted = books["written"] + books["duplicates"] + books["quarantined"]
+    if books["found"] != accounted:
+        raise RuntimeError(f"The books do not balance: {books['found']} found, {accounted} known.")
+
+
+def _describe_splits(shards: Sequence[WrittenShard], options: IngestOptions) -> dict:
+    splits = {}
+    for split in options.splits:
+        own = [shard for shard in shards if shard.task.split == split]
+        splits[split] = {
+            "records": sum(shard.records for shard in own),
+            "bytes": sum(shard.size_bytes for shard in own),
+            "shards": [
+                {
+                    "file": shard.task.path,
+                    "records": shard.records,
+                    "bytes": shard.size_bytes,
+                    "sha256": shard.sha256,
+                }
+                for shard in own
+            ],
+        }
+    return splits
+
+
+def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> dict:
+    """Writes one row group a shard, so that no more than one shard's rows are held."""
+    path = files.join(output_dir, INDEX)
+    with (
+        files.write_atomically(path) as file,
+        pq.ParquetWriter(pa.PythonFile(file, mode="w"), INDEX_SCHEMA) as writer,
+    ):
+        for shard in shards:
+            writer.write_table(read_index(shard.index_path))
+    return _describe_file(path)
+
+
+def _copy(source: str, target: str) -> dict:
+    with files.open_input(source) as read, files.write_atomically(target) as write:
+        while block := read.read(2**20):
+            write.write(block)
+    return _describe_file(target)
+
+
+def _describe_file(path: str) -> dict:
+    digest, size_bytes = hashlib.sha256(), 0
+    with files.open_input(path) as file:
+        while block := file.read(2**20):
+            digest.update(block)
+            size_bytes += len(block)
+    return {"bytes": size_bytes, "sha256": digest.hexdigest()}
+
+
+def _copy_quarantined(work_dir: str, output_dir: str) -> None:
+    with files.open_input(files.join(output_dir, QUARANTINE)) as lines:
+        contents = {json.loads(line)["sha256"] for line in lines.read().splitlines()}
+    for content in sorted(filter(None, contents)):
+        _copy(
+            files.join(work_dir, "quarantine", content),
+            files.join(output_dir, "quarantine", content),
+        )

@@ -1,0 +1,58 @@
+"""Options of ingest: where labels come from, what is stored, and how it is split and sharded."""
+
+import re
+from typing import Literal
+
+import pydantic
+
+from components.image_ops import PrepareOptions
+from components.options import Options
+
+
+class IngestOptions(Options):
+    """How raw images become shuffled, sharded TFRecords."""
+
+    prepare: PrepareOptions = PrepareOptions()
+    label_pattern: str | None = r"(?P<label>[^/]+)/.+"
+    """Matched from the start of an image's path below the folder; its group `label` is the class.
+    The default reads `<class>/<file>`. None: the images have no labels."""
+    group_pattern: str | None = None
+    """Like `label_pattern`, with a group `group`: images of one group (a patient, a scene) share a split."""
+    split_pattern: str | None = None
+    """Like `label_pattern`, with a group `split`: where it matches, the folder decides the split."""
+    splits: dict[str, pydantic.PositiveFloat] = {"train": 0.9, "eval": 0.1}
+    """Each split's name and share; the shares add up to 1. An image's split depends on its content only."""
+    duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
+    """Byte-identical files: store the first by path, or all of them (in one split), or stop."""
+    shard_bytes: pydantic.PositiveInt = 128 * 2**20
+    """Shards a split are as many as keep each at or under this size, in bytes."""
+    shards: pydantic.PositiveInt | None = None
+    """Exact number of shards a split, instead of `shard_bytes`."""
+    max_bad_fraction: float = pydantic.Field(default=0.01, ge=0, le=1)
+    """The run fails if a larger share of the files found has to be quarantined."""
+    seed: int = 0
+    """Changes the order of records, and nothing else."""
+    threads: pydantic.NonNegativeInt = 0
+    """Threads a task; 0 means one for each core. Never changes a byte of the output."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "IngestOptions":
+        for group in ("label", "group", "split"):
+            pattern = getattr(self, f"{group}_pattern")
+            if pattern is not None and group not in re.compile(pattern).groupindex:
+                raise ValueError(
+                    f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
+                    f"for class folders write (?P<{group}>[^/]+)/.+"
+                )
+        if abs(sum(self.splits.values()) - 1) > 1e-9:
+            raise ValueError(
+                f"the shares in splits must add up to 1, got {self.splits}; "
+                "for example {train: 0.8, eval: 0.1, test: 0.1}"
+            )
+        if bad := [name for name in self.splits if not re.fullmatch(r"[A-Za-z0-9_]+", name)]:
+            raise ValueError(f"split names are letters, digits and _, got {bad}; rename them.")
+        return self
+
+    def stored_form(self) -> dict:
+        """The options that decide what the output's bytes are (threads never do)."""
+        return self.model_dump(mode="json", exclude={"threads"})

@@ -1,0 +1,46 @@
+"""Which record stands where: a pure function of the seed and the record ids."""
+
+import math
+
+import numpy as np
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:
+    """Hashes each record id with the seed; sorting by the result is a seeded global shuffle.
+
+    Args:
+      record_ids: uint64 [n, 2], the two halves of each 16-byte record id.
+      seed: any integer.
+
+    Returns:
+      uint64 [n].
+    """
+    with np.errstate(over="ignore"):
+        seed_hash = _mix(np.uint64(seed % 2**64) + _GOLDEN)
+        return _mix(_mix(record_ids[:, 0] ^ seed_hash) ^ record_ids[:, 1])
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """SplitMix64's finalizer (Steele, Lea, Flood 2014): a bijection of uint64 that mixes all bits."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def count_shards(total_bytes: int, records: int, shard_bytes: int, shards: int | None) -> int:
+    """The number of shards of a split: as asked, or as many as keep each near `shard_bytes`.
+
+    Never more than there are records, and at least one.
+    """
+    return min(records, shards or max(1, math.ceil(total_bytes / shard_bytes)))
+
+
+def shard_edges(records: int, shards: int) -> np.ndarray:
+    """Where each shard begins and ends; the shards' counts differ by at most one.
+
+    Returns:
+      int64 [shards + 1], from 0 to `records`; shard i holds [edges[i], edges[i + 1]).
+    """
+    return np.arange(shards + 1, dtype=np.int64) * records // shards

@@ -1,0 +1,204 @@
+"""Brings the rows of all chunks into the order of the shards, in bounded memory.
+
+The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, in
+batches of half a million, each batch sorted by place and appended to one Arrow file as one record
+batch a shard. The rows of shard s are then the record batches s, s + shards, s + 2 * shards, ….
+"""
+
+import collections
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from components import files
+from components.errors import UserError
+from components.ingest.books import write_books
+from components.ingest.options import IngestOptions
+from components.ingest.plan import NOWHERE, Placement, Sources, place_sources
+from components.ingest.prepare import ROW_SCHEMA, PreparedChunk, read_rows
+
+ROWS_AT_ONCE = 500_000
+PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int64()))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShardTask:
+    """One shard to write.
+
+    Attributes:
+      split: name of its split.
+      shard: number within the split.
+      shards: how many the split has.
+      number: number over all splits.
+      total: how many there are over all splits.
+    """
+
+    split: str
+    shard: int
+    shards: int
+    number: int
+    total: int
+
+    @property
+    def path(self) -> str:
+        """The shard's path below the output folder, by TFX's and TFRecord's customs."""
+        return f"Split-{self.split}/data_tfrecord-{self.shard:05d}-of-{self.shards:05d}"
+
+
+def plan_shards(
+    prepared: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
+) -> list[ShardTask]:
+    """Plans all shards and writes the rows that their tasks will read, and the books.
+
+    Args:
+      prepared: every chunk, in any order.
+      work_dir: the working folder.
+      options: of ingest.
+
+    Returns:
+      A task for each shard.
+
+    Raises:
+      UserError: if there is nothing to write, or too much of it is bad.
+      RuntimeError: if the runner lost a chunk.
+    """
+    chunks = sorted(prepared, key=lambda chunk: chunk.number)
+    if [chunk.number for chunk in chunks] != list(range(len(chunks))) or not chunks[-1].is_last:
+        raise RuntimeError(
+            f"Stage Prepare lost chunks: {[chunk.number for chunk in chunks]} arrived; this is "
+            "the Beam runner's failure (its local multi_threading mode is known for it)."
+        )
+    check_share_of_bad(chunks, work_dir, options)
+    sources, labels = _read_sources(chunks, work_dir, options)
+    placement = place_sources(sources, options)
+    tables = (read_rows(_rows_path(chunk, work_dir)) for chunk in chunks)
+    write_books(tables, sources, placement, labels, work_dir, options)
+    _write_placed_rows(chunks, placement, work_dir)
+    total = sum(placement.split_shards)
+    pairs = [
+        (split, shard, shards)
+        for split, shards in zip(options.splits, placement.split_shards, strict=True)
+        for shard in range(shards)
+    ]
+    return [ShardTask(*pair, number, total) for number, pair in enumerate(pairs)]
+
+
+def check_share_of_bad(
+    chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
+) -> None:
+    """Stops the run if no image is usable or too many are bad, and shows why they are."""
+    found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
+    if not found:
+        raise UserError("The images folder holds no files; check --images.")
+    if bad < found and bad <= options.max_bad_fraction * found:
+        return
+    reasons: dict[str, list[str]] = collections.defaultdict(list)
+    for row in _bad_rows(chunks, work_dir):
+        reasons[row["reason"]].append(f"{os.fsdecode(row['path'])!r}: {row['message']}")
+    frequent = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))[:5]
+    lines = [f"  {len(paths)} {reason}, for example {paths[0]}" for reason, paths in frequent]
+    verdict = (
+        f"{bad} of {found} files are not usable, more than ingest.max_bad_fraction="
+        f"{options.max_bad_fraction:g} allows"
+        if bad < found
+        else f"None of the {found} files found is a usable image"
+    )
+    raise UserError("\n".join([f"{verdict}:", *lines, "Repair or remove them, or allow more."]))
+
+
+def read_placed_rows(task: ShardTask, work_dir: str) -> pa.Table:
+    """Reads the rows of a shard, in their final order; see `PLACED_SCHEMA`."""
+    with files.open_input(files.join(work_dir, "placed.arrow")) as file:
+        reader = pa.ipc.open_file(pa.PythonFile(file, mode="r"))
+        numbers = range(task.number, reader.num_record_batches, task.total)
+        table = pa.Table.from_batches([reader.get_batch(i) for i in numbers], PLACED_SCHEMA)
+    return table.sort_by("position")
+
+
+def _rows_path(chunk: PreparedChunk, work_dir: str) -> str:
+    return files.join(work_dir, "prepared", f"{chunk.name}.arrow")
+
+
+def _bad_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[dict]:
+    for chunk in chunks:
+        if chunk.bad:
+            rows = read_rows(_rows_path(chunk, work_dir))
+            yield from rows.filter(pc.is_valid(rows["reason"])).to_pylist()
+
+
+def _read_sources(
+    chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
+) -> tuple[Sources, list[str]]:
+    """Reads the plan's columns of all chunks, and the labels that the label codes stand for."""
+    split_codes = {split: code for code, split in enumerate(options.splits)}
+    labels: dict[str | None, int] = {}
+    parts: dict[str, list[np.ndarray]] = collections.defaultdict(list)
+    for chunk in chunks:
+        rows = read_rows(_rows_path(chunk, work_dir))
+        content = _halves(rows["sha256"], 32)[:, :2]
+        parts["is_good"].append(rows["reason"].is_null().to_numpy())
+        parts["content"].append(content)
+        parts["record_id"].append(_halves(rows["record_id"], 16))
+        parts["group"].append(_hash_groups(rows["group"].to_pylist(), content[:, 0]))
+        parts["forced_split"].append(_codes(rows["forced_split"], split_codes))
+        for label in rows["label"].unique().to_pylist():
+            labels.setdefault(label, len(labels))
+        parts["label"].append(_codes(rows["label"], labels))
+        parts["stored_bytes"].append(rows["payload_length"].to_numpy())
+    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    return Sources(**columns), [label or "" for label in labels]
+
+
+def _halves(column: pa.ChunkedArray, width: int) -> np.ndarray:
+    """A fixed-size binary column as big-endian uint64 [n, width / 8]; nulls become zeros."""
+    joined = b"".join(value or bytes(width) for value in column.to_pylist())
+    return np.frombuffer(joined, ">u8").reshape(-1, width // 8).astype(np.uint64)
+
+
+def _hash_groups(groups: list[str | None], content: np.ndarray) -> np.ndarray:
+    hashes = content.copy()
+    for row, group in enumerate(groups):
+        if group is not None:
+            hashes[row] = int.from_bytes(hashlib.sha256(group.encode()).digest()[:8], "big")
+    return hashes
+
+
+def _codes(column: pa.ChunkedArray, codes: dict) -> np.ndarray:
+    return np.array([codes.get(value, NOWHERE) for value in column.to_pylist()], np.int64)
+
+
+def _write_placed_rows(
+    chunks: Sequence[PreparedChunk], placement: Placement, work_dir: str
+) -> None:
+    """Writes the rows of all shards into one Arrow file, one record batch a shard and pass."""
+    total, done = sum(placement.split_shards), 0
+    with (
+        files.write_atomically(files.join(work_dir, "placed.arrow")) as file,
+        pa.ipc.new_file(file, PLACED_SCHEMA) as writer,
+    ):
+        for rows in _large_tables(chunks, work_dir):
+            window = slice(done, done + len(rows))
+            shard, position = placement.shard[window], placement.position[window]
+            order = np.lexsort((position, shard))
+            placed = rows.append_column("position", pa.array(position)).take(pa.array(order))
+            edges = np.searchsorted(shard[order], np.arange(total + 1))
+            (batch,) = placed.combine_chunks().to_batches()
+            for begin, end in zip(edges[:-1], edges[1:], strict=True):
+                writer.write_batch(batch.slice(begin, end - begin))
+            done += len(rows)
+
+
+def _large_tables(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for chunk in chunks:
+        held.append(read_rows(_rows_path(chunk, work_dir)))
+        if sum(map(len, held)) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(held).combine_chunks()
+            held = []
+    if held:
+        yield pa.concat_tables(held).combine_chunks()

@@ -1,0 +1,205 @@
+"""Reads, checks and prepares a chunk of images: every source is read once, here.
+
+A chunk becomes two files in the working folder: `<chunk>.payload`, the prepared images one after
+the other, and `<chunk>.arrow`, a row for every source, written last: its presence means that the
+chunk is done, so an interrupted run goes on after it. All that follows (duplicates, splits, order,
+shards) is computed from the rows and only copies payloads, so a source that vanishes or changes
+later cannot harm, and the balance of shards is exact.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+
+import pyarrow as pa
+
+from components import files
+from components.image_ops import BadImage, PreparedImage, prepare_image
+from components.ingest.options import IngestOptions
+from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern
+from components.threads import map_in_order, usable_cores
+
+CODE_VERSION = 1  # Raise it when the same source and options would give other rows or payloads.
+
+ROW_SCHEMA = pa.schema(
+    [
+        ("path", pa.large_binary()),  # relative to the images folder, the file system's own bytes
+        ("record_id", pa.binary(16)),
+        ("sha256", pa.binary(32)),  # of the source's bytes; null if they could not be read
+        ("reason", pa.string()),  # why it is quarantined; null if it was prepared
+        ("message", pa.large_string()),
+        ("source_bytes", pa.int64()),
+        ("label", pa.string()),
+        ("group", pa.string()),
+        ("forced_split", pa.string()),
+        ("chunk", pa.string()),
+        ("payload_offset", pa.int64()),
+        ("payload_length", pa.int64()),
+        ("format", pa.string()),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+        ("channels", pa.int32()),
+        ("source_format", pa.string()),
+        ("source_height", pa.int32()),
+        ("source_width", pa.int32()),
+        ("orientation", pa.int32()),
+        ("notes", pa.list_(pa.string())),
+    ]
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PreparedChunk:
+    """What the prepare stage hands on: a few bytes for hundreds of images.
+
+    Attributes:
+      number: the chunk's number.
+      is_last: whether the listing ended with it.
+      found: references in it.
+      bad: how many of them are quarantined.
+      name: its files in the working folder are `name` + ".payload" and ".arrow".
+    """
+
+    number: int
+    is_last: bool
+    found: int
+    bad: int
+    name: str
+
+
+def prepare_chunk(
+    chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions
+) -> PreparedChunk:
+    """Prepares the chunk's images, unless an earlier run already did.
+
+    Args:
+      chunk: the references.
+      images_dir: the folder that their paths start from.
+      work_dir: the working folder; it survives a failed run.
+      options: of ingest.
+
+    Returns:
+      What was prepared.
+    """
+    name = _chunk_name(chunk, options)
+    rows_path = files.join(work_dir, "prepared", f"{name}.arrow")
+    if not files.exists(rows_path):
+        rows = _write_payloads(chunk, name, images_dir, work_dir, options)
+        with files.write_atomically(rows_path) as file:
+            table = pa.Table.from_pylist(rows, ROW_SCHEMA)
+            with pa.ipc.new_file(file, ROW_SCHEMA) as writer:
+                writer.write_table(table)
+        bad = sum("reason" in row for row in rows)
+    else:
+        bad = len(chunk.refs) - read_rows(rows_path)["reason"].null_count
+    return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name)
+
+
+def read_rows(rows_path: str) -> pa.Table:
+    """Reads a chunk's rows; local files are mapped into memory, not copied."""
+    if files.is_local(rows_path):
+        return pa.ipc.open_file(pa.memory_map(rows_path)).read_all()
+    with files.open_input(rows_path) as file:
+        return pa.ipc.open_file(pa.BufferReader(file.read())).read_all()
+
+
+def _chunk_name(chunk: Chunk, options: IngestOptions) -> str:
+    """A hash of everything that the chunk's rows and payloads depend on."""
+    kept = {"prepare", "label_pattern", "group_pattern", "split_pattern"}
+    depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
+    depends_on += [dataclasses.astuple(ref) for ref in chunk.refs]
+    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
+
+
+def _write_payloads(
+    chunk: Chunk, name: str, images_dir: str, work_dir: str, options: IngestOptions
+) -> list[dict]:
+    """Prepares the images in a pool of threads and appends their bytes in order."""
+    rows, offset = [], 0
+    results = map_in_order(
+        lambda ref: prepare_source(ref, images_dir, work_dir, options),
+        chunk.refs,
+        options.threads or usable_cores(),
+    )
+    with files.write_atomically(files.join(work_dir, "prepared", f"{name}.payload")) as file:
+        for row, payload in results:
+            file.write(payload)
+            rows.append(
+                row | {"chunk": name, "payload_offset": offset, "payload_length": len(payload)}
+            )
+            offset += len(payload)
+    return rows
+
+
+def prepare_source(
+    ref: ImageRef, images_dir: str, work_dir: str, options: IngestOptions
+) -> tuple[dict, bytes]:
+    """Reads one source and prepares its image.
+
+    Returns:
+      The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is quarantined.
+    """
+    row = {
+        "path": os.fsencode(ref.path),
+        "source_bytes": ref.size_bytes,
+        "label": _printable(label_of(ref.path, options)),
+        "group": _printable(match_pattern(options.group_pattern, "group", ref.path)),
+        "forced_split": match_pattern(options.split_pattern, "split", ref.path),
+    }
+    data = b""
+    try:
+        data = _read_source(ref, images_dir, options)
+        content = hashlib.sha256(data).digest()
+        row |= {"sha256": content, "source_bytes": len(data)}
+        row["record_id"] = hashlib.sha256(content + row["path"]).digest()[:16]
+        _check_places(row, options)
+        image = prepare_image(data, options.prepare)
+    except BadImage as error:
+        _keep_copy(row, data, work_dir)
+        return row | {"reason": error.reason, "message": error.message}, b""
+    return row | _image_columns(image), image.encoded
+
+
+def _read_source(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes:
+    limit = options.prepare.max_file_bytes
+    if not ref.is_file:
+        raise BadImage("not_a_file", "a broken link, a pipe or a device")
+    if ref.size_bytes > limit:
+        raise BadImage("too_large_file", f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}")
+    try:
+        with files.open_input(files.join(images_dir, ref.path)) as file:
+            return file.read()
+    except FileNotFoundError as error:
+        raise BadImage("vanished", "listed, but gone when it was read") from error
+    except OSError as error:
+        raise BadImage("unreadable", error.strerror or str(error)) from error
+
+
+def _check_places(row: dict, options: IngestOptions) -> None:
+    """The label must be named by the path, and a split that the path names must exist."""
+    if row["label"] is None:
+        raise BadImage("no_label", f"the path does not match label_pattern {options.label_pattern!r}")
+    if row["forced_split"] is not None and row["forced_split"] not in options.splits:
+        known = ", ".join(options.splits)
+        raise BadImage("unknown_split", f"{row['forced_split']!r} is not one of splits: {known}")
+
+
+def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
+    """Keeps a quarantined source's bytes, so that it can be looked at where the run's output is."""
+    if data:
+        path = files.join(work_dir, "quarantine", hashlib.sha256(data).hexdigest())
+        if not files.exists(path):
+            with files.write_atomically(path) as file:
+                file.write(data)
+
+
+def _image_columns(image: PreparedImage) -> dict:
+    columns = {field.name: getattr(image, field.name) for field in dataclasses.fields(image)}
+    del columns["encoded"]
+    return columns | {"notes": list(image.notes)}
+
+
+def _printable(text: str | None) -> str | None:
+    """Bytes that are not UTF-8 become backslash escapes, since labels are text."""
+    return text and os.fsencode(text).decode(errors="backslashreplace")

@@ -1,0 +1,189 @@
+"""Writes one shard: copies prepared images, in order, into a TFRecord file that appears whole."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from components import files, record
+from components.ingest.partition import ShardTask, read_placed_rows
+from components.tfrecord import HEADER_BYTES, frame
+
+INDEX_SCHEMA = pa.schema(
+    [
+        ("split", pa.string()),
+        ("shard", pa.int32()),  # number within the split
+        ("record_offset", pa.int64()),  # in the shard, of the record's length field
+        ("record_length", pa.int64()),  # of the serialized tf.train.Example
+        ("payload_offset", pa.int64()),  # in the shard, of the stored image's first byte
+        ("payload_length", pa.int64()),
+        ("record_id", pa.string()),
+        ("label", pa.string()),
+        ("group", pa.string()),
+        ("format", pa.string()),
+        ("height", pa.int32()),  # of the stored image, in pixels
+        ("width", pa.int32()),
+        ("channels", pa.int32()),
+        ("source", pa.string()),  # path below the images folder
+        ("source_format", pa.string()),
+        ("source_bytes", pa.int64()),
+        ("source_height", pa.int32()),
+        ("source_width", pa.int32()),
+        ("orientation", pa.int32()),  # EXIF's, 1 to 8, as it was in the source
+        ("notes", pa.list_(pa.string())),
+    ]
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WrittenShard:
+    """What the write stage hands on.
+
+    Attributes:
+      task: the shard.
+      records: how many it holds.
+      size_bytes: of the file.
+      sha256: of the file, 64 hexadecimal digits.
+      index_path: the Arrow file with its part of the index, see `INDEX_SCHEMA`.
+    """
+
+    task: ShardTask
+    records: int
+    size_bytes: int
+    sha256: str
+    index_path: str
+
+
+def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard:
+    """Writes the shard and its part of the index, unless an earlier run already did.
+
+    Args:
+      task: the shard.
+      work_dir: the working folder.
+      output_dir: the shard's path is `task.path` below it.
+
+    Returns:
+      What was written.
+    """
+    rows = read_placed_rows(task, work_dir)
+    shard_path = files.join(output_dir, task.path)
+    index_path = files.join(work_dir, "index", f"{task.path}-{_hash_rows(rows)}.arrow")
+    if not files.exists(shard_path) or not files.exists(f"{index_path}.json"):
+        _write_shard_and_index(task, rows, work_dir, shard_path, index_path)
+    with files.open_input(f"{index_path}.json") as file:
+        return WrittenShard(task, index_path=index_path, **json.loads(file.read()))
+
+
+def _write_shard_and_index(
+    task: ShardTask, rows: pa.Table, work_dir: str, shard_path: str, index_path: str
+) -> None:
+    """The shard gets its name last: one that has its name is complete, and so is its index."""
+    with files.write_atomically(shard_path) as shard:
+        with (
+            files.write_atomically(index_path) as index,
+            pa.ipc.new_file(index, INDEX_SCHEMA) as writer,
+        ):
+            described = _write_records(task, rows, work_dir, shard, writer)
+        with files.write_atomically(f"{index_path}.json") as file:
+            file.write(json.dumps(described).encode())
+
+
+def read_index(index_path: str) -> pa.Table:
+    """Reads a shard's part of the index."""
+    with files.open_input(index_path) as file:
+        return pa.ipc.open_file(pa.BufferReader(file.read())).read_all()
+
+
+def _hash_rows(rows: pa.Table) -> str:
+    """Names the shard's content: which payloads of which chunks, in which order."""
+    digest = hashlib.sha256()
+    for column in ("chunk", "payload_offset"):
+        digest.update("\n".join(map(str, rows[column].to_pylist())).encode())
+    return digest.hexdigest()[:16]
+
+
+def _write_records(
+    task: ShardTask,
+    rows: pa.Table,
+    work_dir: str,
+    shard: BinaryIO,
+    index: pa.ipc.RecordBatchFileWriter,
+) -> dict:
+    """Writes records and index entries, a thousand at a time; describes the shard."""
+    digest, offset = hashlib.sha256(), 0
+    with contextlib.closing(PayloadReader(work_dir)) as payloads:
+        for batch in rows.to_batches(max_chunksize=1024):
+            entries = []
+            for row in batch.to_pylist():
+                payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
+                data = record.encode_example(_record_values(row, payload))
+                framed = frame(data)
+                shard.write(framed)
+                digest.update(framed)
+                entries.append(_index_entry(row, task, offset, len(data)))
+                offset += len(framed)
+            index.write_batch(pa.RecordBatch.from_pylist(entries, INDEX_SCHEMA))
+    return {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
+
+
+def _record_values(row: dict, payload: bytes) -> dict[str, record.Value]:
+    return {
+        record.IMAGE: payload,
+        record.FORMAT: row["format"].encode(),
+        record.HEIGHT: row["height"],
+        record.WIDTH: row["width"],
+        record.CHANNELS: row["channels"],
+        record.COLORSPACE: b"RGB" if row["channels"] == 3 else b"GRAY",
+        record.FILENAME: row["path"],
+        record.SOURCE_ID: row["record_id"].hex().encode(),
+        record.SHA256: row["sha256"].hex().encode(),
+        record.LABEL: row["label"].encode(),
+    }
+
+
+def _index_entry(row: dict, task: ShardTask, offset: int, length: int) -> dict:
+    same = {name: row[name] for name in INDEX_SCHEMA.names if name in row}
+    return same | {
+        "split": task.split,
+        "shard": task.shard,
+        "record_offset": offset,
+        "record_length": length,
+        # The image is the record's last column, so it ends where the record's data ends.
+        "payload_offset": offset + HEADER_BYTES + length - row["payload_length"],
+        "record_id": row["record_id"].hex(),
+        "source": row["path"].decode(errors="backslashreplace"),
+    }
+
+
+class PayloadReader:
+    """Reads prepared images out of the chunks' payload files, at most 128 of them open."""
+
+    def __init__(self, work_dir: str, max_open: int = 128):
+        self._folder = files.join(work_dir, "prepared")
+        self._max_open = max_open
+        self._open: dict[str, BinaryIO] = {}
+
+    def read(self, chunk: str, offset: int, length: int) -> bytes:
+        """Reads `length` bytes at `offset` of a chunk's payloads."""
+        file = self._open.pop(chunk, None)
+        if file is None:
+            if len(self._open) >= self._max_open:
+                self._open.pop(next(iter(self._open))).close()
+            file = files.open_input(files.join(self._folder, f"{chunk}.payload"))
+        self._open[chunk] = file  # Last in the dict: the one used least recently is closed first.
+        file.seek(offset)
+        data = file.read(length)
+        if len(data) != length:
+            raise OSError(f"{chunk}.payload ends before byte {offset + length}; delete the work folder.")
+        return data
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+

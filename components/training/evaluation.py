@@ -1,0 +1,62 @@
+"""What TFX's Evaluator measures, and when a model is good enough to be pushed."""
+
+from google.protobuf import wrappers_pb2
+
+# Not `tensorflow_model_analysis as tfma`: TFMA 0.52 itself has no `tfma.EvalConfig`, only after TFX
+# has been imported does it get one.
+from tensorflow_model_analysis.proto import config_pb2
+
+from components import record
+from components.training import serving
+
+
+def evaluation_config(
+    min_accuracy: float, compute_confidence_intervals: bool = False
+) -> config_pb2.EvalConfig:
+    """Accuracy and number of records, over all records and for each class.
+
+    Args:
+      min_accuracy: a model whose accuracy over all records is lower is not blessed.
+      compute_confidence_intervals: whether TFMA estimates how far chance could have moved the
+        metrics (by jackknife, which takes a multiple of the time).
+
+    Returns:
+      The configuration, for models that `serving.export_model` writes.
+    """
+    enough = config_pb2.MetricThreshold(
+        value_threshold=config_pb2.GenericValueThreshold(
+            lower_bound=wrappers_pb2.DoubleValue(value=min_accuracy)
+        )
+    )
+    accuracy = config_pb2.MetricConfig(
+        class_name="SparseCategoricalAccuracy",
+        # For the slice of all records only; `threshold=` would ask the same of every class.
+        per_slice_thresholds=[
+            config_pb2.PerSliceMetricThreshold(
+                slicing_specs=[config_pb2.SlicingSpec()], threshold=enough
+            )
+        ],
+    )
+    return config_pb2.EvalConfig(
+        model_specs=[
+            config_pb2.ModelSpec(
+                signature_name=serving.SERVE_EXAMPLES,
+                # The records hold class names; the model's own vocabulary makes them class ids.
+                preprocessing_function_names=[serving.TRANSFORM_FEATURES],
+                label_key=serving.LABEL,
+                prediction_key=serving.PROBABILITIES,
+            )
+        ],
+        slicing_specs=[
+            config_pb2.SlicingSpec(),
+            config_pb2.SlicingSpec(feature_keys=[record.LABEL]),
+        ],
+        metrics_specs=[
+            config_pb2.MetricsSpec(
+                metrics=[accuracy, config_pb2.MetricConfig(class_name="ExampleCount")]
+            )
+        ],
+        options=config_pb2.Options(
+            compute_confidence_intervals=wrappers_pb2.BoolValue(value=compute_confidence_intervals)
+        ),
+    )

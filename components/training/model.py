@@ -1,0 +1,60 @@
+"""The default model: a small convolutional network for images of any size."""
+
+import keras
+
+from components.training.options import TrainingOptions
+
+# Every block halves the image, until its shorter side would be under this many pixels: 32 px images
+# pass three blocks, 224 px images five.
+SMALLEST_MAP_PX = 4
+MOST_BLOCKS = 5
+FIRST_FILTERS = 16
+MOST_FILTERS = 256
+
+
+def build_model(
+    input_shape: tuple[int, int, int], num_classes: int, options: TrainingOptions
+) -> keras.Model:
+    """Builds and compiles the classifier.
+
+    Args:
+      input_shape: height, width and channels of the normalised images.
+      num_classes: length of the probability vector.
+      options: learning rate.
+
+    Returns:
+      A model from float32 [batch, height, width, channels] to float32 [batch, num_classes],
+      probabilities that sum to 1. Records of unknown class (id -1) do not count in the loss.
+    """
+    inputs = keras.Input(input_shape, name="image")
+    outputs = inputs
+    for block in range(count_blocks(min(input_shape[:2]))):
+        outputs = _convolve(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
+    outputs = keras.layers.GlobalAveragePooling2D()(outputs)
+    outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(outputs)
+    model = keras.Model(inputs, outputs)
+    model.compile(
+        optimizer=keras.optimizers.Adam(options.learning_rate),
+        loss=keras.losses.SparseCategoricalCrossentropy(ignore_class=-1),
+        metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+    )
+    return model
+
+
+def count_blocks(shorter_side_px: int) -> int:
+    """The number of blocks for images of this size: 1 to `MOST_BLOCKS`."""
+    blocks = 1
+    while blocks < MOST_BLOCKS and shorter_side_px >> (blocks + 1) >= SMALLEST_MAP_PX:
+        blocks += 1
+    return blocks
+
+
+def _convolve(inputs: keras.KerasTensor, filters: int) -> keras.KerasTensor:
+    """One block, [batch, height, width, any] → [batch, height / 2, width / 2, filters]."""
+    outputs = inputs
+    for _ in range(2):
+        outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(outputs)
+        # 0.9, not Keras's 0.99, settles within the few steps that small data sets give.
+        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+        outputs = keras.layers.ReLU()(outputs)
+    return keras.layers.MaxPooling2D(padding="same")(outputs)

@@ -1,0 +1,133 @@
+"""The exported model: decoding, view, transform graph and network in one SavedModel.
+
+It needs plain TensorFlow only, and makes its images with the very functions that evaluation uses.
+Every signature takes one batch of strings and answers in the same order. A string that is no
+image fails the whole request with TensorFlow's message.
+"""
+
+from collections.abc import Callable, Sequence
+
+import keras
+import tensorflow as tf
+
+from components import record, views
+from components.feeding import parse
+from components.feeding.graph import TransformGraph
+from components.feeding.options import ViewOptions
+
+# Signatures.
+SERVE_IMAGES = "serving_default"  # image files → probabilities and class names
+SERVE_EXAMPLES = "serving_examples"  # records → probabilities
+TRANSFORM_FEATURES = "transform_features"  # records → class ids, which evaluation compares with
+
+# Their inputs, string [batch].
+IMAGE_BYTES = "image_bytes"  # JPEG, PNG, GIF or BMP files
+EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes
+
+# Their outputs.
+PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the vocabulary
+CLASSES = "classes"  # string [batch, classes], the names in the same order, the same in every row
+# SERVE_IMAGES: string [batch], the likeliest class. TRANSFORM_FEATURES: int64 [batch], the true one.
+LABEL = "label"
+
+
+def export_model(
+    model: keras.Model,
+    transform_graph_dir: str,
+    view: ViewOptions,
+    class_names: Sequence[str],
+    export_dir: str,
+) -> None:
+    """Writes the SavedModel, with the three signatures named above.
+
+    Args:
+      model: float32 [batch, height, width, channels] → probabilities [batch, classes].
+      transform_graph_dir: the folder of the transform graph that the model was trained behind.
+      view: the model's input size.
+      class_names: the vocabulary, in the order of the probabilities.
+      export_dir: where the SavedModel goes.
+
+    Raises:
+      ValueError: if there are not as many names as probabilities.
+    """
+    if model.output_shape[-1] != len(class_names):
+        raise ValueError(
+            f"class_names must name the model's {model.output_shape[-1]} classes, "
+            f"got {len(class_names)} names; pass the transform graph's vocabulary."
+        )
+    classifier = Classifier(model, TransformGraph(transform_graph_dir), view, class_names)
+    tf.saved_model.save(
+        classifier,
+        export_dir,
+        signatures={
+            SERVE_IMAGES: _batch_signature(classifier.serve_images, IMAGE_BYTES),
+            SERVE_EXAMPLES: _batch_signature(classifier.serve_examples, EXAMPLES),
+            TRANSFORM_FEATURES: _batch_signature(classifier.transform_features, EXAMPLES),
+        },
+    )
+
+
+class Classifier(tf.Module):
+    """What the signatures do."""
+
+    def __init__(
+        self,
+        model: keras.Model,
+        transform: TransformGraph,
+        view: ViewOptions,
+        class_names: Sequence[str],
+    ):
+        """Holds what the signatures need, so that it is saved with them."""
+        super().__init__()
+        self.model = model
+        self.transform = transform
+        self._view = view
+        self._class_names = tf.constant(class_names)
+
+    def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Classifies image files: string [batch] → PROBABILITIES, CLASSES and LABEL."""
+        images = self._map_views(
+            lambda encoded: views.decode_image(encoded, self._view.channels), image_bytes
+        )
+        probabilities = self._classify(images)
+        likeliest = tf.gather(self._class_names, tf.argmax(probabilities, axis=1))
+        # Repeated for every row: TensorFlow Serving splits all outputs along the batch.
+        names = tf.tile(self._class_names[tf.newaxis], [tf.shape(probabilities)[0], 1])
+        return {PROBABILITIES: probabilities, CLASSES: names, LABEL: likeliest}
+
+    def serve_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Classifies records: string [batch] → PROBABILITIES."""
+        return {PROBABILITIES: self._classify(self._map_views(self._decode_example, examples))}
+
+    def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Looks up the class ids of records: string [batch] → LABEL, -1 if unknown."""
+        features = tf.io.parse_example(examples, parse.feature_spec([parse.LABEL_COLUMN]))
+        labels = features[record.LABEL]
+        # The transform graph wants images as well; ids do not hang on them.
+        size = [tf.shape(labels)[0], self._view.height_px, self._view.width_px, self._view.channels]
+        return {LABEL: self.transform(tf.zeros(size, tf.uint8), labels)[1]}
+
+    def _decode_example(self, serialized: tf.Tensor) -> tf.Tensor:
+        """Decodes one record's image: uint8 [height, width, channels]."""
+        features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
+        return parse.decode_record(features, self._view.channels)
+
+    def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
+        """Takes each string's deterministic view: uint8 [batch, height, width, channels]."""
+        size = [self._view.height_px, self._view.width_px, self._view.channels]
+        return tf.map_fn(
+            lambda string: views.eval_view(decode(string), self._view),
+            strings,
+            fn_output_signature=tf.TensorSpec(size, tf.uint8),
+        )
+
+    def _classify(self, images: tf.Tensor) -> tf.Tensor:
+        """Normalises and classifies uint8 images: float32 [batch, classes]."""
+        return self.model(self.transform.transform_images(images), training=False)
+
+
+def _batch_signature(function: Callable, input_name: str) -> tf.types.experimental.GenericFunction:
+    """Makes a signature of one input, string [batch]."""
+    return tf.function(function).get_concrete_function(
+        tf.TensorSpec([None], tf.string, name=input_name)
+    )

@@ -1,0 +1,74 @@
+"""ImageTransform: the analysis's TFX contract. No logic."""
+
+from typing import Any
+
+from tfx.dsl.components.base import base_beam_component, base_beam_executor, executor_spec
+from tfx.types import (
+    artifact_utils,
+    channel,
+    channel_utils,
+    component_spec,
+    standard_artifacts,
+)
+
+from components.code_version import code_version
+from components.feeding.options import ViewOptions
+from components.transform.options import TransformOptions
+from components.transform.run import run_analysis
+
+
+class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):
+    """Runs the analysis into the transform graph artifact."""
+
+    def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
+        """Unpacks the artifacts and the parameters and analyses."""
+        run_analysis(
+            artifact_utils.get_single_uri(input_dict["examples"]),
+            artifact_utils.get_single_uri(output_dict["transform_graph"]),
+            ViewOptions.model_validate_json(exec_properties["view"]),
+            TransformOptions.model_validate_json(exec_properties["options"]),
+            self._make_beam_pipeline,
+        )
+
+
+class ImageTransformSpec(component_spec.ComponentSpec):
+    """Parameters, inputs and outputs of ImageTransform."""
+
+    PARAMETERS = {  # noqa: RUF012  (TFX's own way to declare them)
+        "view": component_spec.ExecutionParameter(type=str),
+        "options": component_spec.ExecutionParameter(type=str),
+        "code_version": component_spec.ExecutionParameter(type=str),
+    }
+    INPUTS = {  # noqa: RUF012
+        "examples": component_spec.ChannelParameter(type=standard_artifacts.Examples)
+    }
+    OUTPUTS = {  # noqa: RUF012
+        "transform_graph": component_spec.ChannelParameter(type=standard_artifacts.TransformGraph)
+    }
+
+
+class ImageTransform(base_beam_component.BaseBeamComponent):
+    """Computes what the model must know of the whole data set, as a graph over uint8 pixel batches."""
+
+    SPEC_CLASS = ImageTransformSpec
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ImageTransformExecutor)
+
+    def __init__(
+        self, examples: channel.BaseChannel, view: ViewOptions, options: TransformOptions
+    ):
+        """Declares the component.
+
+        Args:
+          examples: ImageExampleGen's output.
+          view: the model's input.
+          options: of the analysis.
+        """
+        super().__init__(
+            ImageTransformSpec(
+                examples=examples,
+                view=view.model_dump_json(),
+                options=options.model_dump_json(),
+                code_version=code_version("transform", "feeding"),
+                transform_graph=channel_utils.as_channel([standard_artifacts.TransformGraph()]),
+            )
+        )

@@ -1,0 +1,11 @@
+"""What a transform graph takes and gives: the names that analysis, training and serving agree on.
+
+A transform graph is what tf.Transform saves. It reads uint8 pixels and class names, and returns
+the normalised pixels and class ids that the model is trained on.
+"""
+
+IMAGE_INPUT = "image"  # uint8 [batch, height, width, channels], in the model's input size
+LABEL_INPUT = "label"  # string [batch], the class's name
+IMAGE_OUTPUT = "image"  # float32 [batch, height, width, channels], normalised
+LABEL_OUTPUT = "label"  # int64 [batch], the class's line in the vocabulary; -1 when it has none
+LABEL_VOCABULARY = "label"  # tf.Transform's name of the vocabulary: one class name a line

@@ -1,0 +1,49 @@
+"""Statistics that a transform graph holds, named so that people and tools can read them back."""
+
+import os
+import re
+
+import numpy as np
+import tensorflow as tf
+
+_PREFIX = "statistic__"
+
+
+def name_statistic(name: str, value: tf.Tensor) -> tf.Tensor:
+    """Marks a value computed by an analyzer; use the result in place of the value.
+
+    Args:
+      name: letters, digits and underscores.
+      value: any tensor that does not depend on the batch.
+
+    Returns:
+      The same value.
+    """
+    return tf.identity(value, name=_PREFIX + name)
+
+
+def read_statistics(transform_graph_dir: str) -> dict[str, np.ndarray]:
+    """Reads all marked statistics out of a saved transform graph.
+
+    Args:
+      transform_graph_dir: the folder that tf.Transform wrote.
+
+    Returns:
+      Each statistic's name and value.
+    """
+    loaded = tf.saved_model.load(os.path.join(transform_graph_dir, "transform_fn"))
+    saved = loaded.transform_fn.graph
+    marked = {
+        found[1]: operation.outputs[0].name
+        for operation in saved.get_operations()
+        if (found := re.search(rf"(?:^|/){_PREFIX}(\w+?)(?:_\d+)?$", operation.name))
+    }
+    # tf.Transform keeps what analyzers found as captured inputs of the function, so feed those.
+    found_values = {
+        placeholder.name: value.numpy()
+        for value, placeholder in saved.captures
+        if value.dtype != tf.resource
+    }
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.import_graph_def(saved.as_graph_def(), name="")
+        return session.run(marked, found_values)

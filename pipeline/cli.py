@@ -1,0 +1,206 @@
+"""The command line. Heavy imports wait until a command needs them, so `--help` is instant."""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from components.errors import UserError
+
+EXIT_NOT_PUSHED = 3
+
+_IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
+_OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
+_CONFIG = click.option("--config", "config_path", help="YAML file; overrides the defaults.")
+_SET = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one value, e.g. --set training.epochs=3. May be repeated.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
+_BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="image-pipeline")
+def cli() -> None:
+    """Raw images to a pushed model, through TFX and Apache Beam.
+
+    Exit codes: 0 done, 1 something you can put right, 2 wrong usage, 3 done, but the model was not
+    good enough to be pushed, 4 a bug.
+    """
+
+
+@cli.command()
+@_IMAGES
+@_OUTPUT
+@_CONFIG
+@_SET
+@_JSON
+@_BEAM
+def run(
+    images_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Run the whole pipeline on a folder of images.
+
+    Beam flags go behind a separate --, for example: -- --direct_running_mode=multi_processing
+    """
+    from pipeline.config import load_config
+
+    _run_pipeline(load_config(config_path, overrides), images_dir, output_dir, beam_flags, as_json)
+
+
+@cli.command()
+@click.option("--output", "output_dir", default="demo-output", show_default=True)
+@_JSON
+def demo(output_dir: str, as_json: bool) -> None:
+    """Run the whole pipeline on 1,797 handwritten digits."""
+    from pipeline.demo import DEMO_CONFIG, write_digits
+
+    images_dir = os.path.join(output_dir, "images")
+    write_digits(images_dir)
+    _run_pipeline(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), (), as_json)
+
+
+@cli.command()
+@_IMAGES
+@_OUTPUT
+@_CONFIG
+@_SET
+@_JSON
+@_BEAM
+def ingest(
+    images_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Write a folder of images as shuffled, sharded TFRecords, without TFX.
+
+    The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on.
+    """
+    from components.beam_args import complete_beam_args
+    from pipeline.config import load_config
+    from pipeline.preflight import check_output, survey_images
+
+    options = load_config(config_path, overrides).ingest
+    beam_args = complete_beam_args(beam_flags)
+    survey_images(images_dir, options)
+    check_output(output_dir, images_dir)
+    with _terminal(os.path.join(output_dir, ".ingest.log")) as console:
+        from pipeline.ingest import ingest_folder, print_ingest
+
+        summary = ingest_folder(images_dir, output_dir, options, beam_args)
+        if not as_json:
+            print_ingest(summary, output_dir, console)
+    if as_json:
+        click.echo(json.dumps(summary))
+
+
+def _run_pipeline(
+    config: Any, images_dir: str, output_dir: str, beam_flags: Sequence[str], as_json: bool
+) -> None:
+    """Checks what can be checked at once, runs, and tells what happened."""
+    from components.beam_args import complete_beam_args
+    from pipeline.preflight import check_classes, check_output, survey_images
+
+    beam_args = complete_beam_args(beam_flags)
+    survey = survey_images(images_dir, config.ingest)
+    check_classes(survey, images_dir, config.ingest)
+    check_output(output_dir, images_dir)
+    log_path = os.path.join(output_dir, "run.log")
+    with _terminal(log_path) as console:
+        if not as_json:
+            console.print(f"{survey.found:,} files, {len(survey.classes)} classes; {beam_args[0]}")
+        summary = _run_with_progress(
+            config, images_dir, output_dir, survey.fingerprint, beam_args, log_path,
+            None if as_json else console,
+        )
+        if not as_json:
+            from pipeline.summary import print_summary
+
+            print_summary(summary, console)
+    if as_json:
+        click.echo(json.dumps(summary))
+    if not summary["blessed"]:
+        sys.exit(EXIT_NOT_PUSHED)
+
+
+def _run_with_progress(
+    config: Any,
+    images_dir: str,
+    output_dir: str,
+    fingerprint: str,
+    beam_args: list[str],
+    log_path: str,
+    console: Any,
+) -> dict[str, Any]:
+    from pipeline.progress import ComponentProgress
+
+    with ComponentProgress(console) as progress:
+        progress.start("importing TFX")
+        from pipeline.local import run_locally
+        from pipeline.summary import summarize_run
+
+        runs = run_locally(
+            config, images_dir, output_dir, fingerprint, beam_args, progress.start, progress.finish
+        )
+        summary = summarize_run(runs, log_path)
+    with open(os.path.join(output_dir, "summary.json"), "w", encoding="utf-8") as file:
+        json.dump(summary, file, indent=1)
+    return summary
+
+
+@contextlib.contextmanager
+def _terminal(log_path: str) -> Iterator[Any]:
+    """A console for people; the libraries' messages go to a log, and so does an unknown error."""
+    from pipeline.terminal import quiet_terminal
+
+    with quiet_terminal(log_path) as console:
+        try:
+            yield console
+        except (UserError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
+
+
+class UnexpectedError(Exception):
+    """An error that nobody foresaw; its traceback is in the log file."""
+
+    def __init__(self, message: str, log_path: str):
+        """Takes the error's first words, and where the rest is."""
+        super().__init__(message)
+        self.log_path = log_path
+
+
+def main() -> None:
+    """Runs the command line; errors become one message and an exit code."""
+    # TensorFlow reads these when it is imported; both lines are about messages only.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    try:
+        cli()
+    except UserError as error:
+        click.secho(f"Error: {error}", fg="red", err=True)
+        sys.exit(1)
+    except UnexpectedError as error:
+        first_line = str(error).splitlines()[0][:300]
+        click.secho(f"Unexpected error: {first_line}", fg="red", err=True)
+        click.echo(f"The details are in {error.log_path}", err=True)
+        sys.exit(4)

@@ -1,0 +1,112 @@
+"""The configuration: every component's options in one tree, read from YAML and the command line."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pydantic
+import yaml
+
+from components.errors import UserError
+from components.feeding.options import FeedingOptions, ViewOptions
+from components.ingest.options import IngestOptions
+from components.options import Options
+from components.training.options import EvaluationOptions, TrainingOptions
+from components.transform.options import TransformOptions
+
+
+class PipelineConfig(Options):
+    """Everything that a run can be told; every value has a default."""
+
+    name: str = pydantic.Field(default="image-pipeline", pattern=r"^[a-z][a-z0-9-]*$")
+    """The pipeline's name in TFX's metadata and on Kubeflow."""
+    ingest: IngestOptions = IngestOptions()
+    view: ViewOptions = ViewOptions()
+    transform: TransformOptions = TransformOptions()
+    feeding: FeedingOptions = FeedingOptions()
+    training: TrainingOptions = TrainingOptions()
+    evaluation: EvaluationOptions = EvaluationOptions()
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "PipelineConfig":
+        if missing := {"train", "eval"} - self.ingest.splits.keys():
+            raise ValueError(
+                f"training needs the splits train and eval, but ingest.splits lacks {missing}; "
+                "add them."
+            )
+        return self
+
+
+def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConfig:
+    """Reads a configuration.
+
+    Args:
+      path: a YAML file that overrides defaults, or None.
+      overrides: `key.key=value`, the value in YAML; later ones win.
+
+    Returns:
+      The validated configuration.
+
+    Raises:
+      UserError: naming the key, the value and the way out.
+    """
+    values = _read_yaml(path) if path else {}
+    for override in overrides:
+        _override(values, override)
+    try:
+        return PipelineConfig.model_validate(values)
+    except pydantic.ValidationError as error:
+        lines = [_explain(each) for each in error.errors()]
+        raise UserError("\n".join(["The configuration is not valid:", *lines])) from error
+
+
+def _read_yaml(path: str) -> dict:
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = yaml.safe_load(file)
+    except OSError as error:
+        raise UserError(f"Cannot read the configuration {path!r}: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"The configuration {path!r} is not valid YAML: {error}") from error
+    if not isinstance(values or {}, dict):
+        raise UserError(f"The configuration {path!r} must hold `key: value` lines, got {values!r}.")
+    return values or {}
+
+
+def _override(values: dict, override: str) -> None:
+    """Sets one `key.key=value` in a nested dict."""
+    path, equals, text = override.partition("=")
+    if not equals or not path:
+        raise UserError(f"--set is written key=value, got {override!r}; e.g. training.epochs=3.")
+    *parents, key = path.split(".")
+    for parent in parents:
+        inner = values.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise UserError(f"--set {override}: {parent!r} is a value, not a group of keys.")
+        values = inner
+    try:
+        values[key] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {override}: {text!r} is not valid YAML.") from error
+
+
+def _explain(error: Mapping[str, Any]) -> str:
+    """One line of pydantic's findings in words."""
+    location = ".".join(str(part) for part in error["loc"])
+    if error["type"] != "extra_forbidden":
+        message = error["msg"].removeprefix("Value error, ")
+        if error["type"] == "value_error":
+            return f"  {location or 'config'}: {message}"
+        return f"  {location}: {message}, got {error['input']!r}"
+    known = _known_keys(error["loc"][:-1])
+    matches = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
+    hint = f"did you mean {matches[0]}? " if matches else ""
+    return f"  {location}: unknown key; {hint}known here: {', '.join(known)}"
+
+
+def _known_keys(location: Sequence[str | int]) -> list[str]:
+    """The keys that exist at a place in the tree."""
+    group: Any = PipelineConfig
+    for part in location:
+        group = group.model_fields[part].annotation
+    return list(group.model_fields)

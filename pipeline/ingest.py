@@ -1,0 +1,54 @@
+"""Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from rich.console import Console
+
+from components import files
+from components.ingest.options import IngestOptions
+from components.ingest.run import run_ingest
+from pipeline.ingest_summary import ingest_rows, summarize_manifest
+from pipeline.memory import watch_memory
+from pipeline.rows import print_rows
+
+
+def ingest_folder(
+    images_dir: str, output_dir: str, options: IngestOptions, beam_args: Sequence[str]
+) -> dict[str, Any]:
+    """Ingests a folder of images into an output folder.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      options: of ingest.
+      beam_args: Beam flags; they name the runner and its mode.
+
+    Returns:
+      The summary: the books, splits, shards, bytes, seconds and peak memory.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    started = time.monotonic()
+    with watch_memory() as memory:
+        manifest = run_ingest(
+            images_dir,
+            output_dir,
+            files.join(output_dir, ".work"),
+            options,
+            lambda: beam.Pipeline(options=PipelineOptions(list(beam_args))),
+        )
+    return summarize_manifest(manifest) | {
+        "seconds": round(time.monotonic() - started, 1),
+        "peak_rss_mb": round(memory.peak_rss_mb),
+    }
+
+
+def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:
+    """Shows an ingest's results to a person."""
+    took = f"{summary['seconds']} s, {summary['peak_rss_mb']:,} MB peak"
+    print_rows([*ingest_rows(summary), ("took", took), ("data set", output_dir)], console)

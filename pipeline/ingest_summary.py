@@ -1,0 +1,36 @@
+"""An ingest in numbers and in lines."""
+
+from typing import Any
+
+
+def summarize_manifest(manifest: dict) -> dict[str, Any]:
+    """The numbers of an ingest."""
+    splits = manifest["splits"]
+    return {
+        "found": manifest["found"],
+        "written": manifest["written"],
+        "duplicates": manifest["duplicates"],
+        "quarantined": manifest["quarantined"],
+        "quarantine_reasons": manifest["quarantine_reasons"],
+        "conflicting_labels": manifest["conflicting_labels"],
+        "splits": {name: split["records"] for name, split in splits.items()},
+        "shards": {name: len(split["shards"]) for name, split in splits.items()},
+        "bytes": sum(split["bytes"] for split in splits.values()),
+    }
+
+
+def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines that tell of an ingest."""
+    splits = ", ".join(f"{name} {records:,}" for name, records in ingest["splits"].items())
+    reasons = ", ".join(f"{name} {count:,}" for name, count in ingest["quarantine_reasons"].items())
+    shards = sum(ingest["shards"].values())
+    rows = [
+        ("images found", f"{ingest['found']:,}"),
+        ("written", f"{ingest['written']:,} ({splits})"),
+        ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
+        ("duplicates", f"{ingest['duplicates']:,}"),
+        ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
+    ]
+    if ingest["conflicting_labels"]:
+        rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
+    return rows

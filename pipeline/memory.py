@@ -1,0 +1,48 @@
+"""How much memory a piece of work took."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import psutil
+
+_INTERVAL_S = 0.05
+
+
+class PeakMemory:
+    """The largest resident memory seen so far, in MB (10^6 bytes)."""
+
+    peak_rss_mb = 0.0
+
+
+@contextlib.contextmanager
+def watch_memory() -> Iterator[PeakMemory]:
+    """Samples this process and its children 20 times a second while the block runs.
+
+    Yields:
+      The peak, which is final when the block has ended.
+    """
+    peak, stop = PeakMemory(), threading.Event()
+
+    def sample() -> None:
+        while True:
+            peak.peak_rss_mb = max(peak.peak_rss_mb, _resident_mb())
+            if stop.wait(_INTERVAL_S):
+                return
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _resident_mb() -> float:
+    process = psutil.Process()
+    total = 0
+    for each in [process, *process.children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += each.memory_info().rss
+    return total / 1e6

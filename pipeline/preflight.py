@@ -1,0 +1,89 @@
+"""What can be checked in a second, before TensorFlow and TFX are even imported."""
+
+import collections
+import dataclasses
+import os
+import tempfile
+from collections.abc import Iterator
+
+from components import files
+from components.errors import UserError
+from components.ingest.options import IngestOptions
+from components.ingest.sources import ImageRef, fingerprint_refs, label_of, list_images
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What a folder holds, by its names alone.
+
+    Attributes:
+      found: number of files.
+      classes: files of each class.
+      fingerprint: changes if any file is added, removed or touched.
+    """
+
+    found: int
+    classes: dict[str, int]
+    fingerprint: str
+
+
+def survey_images(images_dir: str, options: IngestOptions) -> Survey:
+    """Lists a folder and counts its classes.
+
+    Raises:
+      UserError: if the folder is missing or empty.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    found = 0
+
+    def counted() -> Iterator[ImageRef]:
+        nonlocal found
+        for ref in list_images(images_dir):
+            found += 1
+            if (label := label_of(ref.path, options)) is not None:
+                counts[label] += 1
+            yield ref
+
+    fingerprint = fingerprint_refs(counted())
+    if not found:
+        raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
+    return Survey(found, dict(sorted(counts.items())), fingerprint)
+
+
+def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
+    """A classifier needs two classes.
+
+    Raises:
+      UserError: if there are fewer.
+    """
+    if len(survey.classes) < 2:
+        named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
+        raise UserError(
+            f"{survey.found} files in {images_dir!r} name {named}, but training needs at least "
+            f"two; classes are read by ingest.label_pattern={options.label_pattern!r}, by default "
+            "from folders: <images>/<class>/<file>."
+        )
+
+
+def check_output(output_dir: str, images_dir: str) -> None:
+    """The output folder must be writable, and must not become part of the input.
+
+    Raises:
+      UserError: if it is not, or would.
+    """
+    if not (files.is_local(output_dir) and files.is_local(images_dir)):
+        return
+    inside = os.path.realpath(output_dir) + os.sep
+    if inside.startswith(os.path.realpath(images_dir) + os.sep):
+        raise UserError(
+            f"The output folder {output_dir!r} lies in the images folder {images_dir!r}, so the "
+            "next run would ingest it; choose another --output."
+        )
+    try:
+        os.makedirs(output_dir, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output_dir):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"Cannot write to the output folder {output_dir!r}: {error.strerror}."
+        ) from error
