@@ -29,8 +29,8 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
         )
     if "--direct_running_mode=multi_threading" in flags:
         raise UserError(
-            "--direct_running_mode=multi_threading is refused: Beam's local runner silently loses "
-            "records in it; use in_memory (the tasks have threads of their own) or multi_processing."
+            "--direct_running_mode=multi_threading is refused: Beam's local runner silently "
+            "loses records in it; use in_memory (tasks have their own threads) or multi_processing."
         )
     if not any(flag.startswith("--runner") for flag in flags):
         flags.insert(0, LOCAL_BEAM_ARGS[0])

@@ -4,7 +4,7 @@ import re
 
 
 class UserError(Exception):
-    """Something that a person can put right; its message names the thing, the value and the way out."""
+    """Something that a person can put right; the message names it, the rule and the way out."""
 
 
 def find_user_error(error: BaseException) -> UserError | None:
@@ -21,15 +21,16 @@ def find_user_error(error: BaseException) -> UserError | None:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, UserError):
-            return cause
+            return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
-            return UserError(found[-1].strip())
+            return UserError(_STAGE.sub("", found[-1].strip()))
         cause = cause.__cause__ or cause.__context__
     return None
 
 
-# "module.UserError: message", up to Beam's "[while running 'Stage']" or the next blank line.
+# "module.UserError: message", up to a blank line or the next traceback.
 _IN_TRACEBACK = re.compile(
-    rf"^{re.escape(__name__)}\.UserError: (.*?)(?=\s\[while running|\n\n|\nTraceback|\Z)",
-    re.MULTILINE | re.DOTALL,
+    rf"^{re.escape(__name__)}\.UserError: (.*?)(?=\n\n|\nTraceback|\Z)", re.MULTILINE | re.DOTALL
 )
+# What Beam appends to a worker's message.
+_STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")

@@ -4,11 +4,17 @@ Paths are `str`; names that are not UTF-8 travel as `os.fsdecode` gives them.
 """
 
 import contextlib
+import errno
+import glob
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from typing import BinaryIO
+
+from components.errors import UserError
+
+_NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 def is_local(path: str) -> bool:
@@ -50,6 +56,9 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
 
     Locally: a temporary file beside it, flushed to the disk, then renamed. Object stores make an
     object visible only when it is closed, so there it is written in place.
+
+    Raises:
+      UserError: if the disk is full, or the place must not be written to.
     """
     if not is_local(path):
         from apache_beam.io.filesystem import CompressionTypes
@@ -57,23 +66,46 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
         with _beam().create(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             yield file
         return
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     temporary = f"{path}.{uuid.uuid4().hex}.tmp"
     try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(temporary, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+    except BaseException as error:
+        with contextlib.suppress(OSError):
             os.remove(temporary)
+        if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+            reason = os.strerror(error.errno)
+            raise UserError(
+                f"Cannot write {path}: {reason}; free or allow it and run again, "
+                "what is finished is kept."
+            ) from error
         raise
 
 
 def exists(path: str) -> bool:
     """Tells whether there is a file or folder at the path."""
     return os.path.exists(path) if is_local(path) else _beam().exists(path)
+
+
+def list_files(folder: str, pattern: str) -> list[str]:
+    """The paths below a folder that match a shell pattern, sorted."""
+    if is_local(folder):
+        return sorted(glob.glob(join(glob.escape(folder), pattern)))
+    (match,) = _beam().match([join(folder, pattern)])
+    return sorted(metadata.path for metadata in match.metadata_list)
+
+
+def delete(path: str) -> None:
+    """Deletes a file; nothing happens if it is not there."""
+    if is_local(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+    elif exists(path):
+        _beam().delete([path])
 
 
 def delete_tree(path: str) -> None:

@@ -12,7 +12,7 @@ many there are.
 import dataclasses
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 IMAGE = "image/encoded"
 FORMAT = "image/format"
@@ -47,7 +47,9 @@ class Column:
 IMAGE_COLUMN = Column(IMAGE, "bytes")
 
 METADATA_COLUMNS = (
-    Column(FORMAT, "bytes"),  # b"jpeg", b"png" or b"raw" (uint8, row-major [height, width, channels])
+    Column(
+        FORMAT, "bytes"
+    ),  # b"jpeg", b"png" or b"raw" (uint8, row-major [height, width, channels])
     Column(HEIGHT, "int64"),  # of the stored image, in pixels
     Column(WIDTH, "int64"),
     Column(CHANNELS, "int64"),  # 1 or 3
@@ -91,7 +93,7 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
 
 def _feature(column: Column, value: Value) -> bytes:
     """Serializes a tf.train.Feature: bytes_list is field 1, float_list 2, int64_list 3."""
-    items = value if column.is_list else [value]
+    items: Any = value if column.is_list else [value]
     if column.dtype == "bytes":
         return _field(1, b"".join(_field(1, item) for item in items))
     if column.dtype == "float32":

@@ -127,7 +127,12 @@ def _run_pipeline(
         if not as_json:
             console.print(f"{survey.found:,} files, {len(survey.classes)} classes; {beam_args[0]}")
         summary = _run_with_progress(
-            config, images_dir, output_dir, survey.fingerprint, beam_args, log_path,
+            config,
+            images_dir,
+            output_dir,
+            survey.fingerprint,
+            beam_args,
+            log_path,
             None if as_json else console,
         )
         if not as_json:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -129,4 +128,3 @@ def _read_execution(metadata_path: str, execution_id: int) -> tuple[bool, dict[s
     outputs = {event.path.steps[0].key: uris[event.artifact_id] for event in events}
     reused = execution.last_known_state == metadata_store_pb2.Execution.CACHED
     return reused, outputs
-

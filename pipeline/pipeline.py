@@ -56,9 +56,7 @@ def create_pipeline(
     )
 
     # What must be known of the whole train split becomes a graph over uint8 pixel batches.
-    image_transform = ImageTransform(
-        example_gen.outputs["examples"], config.view, config.transform
-    )
+    image_transform = ImageTransform(example_gen.outputs["examples"], config.view, config.transform)
 
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.
     trainer = tfx.components.Trainer(

@@ -17,7 +17,7 @@ class ViewOptions(Options):
     channels: Literal[1, 3] = 3
     """3 for RGB, 1 for grayscale."""
     crop_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
-    """Share of the resized image that the centre crop keeps, per side (ImageNet's custom: 0.875)."""
+    """Share of the resized image that the centre crop keeps, per side (ImageNet custom: 0.875)."""
 
 
 class AugmentOptions(Options):

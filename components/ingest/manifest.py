@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from components import files
 from components.ingest.options import IngestOptions
+from components.ingest.partition import ShardTask
 from components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
 
 FORMAT_VERSION = 1
@@ -58,6 +59,19 @@ def write_manifest(
     with files.write_atomically(files.join(output_dir, MANIFEST)) as file:
         file.write(json.dumps(manifest, indent=1).encode() + b"\n")
     return manifest
+
+
+def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
+    """Makes sure that the output passes for whole only when it is: called before the first shard.
+
+    The manifest of an earlier run goes, and so do shards that this run will not overwrite.
+    """
+    files.delete(files.join(output_dir, MANIFEST))
+    kept = {files.join(output_dir, task.path) for task in tasks}
+    for path in files.list_files(output_dir, "Split-*/*"):
+        if path not in kept:
+            files.delete(path)
+    return tasks
 
 
 def read_manifest(output_dir: str) -> dict:
@@ -134,8 +148,9 @@ def _describe_file(path: str) -> dict:
 
 def _copy_quarantined(work_dir: str, output_dir: str) -> None:
     with files.open_input(files.join(output_dir, QUARANTINE)) as lines:
-        contents = {json.loads(line)["sha256"] for line in lines.read().splitlines()}
-    for content in sorted(filter(None, contents)):
+        listed = [json.loads(line) for line in lines.read().splitlines()]
+    # Files without bytes, and those that could not be read, have nothing to copy.
+    for content in sorted({line["sha256"] for line in listed if line["sha256"] and line["bytes"]}):
         _copy(
             files.join(work_dir, "quarantine", content),
             files.join(output_dir, "quarantine", content),

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pydantic
 
-from components.image_ops import PrepareOptions
+from components.images.prepare import PrepareOptions
 from components.options import Options
 
 
@@ -17,11 +17,13 @@ class IngestOptions(Options):
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
     group_pattern: str | None = None
-    """Like `label_pattern`, with a group `group`: images of one group (a patient, a scene) share a split."""
+    """The same for `group`: images of one group (a patient, a scene) share a split."""
     split_pattern: str | None = None
-    """Like `label_pattern`, with a group `split`: where it matches, the folder decides the split."""
-    splits: dict[str, pydantic.PositiveFloat] = {"train": 0.9, "eval": 0.1}
-    """Each split's name and share; the shares add up to 1. An image's split depends on its content only."""
+    """The same for `split`: where it matches, the path decides the split."""
+    splits: dict[str, pydantic.PositiveFloat] = pydantic.Field(
+        default_factory=lambda: {"train": 0.9, "eval": 0.1}
+    )
+    """Each split's name and share, adding up to 1. An image's split depends on its content only."""
     duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
     """Byte-identical files: store the first by path, or all of them (in one split), or stop."""
     shard_bytes: pydantic.PositiveInt = 128 * 2**20

@@ -18,12 +18,12 @@ def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:
       uint64 [n].
     """
     with np.errstate(over="ignore"):
-        seed_hash = _mix(np.uint64(seed % 2**64) + _GOLDEN)
+        seed_hash = _mix(np.array([seed % 2**64], np.uint64) + _GOLDEN)
         return _mix(_mix(record_ids[:, 0] ^ seed_hash) ^ record_ids[:, 1])
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """SplitMix64's finalizer (Steele, Lea, Flood 2014): a bijection of uint64 that mixes all bits."""
+    """SplitMix64's finalizer (Steele, Lea, Flood 2014): a bijection that mixes all 64 bits."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -8,6 +8,7 @@ batch a shard. The rows of shard s are then the record batches s, s + shards, s 
 import collections
 import dataclasses
 import hashlib
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 
@@ -188,7 +189,7 @@ def _write_placed_rows(
             placed = rows.append_column("position", pa.array(position)).take(pa.array(order))
             edges = np.searchsorted(shard[order], np.arange(total + 1))
             (batch,) = placed.combine_chunks().to_batches()
-            for begin, end in zip(edges[:-1], edges[1:], strict=True):
+            for begin, end in itertools.pairwise(edges):
                 writer.write_batch(batch.slice(begin, end - begin))
             done += len(rows)
 

@@ -11,11 +11,12 @@ import dataclasses
 import hashlib
 import json
 import os
+from typing import Any
 
 import pyarrow as pa
 
 from components import files
-from components.image_ops import BadImage, PreparedImage, prepare_image
+from components.images.prepare import BadImage, PreparedImage, prepare_image
 from components.ingest.options import IngestOptions
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern
 from components.threads import map_in_order, usable_cores
@@ -140,7 +141,7 @@ def prepare_source(
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is quarantined.
     """
-    row = {
+    row: dict[str, Any] = {
         "path": os.fsencode(ref.path),
         "source_bytes": ref.size_bytes,
         "label": _printable(label_of(ref.path, options)),
@@ -179,7 +180,9 @@ def _read_source(ref: ImageRef, images_dir: str, options: IngestOptions) -> byte
 def _check_places(row: dict, options: IngestOptions) -> None:
     """The label must be named by the path, and a split that the path names must exist."""
     if row["label"] is None:
-        raise BadImage("no_label", f"the path does not match label_pattern {options.label_pattern!r}")
+        raise BadImage(
+            "no_label", f"the path does not match label_pattern {options.label_pattern!r}"
+        )
     if row["forced_split"] is not None and row["forced_split"] not in options.splits:
         known = ", ".join(options.splits)
         raise BadImage("unknown_split", f"{row['forced_split']!r} is not one of splits: {known}")

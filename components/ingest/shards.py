@@ -162,6 +162,7 @@ class PayloadReader:
     """Reads prepared images out of the chunks' payload files, at most 128 of them open."""
 
     def __init__(self, work_dir: str, max_open: int = 128):
+        """Opens nothing yet."""
         self._folder = files.join(work_dir, "prepared")
         self._max_open = max_open
         self._open: dict[str, BinaryIO] = {}
@@ -177,7 +178,9 @@ class PayloadReader:
         file.seek(offset)
         data = file.read(length)
         if len(data) != length:
-            raise OSError(f"{chunk}.payload ends before byte {offset + length}; delete the work folder.")
+            raise OSError(
+                f"{chunk}.payload ends before byte {offset + length}; delete the work folder."
+            )
         return data
 
     def close(self) -> None:
@@ -185,5 +188,3 @@ class PayloadReader:
         for file in self._open.values():
             file.close()
         self._open.clear()
-
-

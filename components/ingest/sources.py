@@ -95,7 +95,9 @@ def _list_remote(images_dir: str) -> Iterator[ImageRef]:
     for found in sorted(match.metadata_list, key=lambda metadata: metadata.path):
         path = found.path[len(images_dir.rstrip("/")) + 1 :]
         if not any(part.startswith(".") for part in path.split("/")):
-            yield ImageRef(path, found.size_in_bytes, int((found.last_updated_in_seconds or 0) * 1e9))
+            yield ImageRef(
+                path, found.size_in_bytes, int((found.last_updated_in_seconds or 0) * 1e9)
+            )
 
 
 def make_chunks(

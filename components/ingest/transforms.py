@@ -8,7 +8,7 @@ import dataclasses
 
 import apache_beam as beam
 
-from components.ingest.manifest import write_manifest
+from components.ingest.manifest import start_output, write_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.partition import plan_shards
 from components.ingest.prepare import prepare_chunk
@@ -40,9 +40,12 @@ class IngestImages(beam.PTransform):
             | "List" >> beam.FlatMap(lambda folder: make_chunks(list_images(folder)))  # Chunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"
-            >> beam.Map(prepare_chunk, self.images_dir, self.work_dir, self.options)  # PreparedChunk
+            >> beam.Map(
+                prepare_chunk, self.images_dir, self.work_dir, self.options
+            )  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
-            | "Plan" >> beam.FlatMap(plan_shards, self.work_dir, self.options)  # ShardTask
+            | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]
+            | "StartOutput" >> beam.FlatMap(start_output, self.output_dir)  # ShardTask
             | "SpreadShards" >> beam.Reshuffle()
             | "Write" >> beam.Map(write_shard, self.work_dir, self.output_dir)  # WrittenShard
             | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]

@@ -11,13 +11,13 @@ from components.training import serving
 
 
 def evaluation_config(
-    min_accuracy: float, compute_confidence_intervals: bool = False
+    min_accuracy: float, confidence_intervals: bool = False
 ) -> config_pb2.EvalConfig:
     """Accuracy and number of records, over all records and for each class.
 
     Args:
       min_accuracy: a model whose accuracy over all records is lower is not blessed.
-      compute_confidence_intervals: whether TFMA estimates how far chance could have moved the
+      confidence_intervals: whether TFMA estimates how far chance could have moved the
         metrics (by jackknife, which takes a multiple of the time).
 
     Returns:
@@ -57,6 +57,6 @@ def evaluation_config(
             )
         ],
         options=config_pb2.Options(
-            compute_confidence_intervals=wrappers_pb2.BoolValue(value=compute_confidence_intervals)
+            compute_confidence_intervals=wrappers_pb2.BoolValue(value=confidence_intervals)
         ),
     )

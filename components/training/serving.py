@@ -27,7 +27,8 @@ EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that inge
 # Their outputs.
 PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the vocabulary
 CLASSES = "classes"  # string [batch, classes], the names in the same order, the same in every row
-# SERVE_IMAGES: string [batch], the likeliest class. TRANSFORM_FEATURES: int64 [batch], the true one.
+# Of SERVE_IMAGES, string [batch]: the likeliest class. Of TRANSFORM_FEATURES, int64 [batch]: the
+# true one's id, or -1.
 LABEL = "label"
 
 

@@ -42,7 +42,8 @@ class AnalyzeImages(beam.PTransform):
             root
             | "Shards" >> beam.Create(list(self.shards))
             | "SpreadShards" >> beam.Reshuffle()
-            | "ReadViews" >> beam.FlatMap(read_view_batches, self.view, self.batch_size)  # RecordBatch
+            | "ReadViews"
+            >> beam.FlatMap(read_view_batches, self.view, self.batch_size)  # RecordBatch
         )
         _ = (
             batches
@@ -56,9 +57,7 @@ class AnalyzeImages(beam.PTransform):
         return transform_fn | "WriteGraph" >> tft_beam.WriteTransformFn(self.output_dir)
 
 
-def read_view_batches(
-    shard: str, view: ViewOptions, batch_size: int
-) -> Iterator[pa.RecordBatch]:
+def read_view_batches(shard: str, view: ViewOptions, batch_size: int) -> Iterator[pa.RecordBatch]:
     """Decodes one shard, in threads, to the views that evaluation and serving also see.
 
     Yields:
@@ -82,9 +81,7 @@ def make_record_batch(images: np.ndarray, labels: np.ndarray) -> pa.RecordBatch:
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size))
     pixels = pa.ListArray.from_arrays(offsets, pa.array(images.reshape(-1)))
     names = pa.array([[label] for label in labels], pa.list_(pa.binary()))
-    return pa.RecordBatch.from_arrays(
-        [pixels, names], [contract.IMAGE_INPUT, contract.LABEL_INPUT]
-    )
+    return pa.RecordBatch.from_arrays([pixels, names], [contract.IMAGE_INPUT, contract.LABEL_INPUT])
 
 
 def adapter_config(view: ViewOptions) -> tfxio.TensorAdapterConfig:
@@ -111,4 +108,3 @@ def check_records(analysed: int, expected: int) -> int:
     if analysed != expected:
         raise RuntimeError(f"Stage ReadViews lost records: {expected} in, {analysed} out.")
     return analysed
-

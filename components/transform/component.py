@@ -53,9 +53,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageTransformSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ImageTransformExecutor)
 
-    def __init__(
-        self, examples: channel.BaseChannel, view: ViewOptions, options: TransformOptions
-    ):
+    def __init__(self, examples: channel.BaseChannel, view: ViewOptions, options: TransformOptions):
         """Declares the component.
 
         Args:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from components.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
 
 _SOF0, _SOF1, _SOF2, _SOF9, _SOF10 = 0xC0, 0xC1, 0xC2, 0xC9, 0xCA
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
@@ -40,9 +40,10 @@ def read_jpeg_structure(data: bytes) -> JpegStructure:
         code = data[position + 1]
         if code == _EOI:
             return JpegStructure(frame_marker, scan_count, position)
-        if code < _SOF0 or code == _SOI:
+        starts_frame = _SOF0 <= code <= 0xCF and code not in _TABLE_MARKERS
+        if code < _SOF0 or code == _SOI or (starts_frame and scan_count):
             raise BadImage(CORRUPT, f"marker 0x{code:02x} at byte {position} of the JPEG data")
-        if _SOF0 <= code <= 0xCF and code not in _TABLE_MARKERS:
+        if starts_frame:
             frame_marker = code
             _check_jpeg_frame(code, data[position + 4 : position + 5])
         scan_count += code == _SOS

@@ -7,9 +7,9 @@ import cv2
 import numpy as np
 import pydantic
 
-from components.bad_image import REASONS, TOO_MANY_PIXELS, UNSUPPORTED, BadImage
-from components.image_color import convert_channels, convert_to_srgb
-from components.image_decode import DecodedImage, decode_image
+from components.images.bad_image import REASONS, TOO_MANY_PIXELS, UNSUPPORTED, BadImage
+from components.images.color import convert_channels, convert_to_srgb
+from components.images.decode import DecodedImage, decode_image
 from components.options import Options
 
 __all__ = ["REASONS", "BadImage", "PrepareOptions", "PreparedImage", "prepare_image"]

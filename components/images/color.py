@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from PIL import ExifTags, Image, ImageCms
 
-from components.bad_image import DECODER_ERRORS
+from components.images.bad_image import DECODER_ERRORS
 
 # EXIF 2.32, tag 0x0112: how to turn the stored pixels upright.
 _ORIENTATION_STEPS = {

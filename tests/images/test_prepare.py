@@ -1,6 +1,7 @@
 import io
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pydantic
@@ -9,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.image_ops import REASONS, BadImage, PreparedImage, PrepareOptions, prepare_image
-from tests import zoo
+from components.images.prepare import (
+    REASONS,
+    BadImage,
+    PreparedImage,
+    PrepareOptions,
+    prepare_image,
+)
+from tests.images import zoo
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +40,7 @@ def pixels_of(image: PreparedImage) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(image.encoded)))
 
 
-def prepare(data: bytes, **options: object) -> PreparedImage:
+def prepare(data: bytes, **options: Any) -> PreparedImage:
     return prepare_image(data, PrepareOptions(**options))
 
 
@@ -54,6 +61,7 @@ def test_zoo(name: str):
             prepare_image(file.data, AS_IS)
         assert (caught.value.reason, bool(caught.value.message)) == (file.outcome, True)
         return
+    assert file.pixels is not None
     image = prepare_image(file.data, AS_IS)
     assert (image.source_format, image.orientation) == (file.source_format, file.orientation)
     assert image.notes == file.notes
@@ -71,7 +79,7 @@ def test_no_metadata_survives(name: str, encoding: str):
     image = prepare(zoo.ZOO[name].data, resize="none", encoding=encoding)
     reopened = Image.open(io.BytesIO(image.encoded))
     reopened.load()
-    assert reopened.format.lower() == image.format == encoding
+    assert str(reopened.format).lower() == image.format == encoding
     assert set(reopened.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
     assert not reopened.getexif()
 
@@ -79,7 +87,9 @@ def test_no_metadata_survives(name: str, encoding: str):
 @pytest.mark.parametrize("name", ["jpeg", "png_gray", "png_alpha", "jpeg_profile", "tiff_cmyk"])
 def test_gray(name: str):
     image = prepare(zoo.ZOO[name].data, resize="none", encoding="raw", color="gray")
-    expected = np.asarray(Image.fromarray(zoo.ZOO[name].pixels).convert("L")).astype(int)
+    upright = zoo.ZOO[name].pixels
+    assert upright is not None
+    expected = np.asarray(Image.fromarray(upright).convert("L")).astype(int)
     assert image.channels == 1
     assert np.abs(pixels_of(image)[:, :, 0] - expected).max() <= 4
 
@@ -253,7 +263,7 @@ def test_original_encodes_what_needs_conversion(name: str, options: dict, stored
     image = prepare(data, encoding="original", **options)
     assert image.encoded != data
     assert image.format == stored_format
-    assert Image.open(io.BytesIO(image.encoded)).format.lower() == stored_format
+    assert str(Image.open(io.BytesIO(image.encoded)).format).lower() == stored_format
 
 
 def test_original_keeps_gray_where_gray_is_wanted():

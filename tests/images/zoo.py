@@ -125,8 +125,8 @@ def make_png(
 
 def make_interlaced_png(pixels: np.ndarray) -> bytes:
     """Adam7: seven passes, each a sparser grid of the image (PNG specification, 8.2)."""
-    passes = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4))
-    passes += ((2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4)]
+    passes += [(2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
     rows = b""
     for y, x, step_y, step_x in passes:
         rows += b"".join(b"\0" + row.tobytes() for row in pixels[y::step_y, x::step_x])
@@ -143,7 +143,7 @@ def _png_files() -> dict[str, ZooFile]:
     deep = PATTERN.astype(np.uint16) * 257
     palette = Image.fromarray(PATTERN).quantize(4)
     clear = bytearray(b"\xff" * 4)
-    clear[palette.getpixel((0, 0))] = 0
+    clear[np.asarray(palette)[0, 0]] = 0
     half_clear = PATTERN.copy()
     half_clear[:16, :24] = 255
     gray_alpha = np.dstack([GRAY, np.where(GRAY == 90, 0, 255).astype(np.uint8)])

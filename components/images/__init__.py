@@ -1,0 +1,1 @@
+"""One image in, one image out: check, decode, turn upright, resize, encode. No TensorFlow."""

@@ -1,0 +1,253 @@
+import collections
+import gc
+import gzip
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components import views
+from components.errors import UserError
+from components.feeding import input_fn
+from components.feeding.options import AugmentOptions, FeedingOptions, ViewOptions
+from tests import graphs, shards
+
+pytestmark = pytest.mark.unit
+
+VIEW = ViewOptions(height_px=12, width_px=16)  # the size of the images, so views are their pixels
+PLAIN = AugmentOptions(flip=False, random_resized_crop=False)
+RECORDS = 20
+
+
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory):
+    """Twenty records in four shards; the class of record n is 'n'."""
+    labels = [str(number) for number in range(RECORDS)]
+    folder = tmp_path_factory.mktemp("data") / "Split-train"
+    return shards.write_shards(folder, shards.make_examples(RECORDS, labels), 4)
+
+
+def read(pattern, mode="train", view=VIEW, graph=None, feeding=None, augment=PLAIN, **arguments):
+    """Runs the pipeline; gives its batches as numpy pairs."""
+    feeding = FeedingOptions(**{"batch_size": 8, "augment": augment, **(feeding or {})})
+    batches = input_fn.input_fn(
+        [pattern], view=view, feeding=feeding, transform_graph_dir=graph, mode=mode, **arguments
+    )
+    return [(images.numpy(), labels.numpy()) for images, labels in batches]
+
+
+def order(batches):
+    return [int(label) for _, labels in batches for label in labels]
+
+
+def images_by_record(batches):
+    return {
+        int(label): image
+        for images, labels in batches
+        for image, label in zip(images, labels, strict=True)
+    }
+
+
+def test_eval_reads_every_record_in_file_order_and_keeps_the_small_last_batch(pattern):
+    batches = read(pattern, mode="eval")
+    assert [len(labels) for _, labels in batches] == [8, 8, 4]
+    assert order(batches) == list(range(RECORDS))  # shards in turn undo the dealing of records
+    for number, image in images_by_record(batches).items():
+        np.testing.assert_array_equal(image, shards.draw_image(number))
+
+
+def test_eval_ignores_augmentation_seed_and_drop_remainder(pattern):
+    plain = read(pattern, mode="eval")
+    other = read(
+        pattern, mode="eval", augment=AugmentOptions(), seed=9, feeding={"drop_remainder": True}
+    )
+    assert all(
+        np.array_equal(a, b)
+        for x, y in zip(plain, other, strict=True)
+        for a, b in zip(x, y, strict=True)
+    )
+
+
+@settings(deadline=None, max_examples=8)
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    window=st.integers(1, 30),
+    files_at_once=st.integers(1, 6),
+    batch_size=st.integers(1, 25),
+)
+def test_every_epoch_has_every_record_once(pattern, seed, window, files_at_once, batch_size):
+    feeding = {
+        "shuffle_records": window,
+        "files_at_once": files_at_once,
+        "batch_size": batch_size,
+    }
+    batches = read(pattern, seed=seed, feeding=feeding, epochs=2)
+    per_epoch = -(-RECORDS // batch_size)
+    assert len(batches) == 2 * per_epoch
+    for epoch in (batches[:per_epoch], batches[per_epoch:]):
+        assert collections.Counter(order(epoch)) == collections.Counter(range(RECORDS))
+
+
+def test_the_batches_are_a_function_of_seed_and_epoch(pattern):
+    options = AugmentOptions()
+    tf.random.set_seed(1)
+    first = read(pattern, seed=3, epochs=3, augment=options)
+    tf.random.set_seed(2)  # somebody else's seed changes nothing
+    again = read(pattern, seed=3, epochs=3, augment=options)
+    resumed = read(pattern, seed=3, epochs=2, first_epoch=1, augment=options)
+    for one, two in ((first, again), (first[3:], resumed)):
+        for (images, labels), (same_images, same_labels) in zip(one, two, strict=True):
+            np.testing.assert_array_equal(images, same_images)
+            np.testing.assert_array_equal(labels, same_labels)
+
+
+def test_order_differs_between_epochs_and_seeds(pattern):
+    batches = read(pattern, epochs=2)
+    orders = [order(batches[:3]), order(batches[3:]), order(read(pattern, seed=1))]
+    assert len({tuple(numbers) for numbers in [*orders, range(RECORDS)]}) == 4
+
+
+def test_shards_are_shuffled_even_without_a_window(pattern):
+    feeding = {"shuffle_records": 1, "files_at_once": 1}
+    orders = [order(read(pattern, feeding=feeding, first_epoch=epoch)) for epoch in range(4)]
+    shard_orders = {tuple(number % 4 for number in numbers[::5]) for numbers in orders}
+    assert len(shard_orders) > 1
+    assert all(sorted(shard_order) == [0, 1, 2, 3] for shard_order in shard_orders)
+
+
+def test_files_at_once_mixes_shards(pattern):
+    feeding = {"shuffle_records": 1}
+    alone = order(read(pattern, feeding=feeding | {"files_at_once": 1}))
+    mixed = order(read(pattern, feeding=feeding | {"files_at_once": 4}))
+    assert len({number % 4 for number in alone[:5]}) == 1
+    assert len({number % 4 for number in mixed[:4]}) == 4
+
+
+def test_shuffle_records_mixes_within_a_shard(pattern):
+    feeding = {"files_at_once": 1, "shuffle_records": 1}
+    assert order(read(pattern, feeding=feeding))[:5] == sorted(
+        order(read(pattern, feeding=feeding))[:5]
+    )
+    wide = order(read(pattern, feeding=feeding | {"shuffle_records": 100}))
+    assert len({number % 4 for number in wide[:5]}) > 1
+
+
+def test_views_differ_between_records_and_epochs(tmp_path):
+    image = shards.draw_image(0)  # the same image under two ids
+    examples = [shards.make_example(image, str(number), name=str(number)) for number in range(2)]
+    pattern = shards.write_shards(tmp_path, examples)
+    epochs = read(pattern, augment=AugmentOptions(flip=False), epochs=2)
+    views_seen = [image for batch in epochs for image in images_by_record([batch]).values()]
+    assert len(np.unique(np.stack(views_seen), axis=0)) == 4
+
+
+def test_a_records_view_does_not_hang_on_how_records_are_read(pattern):
+    options = AugmentOptions()
+    one = images_by_record(read(pattern, augment=options))
+    other = images_by_record(
+        read(
+            pattern,
+            augment=options,
+            feeding={"batch_size": 3, "files_at_once": 1, "shuffle_records": 2},
+        )
+    )
+    for number, image in one.items():
+        np.testing.assert_array_equal(image, other[number])
+
+
+def test_drop_remainder_leaves_out_the_small_batch(pattern):
+    batches = read(pattern, feeding={"drop_remainder": True}, epochs=2)
+    assert [len(labels) for _, labels in batches] == [8, 8, 8, 8]
+
+
+def test_epochs_none_never_ends(pattern):
+    batches = input_fn.input_fn(
+        [pattern],
+        view=VIEW,
+        feeding=FeedingOptions(batch_size=8),
+        transform_graph_dir=None,
+        mode="train",
+        epochs=None,
+    )
+    assert len(list(batches.take(10))) == 10
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_view_sets_the_shape(pattern, channels):
+    view = ViewOptions(height_px=5, width_px=6, channels=channels)
+    for mode in ("train", "eval"):
+        images, _ = read(pattern, mode=mode, view=view, augment=AugmentOptions())[0]
+        assert (images.shape, images.dtype) == ((8, 5, 6, channels), np.uint8)
+
+
+@pytest.mark.parametrize("image_format", ["jpeg", "raw"])
+def test_every_stored_format_is_read(tmp_path, image_format):
+    labels = ["0", "1", "2"]
+    examples = shards.make_examples(3, labels, image_format)
+    pattern = shards.write_shards(tmp_path, examples)
+    for number, image in images_by_record(read(pattern, mode="eval")).items():
+        expected = shards.draw_image(number)
+        if image_format == "jpeg":
+            encoded = tf.constant(shards.encode_image(expected, "jpeg"))
+            expected = views.decode_image(encoded, 3)
+        np.testing.assert_array_equal(image, expected)
+    assert len(read(pattern, augment=AugmentOptions())) == 1
+
+
+def test_gzipped_shards_are_read_by_their_ending(pattern, tmp_path):
+    for path in sorted(pathlib.Path(pattern).parent.iterdir()):
+        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert order(read(str(tmp_path / "*.gz"), mode="eval")) == list(range(RECORDS))
+    assert input_fn.count_records([str(tmp_path / "*.gz")]) == RECORDS
+
+
+@pytest.mark.beam
+def test_the_transform_graph_is_applied_to_batches(tmp_path):
+    examples = shards.make_examples(6, ["cat", "dog", "zebra"], height=8, width=8)
+    pattern = shards.write_shards(tmp_path, examples)
+    view = ViewOptions(height_px=8, width_px=8)
+    batches = input_fn.input_fn(
+        [pattern],
+        view=view,
+        feeding=FeedingOptions(batch_size=4),
+        transform_graph_dir=graphs.shared_graph_dir(),
+        mode="eval",
+    )
+    gc.collect()  # the vocabulary's table must live as long as the data set
+    (images, labels), (_, last_labels) = [(x.numpy(), y.numpy()) for x, y in batches]
+    assert (images.dtype, labels.dtype) == (np.float32, np.int64)
+    expected = [shards.draw_image(number, 8, 8) / np.float32(255) for number in range(4)]
+    np.testing.assert_allclose(images, expected, rtol=1e-6)
+    assert [*labels, *last_labels] == [0, 1, -1, 0, 1, -1]  # the graph knows no zebra
+
+
+def test_eval_views_are_keyed_as_the_graphs_inputs(pattern):
+    batches = list(input_fn.read_eval_views([pattern], VIEW, batch_size=16))
+    assert [set(batch) for batch in batches] == [{"image", "label"}] * 2
+    assert [len(batch["label"]) for batch in batches] == [16, 4]
+    np.testing.assert_array_equal(batches[1]["image"][3], shards.draw_image(19))
+    assert batches[1]["label"][3] == b"19"
+
+
+def test_count_records_counts_all_shards(pattern):
+    assert input_fn.count_records([pattern]) == RECORDS
+
+
+def test_files_are_sorted_and_listed_once(pattern):
+    paths = input_fn.match_files([pattern, pattern.replace("*", "00003*")])
+    assert [path[-14:-9] for path in paths] == ["00000", "00001", "00002", "00003"]
+
+
+def test_a_pattern_without_files_is_an_error(pattern):
+    with pytest.raises(UserError, match=r"no file matches \['/nowhere/\*'\]; check the path"):
+        input_fn.match_files([pattern, "/nowhere/*"])
+    with pytest.raises(UserError, match="no file matches none"):
+        input_fn.match_files([])
+
+
+def test_an_unknown_mode_is_an_error(pattern):
+    with pytest.raises(ValueError, match="mode must be 'train' or 'eval', got 'test'"):
+        read(pattern, mode="test")

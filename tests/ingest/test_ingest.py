@@ -1,0 +1,250 @@
+"""Ingest as a whole: the wiring, the files it leaves, and what happens when it is interrupted."""
+
+import hashlib
+import json
+import os
+import pathlib
+
+import apache_beam as beam
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components import record, tfrecord
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.errors import UserError
+from components.ingest import shards
+from components.ingest.manifest import read_manifest
+from components.ingest.options import IngestOptions
+from components.ingest.run import run_ingest
+from tests.drawings import draw, write_folder
+
+pytestmark = pytest.mark.beam
+
+OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
+
+
+def ingest(images, output, **options):
+    manifest = run_ingest(
+        str(images),
+        str(output),
+        f"{output}/.work",
+        IngestOptions.model_validate(OPTIONS | options),
+        lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
+    )
+    return manifest
+
+
+def read_bytes(output):
+    """Every file below a folder, by name."""
+    root = pathlib.Path(output)
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def read_examples(output, split):
+    """The records of a split, parsed by TensorFlow's own protocol buffer."""
+    import tensorflow as tf
+
+    for path in sorted(pathlib.Path(output, f"Split-{split}").iterdir()):
+        with path.open("rb") as file:
+            for data in tfrecord.read_records(file):
+                yield tf.train.Example.FromString(data).features.feature
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("source") / "images", per_class=40)
+
+
+@pytest.fixture(scope="module")
+def output(images, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("output")
+    ingest(images, folder)
+    return folder
+
+
+def test_every_image_is_written_once_with_its_pixels(images, output):
+    import cv2
+
+    seen = {}
+    for split in ("train", "eval"):
+        for feature in read_examples(output, split):
+            path = feature[record.FILENAME].bytes_list.value[0].decode()
+            assert path not in seen
+            seen[path] = feature
+            label, number = path.split("/")
+            stored = np.frombuffer(feature[record.IMAGE].bytes_list.value[0], np.uint8)
+            pixels = cv2.imdecode(stored, cv2.IMREAD_COLOR_RGB)
+            expected = draw(1000 * ["cat", "dog"].index(label) + int(number[:3]))
+            assert (pixels == expected).all()
+            assert feature[record.LABEL].bytes_list.value == [label.encode()]
+            assert feature[record.HEIGHT].int64_list.value == [8]
+    assert len(seen) == 80
+
+
+def test_no_working_files_are_left(output):
+    assert sorted(path.name for path in output.iterdir()) == [
+        "Split-eval",
+        "Split-train",
+        "duplicates.jsonl",
+        "index.parquet",
+        "manifest.json",
+        "quarantine.jsonl",
+    ]
+
+
+def test_the_manifest_describes_the_files(output):
+    manifest = read_manifest(str(output))
+    assert (manifest["found"], manifest["written"]) == (80, 80)
+    assert sum(split["records"] for split in manifest["splits"].values()) == 80
+    for split in manifest["splits"].values():
+        counts = [shard["records"] for shard in split["shards"]]
+        assert len(counts) == 2 and max(counts) - min(counts) <= 1
+        for shard in split["shards"]:
+            data = (output / shard["file"]).read_bytes()
+            assert len(data) == shard["bytes"]
+            assert hashlib.sha256(data).hexdigest() == shard["sha256"]
+    classes = manifest["classes"]
+    assert {name: classes["train"][name] + classes["eval"][name] for name in ("cat", "dog")} == {
+        "cat": 40,
+        "dog": 40,
+    }
+
+
+def test_the_index_points_at_records_and_payloads(images, output):
+    rows = pq.read_table(output / "index.parquet").to_pylist()
+    assert len(rows) == 80
+    for row in rows:
+        shard = output / f"Split-{row['split']}" / f"data_tfrecord-{row['shard']:05d}-of-00002"
+        data = shard.read_bytes()
+        end = row["record_offset"] + tfrecord.HEADER_BYTES + row["record_length"]
+        framed = data[row["record_offset"] : end + tfrecord.FOOTER_BYTES]
+        assert framed == tfrecord.frame(framed[tfrecord.HEADER_BYTES : -tfrecord.FOOTER_BYTES])
+        payload = data[row["payload_offset"] : row["payload_offset"] + row["payload_length"]]
+        assert payload.startswith(b"\x89PNG") and payload.endswith(b"IEND\xaeB`\x82")
+        assert (images / row["source"]).exists()
+
+
+@pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 4}])
+def test_threads_never_change_a_byte(images, output, tmp_path, options):
+    ingest(images, tmp_path, **options)
+    assert read_bytes(tmp_path) == read_bytes(output)
+
+
+def test_the_seed_changes_the_order_only(images, output, tmp_path):
+    ingest(images, tmp_path, seed=1)
+    for split in ("train", "eval"):
+        first, second = (
+            [feature[record.SOURCE_ID].bytes_list.value[0] for feature in read_examples(o, split)]
+            for o in (output, tmp_path)
+        )
+        assert first != second and sorted(first) == sorted(second)
+
+
+def test_shard_bytes_decides_the_number_of_shards(images, output, tmp_path):
+    stored = sum(row["payload_length"] for row in _index(output, "train"))
+    manifest = ingest(images, tmp_path, shards=None, shard_bytes=int(stored / 3.5))
+    assert len(manifest["splits"]["train"]["shards"]) == 4
+
+
+def _index(output, split):
+    return [r for r in pq.read_table(output / "index.parquet").to_pylist() if r["split"] == split]
+
+
+def test_bad_files_and_duplicates_are_listed_and_the_books_balance(images, tmp_path):
+    source = write_folder(tmp_path / "images", per_class=40)
+    (source / "cat" / "text.jpg").write_bytes(b"hello")
+    (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
+    with open(os.fsencode(source / "dog") + b"/\xff.png", "wb") as file:
+        file.write(b"")
+    manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.1)
+    assert [manifest[key] for key in ("found", "written", "duplicates", "quarantined")] == [
+        83,
+        80,
+        1,
+        2,
+    ]
+    assert manifest["quarantine_reasons"] == {"empty": 1, "not_an_image": 1}
+    assert manifest["conflicting_labels"] == 1
+    lines = _lines(tmp_path / "out" / "quarantine.jsonl")
+    assert [(os.fsencode(line["path"]), line["reason"]) for line in lines] == [
+        (b"cat/text.jpg", "not_an_image"),
+        (b"dog/\xff.png", "empty"),
+    ]
+    assert (tmp_path / "out" / "quarantine" / lines[0]["sha256"]).read_bytes() == b"hello"
+    (line,) = _lines(tmp_path / "out" / "duplicates.jsonl")
+    assert (line["path"], line["original"]) == ("dog/zz copy.png", "cat/003.png")
+    assert (line["label"], line["original_label"]) == ("dog", "cat")
+
+
+def _lines(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_too_many_bad_files_stop_the_run_and_are_explained(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=5)
+    for number in range(5):
+        (source / "cat" / f"bad{number}.png").write_bytes(b"text")
+    with pytest.raises(UserError) as caught:
+        ingest(source, tmp_path / "out")
+    message = str(caught.value)
+    assert message.startswith(
+        "5 of 15 files are not usable, more than ingest.max_bad_fraction=0.01"
+    )
+    assert "5 not_an_image, for example 'cat/bad0.png'" in message
+    assert "running" not in message
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_no_usable_image_stops_the_run_whatever_is_allowed(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.png").write_bytes(b"text")
+    with pytest.raises(UserError, match="None of the 1 files found is a usable image"):
+        ingest(tmp_path / "images", tmp_path / "out", max_bad_fraction=1)
+
+
+def test_an_empty_folder_stops_the_run(tmp_path):
+    (tmp_path / "images").mkdir()
+    with pytest.raises(UserError, match="holds no files"):
+        ingest(tmp_path / "images", tmp_path / "out")
+
+
+def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_path, monkeypatch):
+    write_records, calls = shards._write_records, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        return write_records(*args)
+
+    monkeypatch.setattr(shards, "_write_records", interrupted)
+    with pytest.raises(UserError, match="No space left on device; free or allow it and run again"):
+        ingest(images, tmp_path)
+    assert not (tmp_path / "manifest.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("Split-*/*")}
+    assert len(before) == 2
+    ingest(images, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert read_bytes(tmp_path) == read_bytes(output)
+
+
+def test_shards_of_an_earlier_layout_do_not_stay(images, output, tmp_path):
+    ingest(images, tmp_path, shards=5)
+    ingest(images, tmp_path)
+    assert read_bytes(tmp_path) == read_bytes(output)
+
+
+def test_a_manifest_of_an_earlier_run_goes_before_the_first_shard_changes(
+    images, tmp_path, monkeypatch
+):
+    ingest(images, tmp_path)
+
+    def fails(*args):
+        assert not (tmp_path / "manifest.json").exists()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards, "_write_records", fails)
+    with pytest.raises(UserError, match="No space"):
+        ingest(images, tmp_path, seed=5)

@@ -1,0 +1,34 @@
+import pydantic
+import pytest
+
+from components.ingest.options import IngestOptions
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"label_pattern": "(.+)/.*"}, r"label_pattern must contain \(\?P<label>…\)"),
+        ({"group_pattern": "x"}, r"group_pattern must contain \(\?P<group>…\)"),
+        ({"splits": {"train": 0.8, "eval": 0.3}}, "must add up to 1"),
+        ({"splits": {"train/": 0.5, "eval": 0.5}}, "split names are letters"),
+        ({"splits": {"train": 1.0, "eval": 0.0}}, "greater than 0"),
+        ({"shard_bytes": 0}, "greater than 0"),
+        ({"max_bad_fraction": 1.5}, "less than or equal to 1"),
+        ({"label_patern": None}, "Extra inputs are not permitted"),
+    ],
+)
+def test_bad_values_are_refused_with_the_rule(values, message):
+    with pytest.raises(pydantic.ValidationError, match=message):
+        IngestOptions.model_validate(values)
+
+
+def test_options_cannot_change():
+    with pytest.raises(pydantic.ValidationError, match="frozen"):
+        IngestOptions().seed = 3
+
+
+def test_threads_are_not_part_of_the_stored_form():
+    assert IngestOptions(threads=1).stored_form() == IngestOptions(threads=4).stored_form()
+    assert IngestOptions(seed=1).stored_form() != IngestOptions(seed=2).stored_form()

@@ -1,0 +1,143 @@
+import os
+import pickle
+
+import pytest
+
+from components.ingest.options import IngestOptions
+from components.ingest.prepare import prepare_chunk, prepare_source, read_rows
+from components.ingest.sources import ImageRef, list_images, make_chunks
+from tests.drawings import draw, encode_png, write_folder
+
+pytestmark = pytest.mark.unit
+
+LOSSLESS = IngestOptions(prepare={"encoding": "png"}, threads=2)
+
+
+def _prepare(images, work, options=LOSSLESS):
+    (chunk,) = make_chunks(list_images(str(images)))
+    prepared = prepare_chunk(chunk, str(images), str(work), options)
+    rows = read_rows(f"{work}/prepared/{prepared.name}.arrow").to_pylist()
+    payload = (work / "prepared" / f"{prepared.name}.payload").read_bytes()
+    return prepared, rows, payload
+
+
+def test_payloads_lie_behind_one_another_in_the_order_of_the_listing(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=30)
+    prepared, rows, payload = _prepare(images, tmp_path / "work")
+    assert (prepared.found, prepared.bad) == (60, 0)
+    assert [row["path"] for row in rows] == [
+        b"%s/%03d.png" % (name, number) for name in (b"cat", b"dog") for number in range(30)
+    ]
+    end = 0
+    for row in rows:
+        assert row["payload_offset"] == end
+        end += row["payload_length"]
+    assert end == len(payload)
+
+
+def test_a_row_tells_where_an_image_came_from(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    data = encode_png(draw(1, height=8, width=10))
+    (tmp_path / "images" / "cat" / "1.png").write_bytes(data)
+    options = IngestOptions(group_pattern=r"(?P<group>[^/]+)/", threads=1)
+    _, (row,), _ = _prepare(tmp_path / "images", tmp_path / "work", options)
+    expected = {
+        "label": "cat",
+        "group": "cat",
+        "forced_split": None,
+        "reason": None,
+        "source_bytes": len(data),
+        "format": "jpeg",
+        "height": 8,
+        "width": 10,
+        "channels": 3,
+        "source_format": "png",
+        "orientation": 1,
+    }
+    assert {name: row[name] for name in expected} == expected
+    assert len(row["record_id"]) == 16
+
+
+def test_the_record_id_depends_on_content_and_path(tmp_path):
+    for name, seed in [("a/1.png", 1), ("a/2.png", 1), ("b/1.png", 2)]:
+        (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "images" / name).write_bytes(encode_png(draw(seed)))
+    _, rows, _ = _prepare(tmp_path / "images", tmp_path / "work")
+    assert len({row["record_id"] for row in rows}) == 3
+    assert len({row["sha256"] for row in rows}) == 2
+
+
+@pytest.mark.parametrize(
+    ("ref", "options", "reason"),
+    [
+        (ImageRef("cat/gone.png", 5, 0), {}, "vanished"),
+        (ImageRef("cat/broken.png", 0, 0, is_file=False), {}, "not_a_file"),
+        (ImageRef("cat/text.png", 5, 0), {}, "not_an_image"),
+        (ImageRef("top.png", 5, 0), {}, "no_label"),
+        (ImageRef("cat/text.png", 10**12, 0), {}, "too_large_file"),
+        (ImageRef("cat", 0, 0), {}, "unreadable"),
+        (
+            ImageRef("cat/text.png", 5, 0),
+            {"split_pattern": "(?P<split>[^/]+)/"},
+            "unknown_split",
+        ),
+    ],
+)
+def test_what_cannot_be_written_says_why(tmp_path, ref, options, reason):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "text.png").write_bytes(b"hello")
+    (tmp_path / "top.png").write_bytes(encode_png(draw(1)))
+    row, payload = prepare_source(ref, str(tmp_path), str(tmp_path), IngestOptions(**options))
+    assert (row["reason"], payload) == (reason, b"")
+    assert row["message"]
+
+
+def test_a_bad_files_bytes_are_kept(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.png").write_bytes(b"hello")
+    prepared, (row,), _ = _prepare(tmp_path / "images", tmp_path / "work")
+    assert prepared.bad == 1
+    assert (tmp_path / "work" / "quarantine" / row["sha256"].hex()).read_bytes() == b"hello"
+
+
+def test_a_finished_chunk_is_not_done_again(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=3)
+    (images / "cat" / "bad.png").write_bytes(b"bad")
+    first, _, _ = _prepare(images, tmp_path / "work")
+    payload = tmp_path / "work" / "prepared" / f"{first.name}.payload"
+    before = payload.stat().st_mtime_ns
+    again, _, _ = _prepare(images, tmp_path / "work")
+    assert again == first and again.bad == 1
+    assert payload.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    "other", [{"prepare": {"encoding": "raw"}}, {"label_pattern": r"(?P<label>.)"}]
+)
+def test_other_options_are_another_chunk(tmp_path, other):
+    images = write_folder(tmp_path / "images", per_class=3)
+    first, _, _ = _prepare(images, tmp_path / "work")
+    second, _, _ = _prepare(images, tmp_path / "work", IngestOptions(**other))
+    assert first.name != second.name
+
+
+def test_a_changed_file_is_another_chunk(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=3)
+    first, _, _ = _prepare(images, tmp_path / "work")
+    os.utime(images / "cat" / "000.png", ns=(1, 1))
+    second, _, _ = _prepare(images, tmp_path / "work")
+    assert first.name != second.name
+
+
+def test_threads_change_nothing(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=30)
+    results = [
+        _prepare(images, tmp_path / str(threads), IngestOptions(threads=threads))[1:]
+        for threads in (1, 4)
+    ]
+    assert results[0] == results[1]
+
+
+def test_what_goes_to_a_worker_pickles(tmp_path):
+    (chunk,) = make_chunks([ImageRef("a", 1, 2)])
+    assert pickle.loads(pickle.dumps((chunk, LOSSLESS))) == (chunk, LOSSLESS)

@@ -1,0 +1,75 @@
+import keras
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components.feeding.options import ViewOptions
+from components.training import serving
+from components.training.evaluation import evaluation_config
+from components.training.options import TrainingOptions
+from tests import graphs, shards
+from tests.training.models import build_linear_model
+
+pytestmark = pytest.mark.beam
+
+
+@pytest.fixture(scope="module")
+def export_dir(tmp_path_factory):
+    """A model that takes every image for a cat."""
+    keras.utils.set_random_seed(0)
+    model = build_linear_model((8, 8, 3), 2, TrainingOptions())
+    model.layers[-1].set_weights([tf.zeros([192, 2]), tf.constant([1.0, 0.0])])
+    folder = str(tmp_path_factory.mktemp("export") / "model")
+    view = ViewOptions(height_px=8, width_px=8)
+    serving.export_model(model, graphs.shared_graph_dir(), view, ["cat", "dog"], folder)
+    return folder
+
+
+def analyse(export_dir, folder, **options):
+    """Runs TFMA over 3 cats, 1 dog and 1 record of a class that the graph does not know."""
+    pattern = shards.write_shards(
+        folder / "data", shards.make_examples(5, ["cat", "dog", "cat", "zebra", "cat"])
+    )
+    config = evaluation_config(**options)
+    result = tfma.run_model_analysis(
+        eval_shared_model=tfma.default_eval_shared_model(export_dir, eval_config=config),
+        eval_config=config,
+        data_location=pattern,
+        output_path=str(folder / "out"),
+        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+    )
+    metrics = {slice_key: values[""][""] for slice_key, values in result.slicing_metrics}
+    return metrics, tfma.load_validation_result(str(folder / "out"))
+
+
+def test_accuracy_is_measured_overall_and_for_each_class(export_dir, tmp_path):
+    metrics, validation = analyse(export_dir, tmp_path, min_accuracy=0.59)
+    measured = {
+        slice_key: (
+            pytest.approx(values["sparse_categorical_accuracy"]["doubleValue"]),
+            values["example_count"]["doubleValue"],
+        )
+        for slice_key, values in metrics.items()
+    }
+    assert measured == {
+        (): (0.6, 5.0),
+        (("image/class/text", "cat"),): (1.0, 3.0),
+        (("image/class/text", "dog"),): (0.0, 1.0),
+        (("image/class/text", "zebra"),): (0.0, 1.0),
+    }
+    assert validation.validation_ok  # although no dog was recognised
+
+
+def test_a_model_below_the_minimum_is_not_good_enough(export_dir, tmp_path):
+    _, validation = analyse(export_dir, tmp_path, min_accuracy=0.61)
+    assert not validation.validation_ok
+    failed = [
+        list(found.slice_key.single_slice_keys) for found in validation.metric_validations_per_slice
+    ]
+    assert failed == [[]]  # the slice of all records, and no class
+
+
+def test_confidence_intervals_are_computed_when_asked_for(export_dir, tmp_path):
+    metrics, _ = analyse(export_dir, tmp_path, min_accuracy=0.5, confidence_intervals=True)
+    assert "boundedValue" in metrics[()]["sparse_categorical_accuracy"]

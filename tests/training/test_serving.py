@@ -1,0 +1,170 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.feeding.input_fn import input_fn
+from components.feeding.options import FeedingOptions, ViewOptions
+from components.training import serving
+from components.training.model import build_model
+from components.training.options import TrainingOptions
+from tests import graphs, shards
+from tests.training.models import build_linear_model
+
+pytestmark = pytest.mark.beam
+
+VIEW = ViewOptions(height_px=8, width_px=8)
+CLASSES = ["cat", "dog"]
+
+
+def examples_of_all_formats():
+    """Nine records larger than the view: PNG, grey raw, JPEG; some of a class not in the graph."""
+    return [
+        *shards.make_examples(3, ["cat", "dog"], "png"),
+        *shards.make_examples(3, ["dog", "zebra"], "raw", channels=1),
+        *shards.make_examples(3, ["cat", "dog"], "jpeg", height=20, width=11),
+    ]
+
+
+@pytest.fixture(scope="module")
+def model():
+    keras.utils.set_random_seed(0)
+    model = build_model((8, 8, 3), 2, TrainingOptions())
+    # Far from the symmetrical start, so that probabilities differ from image to image.
+    kernel = np.random.default_rng(0).normal(size=model.layers[-1].kernel.shape, scale=20)
+    model.layers[-1].set_weights([kernel, np.zeros(2)])
+    return model
+
+
+@pytest.fixture(scope="module")
+def export_dir(model, tmp_path_factory):
+    """A SavedModel whose transform graph has since been deleted: it must hold all it needs."""
+    folder = tmp_path_factory.mktemp("export")
+    graph_dir = str(folder / "graph")
+    shutil.copytree(graphs.shared_graph_dir(), graph_dir)
+    serving.export_model(model, graph_dir, VIEW, CLASSES, str(folder / "model"))
+    shutil.rmtree(graph_dir)
+    return str(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def signatures(export_dir):
+    loaded = tf.saved_model.load(export_dir)
+    return loaded.signatures  # holds on to what it needs of `loaded`
+
+
+def evaluate(model, examples, folder):
+    """The training side's probabilities of the records, in their order."""
+    batches = input_fn(
+        [shards.write_shards(folder, examples)],
+        view=VIEW,
+        feeding=FeedingOptions(batch_size=4),
+        transform_graph_dir=graphs.shared_graph_dir(),
+        mode="eval",
+    )
+    return np.concatenate([model(images, training=False) for images, _ in batches])
+
+
+def test_signatures_name_their_inputs_and_outputs(signatures):
+    found = {
+        name: (list(signature.structured_input_signature[1]), set(signature.structured_outputs))
+        for name, signature in signatures.items()
+    }
+    assert found == {
+        "serving_default": (["image_bytes"], {"probabilities", "classes", "label"}),
+        "serving_examples": (["examples"], {"probabilities"}),
+        "transform_features": (["examples"], {"label"}),
+    }
+
+
+def test_records_are_classified_as_in_evaluation(model, signatures, tmp_path):
+    examples = examples_of_all_formats()
+    served = signatures["serving_examples"](examples=tf.constant(examples))["probabilities"]
+    expected = evaluate(model, examples, tmp_path)
+    assert np.ptp(expected[:, 0]) > 0.1  # the model does tell them apart
+    np.testing.assert_allclose(served, expected, atol=1e-5)
+
+
+def test_image_files_of_every_format_are_classified(model, signatures, tmp_path):
+    images = [shards.draw_image(number) for number in range(4)]
+    formats = ["png", "jpeg", "bmp", "png"]
+    encoded = [shards.encode_image(*pair) for pair in zip(images, formats, strict=True)]
+    encoded.append(shards.encode_image(np.full((8, 8, 3), 255, np.uint8), "gif"))
+    served = signatures["serving_default"](image_bytes=tf.constant(encoded))
+
+    as_png = [np.asarray(tf.io.decode_image(file, expand_animations=False)) for file in encoded]
+    as_png[1] = tf.io.decode_jpeg(encoded[1], dct_method="INTEGER_ACCURATE").numpy()
+    expected = evaluate(model, [shards.make_example(image) for image in as_png], tmp_path)
+    np.testing.assert_allclose(served["probabilities"], expected, atol=1e-5)
+    assert served["classes"].numpy().tolist() == [[b"cat", b"dog"]] * 5
+    likeliest = [CLASSES[row.argmax()].encode() for row in expected]
+    assert served["label"].numpy().tolist() == likeliest
+
+
+def test_class_ids_are_those_of_the_vocabulary(signatures):
+    ids = signatures["transform_features"](examples=tf.constant(examples_of_all_formats()))
+    assert ids["label"].dtype == tf.int64
+    assert ids["label"].numpy().tolist() == [0, 1, 0, 1, -1, 1, 0, 1, 0]
+
+
+def test_what_is_no_image_fails_the_request(signatures):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Unknown image file format"):
+        signatures["serving_default"](image_bytes=tf.constant([b"no image"]))
+
+
+def test_the_view_is_part_of_the_export(tmp_path):
+    graph_dir = graphs.shared_graph_dir()
+    image = tf.constant([shards.encode_image(shards.draw_image(1), "png")])
+    answers = []
+    for crop_fraction in (1.0, 0.5):
+        keras.utils.set_random_seed(0)
+        view = ViewOptions(height_px=8, width_px=8, crop_fraction=crop_fraction)
+        linear = build_linear_model((8, 8, 3), 2, TrainingOptions())
+        serving.export_model(linear, graph_dir, view, CLASSES, str(tmp_path / str(crop_fraction)))
+        loaded = tf.saved_model.load(str(tmp_path / str(crop_fraction)))
+        answers.append(loaded.signatures["serving_default"](image_bytes=image)["probabilities"])
+    assert not np.allclose(*answers)
+
+
+def test_a_wrong_number_of_names_is_refused(model, tmp_path):
+    with pytest.raises(ValueError, match="must name the model's 2 classes, got 1 names"):
+        serving.export_model(model, graphs.shared_graph_dir(), VIEW, ["cat"], str(tmp_path))
+
+
+SERVE_ALONE = """
+import json, sys
+import tensorflow as tf
+model = tf.saved_model.load(sys.argv[1])
+examples = list(tf.data.TFRecordDataset(sys.argv[2]).as_numpy_iterator())
+answer = model.signatures["serving_examples"](examples=tf.constant(examples))
+ours = [name for name in sys.modules if name.split(".")[0] in ("components", "tests", "tfx")]
+print(json.dumps([answer["probabilities"].numpy().tolist(), ours]))
+"""
+
+
+def test_a_fresh_process_with_tensorflow_alone_answers_the_same(model, export_dir, tmp_path):
+    examples = examples_of_all_formats()
+    expected = evaluate(model, examples, tmp_path / "data")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    answer = subprocess.run(
+        # -P: the script's folder is not importable either.
+        [sys.executable, "-P", "-c", SERVE_ALONE, export_dir, *shard_paths(tmp_path / "data")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    served, imported = json.loads(answer.stdout.splitlines()[-1])
+    assert imported == []
+    np.testing.assert_allclose(served, expected, atol=1e-5)
+
+
+def shard_paths(folder):
+    return sorted(str(path) for path in folder.iterdir())

@@ -1,0 +1,161 @@
+import importlib
+import json
+import pathlib
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.errors import UserError
+from components.feeding.options import FeedingOptions
+from components.training import trainer
+from tests import graphs, shards
+
+pytestmark = pytest.mark.beam
+
+LINEAR = "tests.training.models.build_linear_model"
+
+
+def make_fn_args(folder, training=None, feeding=None, view=None):
+    """What TFX passes to `run_fn`: ten records to train on and three to evaluate with."""
+    return types.SimpleNamespace(
+        train_files=[shards.write_shards(folder / "Split-train", shards.make_examples(10), 2)],
+        eval_files=[shards.write_shards(folder / "Split-eval", shards.make_examples(3))],
+        transform_graph_path=graphs.shared_graph_dir(),
+        serving_model_dir=str(folder / "serving"),
+        model_run_dir=str(folder / "run"),
+        custom_config={
+            "view": {"height_px": 8, "width_px": 8, **(view or {})},
+            "feeding": {"batch_size": 4, **(feeding or {})},
+            "training": {"model": LINEAR, "epochs": 2, "learning_rate": 0.1, **(training or {})},
+        },
+    )
+
+
+def train(folder, **options):
+    """Trains; gives the history and what the exported model answers."""
+    fn_args = make_fn_args(folder, **options)
+    trainer.run_fn(fn_args)
+    history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
+    loaded = tf.saved_model.load(fn_args.serving_model_dir)
+    answer = loaded.signatures["serving_examples"](examples=tf.constant(shards.make_examples(4)))
+    return history, answer["probabilities"].numpy()
+
+
+@pytest.fixture
+def train_only(monkeypatch, tmp_path):
+    """Trains without exporting; gives the metrics of every epoch."""
+    monkeypatch.setattr(trainer, "export_model", lambda *_: None)
+
+    def run(**options):
+        fn_args = make_fn_args(tmp_path, **options)
+        trainer.run_fn(fn_args)
+        return json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())[
+            "metrics"
+        ]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("trained"))
+
+
+def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
+    history, probabilities = trained
+    assert set(history) == {"metrics", "steps_per_epoch", "seconds_per_epoch"}
+    assert history["steps_per_epoch"] == 3
+    assert [seconds > 0 for seconds in history["seconds_per_epoch"]] == [True, True]
+    assert set(history["metrics"]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
+    assert all(len(values) == 2 for values in history["metrics"].values())
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_training_again_gives_the_same_model(trained, tmp_path):
+    history, probabilities = train(tmp_path)
+    assert history["metrics"] == trained[0]["metrics"]
+    np.testing.assert_array_equal(probabilities, trained[1])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"training": {"seed": 1}},
+        {"training": {"learning_rate": 0.01}},
+        {"training": {"epochs": 3}},
+        {"training": {"model": "components.training.model.build_model"}},
+        {"feeding": {"batch_size": 5}},
+        {"feeding": {"drop_remainder": True}},
+        {"feeding": {"augment": {"flip": False}}},
+        {"view": {"crop_fraction": 0.5}},
+    ],
+    ids=str,
+)
+def test_every_option_reaches_training(options, trained, train_only):
+    assert train_only(**options) != trained[0]["metrics"]
+
+
+def test_the_default_model_is_reproducible_too(train_only):
+    default = {"model": "components.training.model.build_model"}
+    assert train_only(training=default) == train_only(training=default)
+
+
+def test_a_second_import_trains_as_the_first(trained, train_only, monkeypatch):
+    importlib.reload(trainer)  # as TFX does
+    monkeypatch.setattr(trainer, "export_model", lambda *_: None)
+    assert train_only() == trained[0]["metrics"]
+
+
+def test_the_log_has_a_line_an_epoch_and_no_warning(tmp_path, capfd, recwarn):
+    trainer.run_fn(make_fn_args(tmp_path))
+    lines = [line for line in capfd.readouterr().out.splitlines() if "loss" in line]
+    assert len(lines) == 2 and all(line.startswith("3/3 - ") for line in lines)
+    assert [str(warning.message) for warning in recwarn if "data" in str(warning.message)] == []
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("training", {"epoch": 2}, "epoch\n  Extra inputs are not permitted"),
+        (
+            "training",
+            {"model": "tests.training.models.build_liner"},
+            "Did you mean build_linear_model",
+        ),
+        ("view", {"channels": 2}, "channels"),
+    ],
+)
+def test_wrong_options_are_refused(section, values, message, tmp_path):
+    with pytest.raises((ValueError, AttributeError), match=message):
+        trainer.run_fn(make_fn_args(tmp_path, **{section: values}))
+
+
+def test_class_names_come_in_the_order_of_ids():
+    assert trainer.read_class_names(graphs.shared_graph_dir()) == ["cat", "dog"]
+
+
+def test_a_graph_without_a_label_vocabulary_is_explained(tmp_path):
+    def no_vocabulary(inputs):
+        return {"image": tf.cast(inputs["image"], tf.float32)}
+
+    graphs.write_graph(tmp_path, preprocessing_fn=no_vocabulary)
+    with pytest.raises(UserError, match="must have a vocabulary named 'label'; give the"):
+        trainer.read_class_names(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "drop", "batches"), [(4, False, 3), (4, True, 2), (5, False, 2), (11, False, 1)]
+)
+def test_batches_are_counted_with_or_without_the_small_one(batch_size, drop, batches, tmp_path):
+    pattern = shards.write_shards(tmp_path, shards.make_examples(10), 2)
+    assert trainer.count_batches([pattern], FeedingOptions(batch_size=batch_size), drop) == batches
+
+
+def test_an_epoch_without_a_batch_is_explained(tmp_path):
+    pattern = shards.write_shards(tmp_path, shards.make_examples(3))
+    with pytest.raises(
+        UserError, match=r"hold 3 and feeding.batch_size is 4; add images, or lower"
+    ):
+        trainer.count_batches([pattern], FeedingOptions(batch_size=4), drop_remainder=True)
