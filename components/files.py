@@ -99,6 +99,14 @@ def list_files(folder: str, pattern: str) -> list[str]:
     return sorted(metadata.path for metadata in match.metadata_list)
 
 
+def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
+    """All files below a URI, sorted: path relative to it, size in bytes, time of change in ns."""
+    (match,) = _beam().match([join(folder, "**")])
+    for found in sorted(match.metadata_list, key=lambda metadata: metadata.path):
+        modified_ns = int((found.last_updated_in_seconds or 0) * 1e9)
+        yield found.path[len(folder.rstrip("/")) + 1 :], found.size_in_bytes, modified_ns
+
+
 def delete(path: str) -> None:
     """Deletes a file; nothing happens if it is not there."""
     if is_local(path):

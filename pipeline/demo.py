@@ -16,7 +16,7 @@ DEMO_CONFIG = PipelineConfig.model_validate(
             "batch_size": 64,
             "augment": {"flip": False, "random_resized_crop": False},
         },
-        "training": {"epochs": 20},
+        "training": {"epochs": 12},
         "evaluation": {"min_accuracy": 0.95},
     }
 )

@@ -18,7 +18,7 @@ def create_pipeline(
     images_dir: str,
     pipeline_root: str,
     push_dir: str,
-    fingerprint: str = "",
+    fingerprint: str | tfx.dsl.experimental.RuntimeParameter = "",
     metadata_path: str | None = None,
     beam_args: tuple[str, ...] = (),
 ) -> tfx.dsl.Pipeline:
@@ -29,7 +29,8 @@ def create_pipeline(
       images_dir: the folder of images, or its URI.
       pipeline_root: where the components' outputs are kept, a folder or a URI.
       push_dir: where a blessed model is pushed.
-      fingerprint: of the images, so that a changed folder is ingested again.
+      fingerprint: of the images, so that a changed folder is ingested again; or the parameter in
+        which each run of a compiled pipeline gives it.
       metadata_path: SQLite file of TFX's metadata; None where the engine has its own.
       beam_args: Beam flags of all components.
 
@@ -39,12 +40,9 @@ def create_pipeline(
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint)
 
-    # Statistics of the columns that describe images; their bytes would only clog its top-k.
+    # Statistics of the columns that describe images.
     statistics_gen = tfx.components.StatisticsGen(
-        examples=example_gen.outputs["examples"],
-        stats_options=tfdv.StatsOptions(
-            feature_allowlist=[column.key for column in record.METADATA_COLUMNS]
-        ),
+        examples=example_gen.outputs["examples"], stats_options=statistics_options()
     )
 
     # The schema is inferred, then examples of all splits are checked against it.
@@ -109,6 +107,11 @@ def create_pipeline(
         metadata_connection_config=_metadata_connection(metadata_path),
         beam_pipeline_args=list(beam_args),
     )
+
+
+def statistics_options() -> tfdv.StatsOptions:
+    """Which columns statistics are made of: not the images' bytes, which would only clog top-k."""
+    return tfdv.StatsOptions(feature_allowlist=[column.key for column in record.METADATA_COLUMNS])
 
 
 def _metadata_connection(path: str | None):

@@ -6,6 +6,7 @@ from typing import Any
 
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_component, base_beam_executor, executor_spec
+from tfx.orchestration import data_types
 from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
 
@@ -60,21 +61,27 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     SPEC_CLASS = ImageExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ImageExampleGenExecutor)
 
-    def __init__(self, images_dir: str, options: IngestOptions, fingerprint: str = ""):
+    def __init__(
+        self,
+        images_dir: str,
+        options: IngestOptions,
+        fingerprint: str | data_types.RuntimeParameter = "",
+    ):
         """Declares the component.
 
         Args:
           images_dir: the folder of images, or its URI.
           options: of ingest.
           fingerprint: of the images (`sources.fingerprint_refs`). TFX re-uses the outputs of an
-            earlier run with the same parameters, so a changed folder must change one of them.
+            earlier run with the same parameters, so a changed folder must change one of them. A
+            pipeline compiled ahead of its runs takes it as a parameter of each run.
         """
         super().__init__(
             ImageExampleGenSpec(
                 images_dir=images_dir,
                 options=options.model_dump_json(),
                 fingerprint=fingerprint,
-                code_version=code_version("ingest"),
+                code_version=code_version("images", "ingest"),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )
         )

@@ -89,15 +89,9 @@ def _reference(entry: os.DirEntry, path: str) -> ImageRef:
 
 
 def _list_remote(images_dir: str) -> Iterator[ImageRef]:
-    from apache_beam.io.filesystems import FileSystems
-
-    (match,) = FileSystems.match([files.join(images_dir, "**")])
-    for found in sorted(match.metadata_list, key=lambda metadata: metadata.path):
-        path = found.path[len(images_dir.rstrip("/")) + 1 :]
+    for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
         if not any(part.startswith(".") for part in path.split("/")):
-            yield ImageRef(
-                path, found.size_in_bytes, int((found.last_updated_in_seconds or 0) * 1e9)
-            )
+            yield ImageRef(path, size_bytes, modified_ns)
 
 
 def make_chunks(

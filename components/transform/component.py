@@ -48,7 +48,7 @@ class ImageTransformSpec(component_spec.ComponentSpec):
 
 
 class ImageTransform(base_beam_component.BaseBeamComponent):
-    """Computes what the model must know of the whole data set, as a graph over uint8 pixel batches."""
+    """Computes what must be known of the whole data set, as a graph over uint8 pixel batches."""
 
     SPEC_CLASS = ImageTransformSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ImageTransformExecutor)

@@ -87,7 +87,7 @@ def test_records_are_classified_as_in_evaluation(model, signatures, tmp_path):
     examples = examples_of_all_formats()
     served = signatures["serving_examples"](examples=tf.constant(examples))["probabilities"]
     expected = evaluate(model, examples, tmp_path)
-    assert np.ptp(expected[:, 0]) > 0.1  # the model does tell them apart
+    assert np.ptp(expected[:, 0]) > 0.01  # the model does tell them apart
     np.testing.assert_allclose(served, expected, atol=1e-5)
 
 

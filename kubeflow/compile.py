@@ -1,0 +1,156 @@
+"""Compiles the pipeline for Kubeflow Pipelines and Vertex AI.
+
+It is the very pipeline that `image-pipeline run` runs: `pipeline.pipeline.create_pipeline`, handed
+to TFX's `KubeflowV2DagRunner` instead of its `LocalDagRunner`. Compiling proves that every step can
+be written down as a container with typed inputs and outputs, and that an engine which knows nothing
+of this code finds the order of the steps. It contacts no cluster, bucket or registry, so whether
+the image can be pulled, the buckets can be read and the steps have memory enough shows in a run.
+
+This folder is no package: PyPI has a package named kubeflow, which it would shadow.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from components import files
+from components.errors import UserError
+
+if TYPE_CHECKING:
+    from pipeline.config import PipelineConfig
+
+FINGERPRINT_PARAMETER = "images-fingerprint"
+
+
+def compile_pipeline(
+    config: "PipelineConfig",
+    images_dir: str,
+    pipeline_root: str,
+    push_dir: str,
+    image: str,
+    output_path: str,
+    beam_args: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Compiles the pipeline and writes it to a file.
+
+    What the images are is not known before a run, but engines re-use the outputs of a step whose
+    parameters are the same. So the fingerprint is a parameter of the run, and without a default:
+    a run that does not say which images it means is refused, instead of re-using old ones.
+
+    Args:
+      config: every component's options.
+      images_dir: the URI of the images, as the containers see it.
+      pipeline_root: the URI below which the steps' outputs are kept.
+      push_dir: the URI to which a blessed model is pushed.
+      image: the container image of all steps.
+      output_path: .yaml for Kubeflow (the pipeline's spec) or .json for Vertex AI (a job with it).
+      beam_args: Beam flags of all steps; they name a runner.
+
+    Returns:
+      The job, JSON's way: its `pipelineSpec` is the pipeline.
+
+    Raises:
+      UserError: if the file's ending is none of these, or it cannot be written.
+    """
+    if not output_path.endswith((".json", ".yaml", ".yml")):
+        raise UserError(f"The output must end in .yaml, .yml or .json, got {output_path!r}.")
+
+    from tfx import v1 as tfx
+
+    from pipeline.pipeline import create_pipeline
+
+    runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
+        # Kubeflow's open-source engine takes 2.1 only, Vertex AI takes it too.
+        tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
+            default_image=image, use_pipeline_spec_2_1=True
+        )
+    )
+    fingerprint = tfx.dsl.experimental.RuntimeParameter(name=FINGERPRINT_PARAMETER, ptype=str)
+    pipeline = create_pipeline(
+        config, images_dir, pipeline_root, push_dir, fingerprint, beam_args=tuple(beam_args)
+    )
+    job = runner.run(pipeline, write_out=False)
+    # TFX writes the root into the job only, and Kubeflow is given the spec only.
+    job["pipelineSpec"]["defaultPipelineRoot"] = pipeline_root
+    _write_job(job, output_path)
+    return job
+
+
+def _write_job(job: dict[str, Any], path: str) -> None:
+    """Writes the whole job as JSON, or its spec as YAML."""
+    if path.endswith(".json"):
+        text = json.dumps(job, indent=1, sort_keys=True) + "\n"
+    else:
+        import yaml
+
+        text = yaml.safe_dump(job["pipelineSpec"])
+    try:
+        with files.write_atomically(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise UserError(f"Cannot write the output {path!r}: {error.strerror}.") from error
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--images", "images_dir", required=True, help="URI of the images.")
+@click.option("--root", "pipeline_root", required=True, help="URI for the steps' outputs.")
+@click.option("--push", "push_dir", required=True, help="URI for models that passed.")
+@click.option("--image", required=True, metavar="REGISTRY/NAME:TAG", help="Image of all steps.")
+@click.option("--output", "output_path", required=True, help="pipeline.yaml, or .json for Vertex.")
+@click.option("--config", "config_path", help="YAML file; overrides the defaults.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one value, e.g. --set training.epochs=3. May be repeated.",
+)
+@click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
+def compile_command(
+    images_dir: str,
+    pipeline_root: str,
+    push_dir: str,
+    image: str,
+    output_path: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Compile the pipeline for Kubeflow Pipelines or Vertex AI.
+
+    Beam flags go behind a separate --, for example: -- --runner=DataflowRunner --project=…
+    """
+    from components.beam_args import complete_beam_args
+    from pipeline.config import load_config
+    from pipeline.terminal import quiet_terminal
+
+    config = load_config(config_path, overrides)
+    beam_args = complete_beam_args(beam_flags)
+    # Drops what libraries say while they are imported; errors still get through.
+    with quiet_terminal(os.devnull):
+        job = compile_pipeline(
+            config, images_dir, pipeline_root, push_dir, image, output_path, beam_args
+        )
+    steps = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    click.echo(f"Wrote {output_path}, {len(steps)} steps: {', '.join(sorted(steps))}.")
+    click.echo(f"Give each run the parameter {FINGERPRINT_PARAMETER}: new when the images are.")
+
+
+def main() -> None:
+    """Runs the command line; an error that a person can put right becomes one message."""
+    # TensorFlow reads these when it is imported; both lines are about messages only.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    try:
+        compile_command()
+    except UserError as error:
+        click.secho(f"Error: {error}", fg="red", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

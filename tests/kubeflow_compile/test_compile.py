@@ -1,0 +1,254 @@
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+import yaml
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from components.errors import UserError
+from components.ingest.manifest import read_manifest
+from components.ingest.options import IngestOptions
+from pipeline.config import load_config
+from tests import shards
+
+pytestmark = pytest.mark.e2e
+
+SCRIPT = pathlib.Path(__file__).parents[2] / "kubeflow" / "compile.py"
+RUN_EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+BEAM_ARGS = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
+WHERE = {"images_dir": "gs://b/images", "pipeline_root": "gs://b/root", "push_dir": "gs://b/push"}
+
+# Each step and the steps that it waits for.
+EXPECTED_STEPS = {
+    "ImageExampleGen": [],
+    "StatisticsGen": ["ImageExampleGen"],
+    "SchemaGen": ["StatisticsGen"],
+    "ExampleValidator": ["SchemaGen", "StatisticsGen"],
+    "ImageTransform": ["ImageExampleGen"],
+    "Trainer": ["ImageExampleGen", "ImageTransform"],
+    "Evaluator": ["ImageExampleGen", "Trainer"],
+    "Pusher": ["Evaluator", "Trainer"],
+}
+
+
+@pytest.fixture(scope="module")
+def script() -> types.ModuleType:
+    """kubeflow/compile.py, loaded by its path: the folder is no package."""
+    spec = importlib.util.spec_from_file_location("kubeflow_compile_script", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def compiled(script, tmp_path_factory):
+    """Compiles with the overrides given: the path of the file and what the function returned."""
+    folder = tmp_path_factory.mktemp("compiled")
+
+    def compile_with(*overrides: str, name: str = "pipeline.yaml", **changes):
+        path = str(folder / name)
+        arguments = {**WHERE, "image": "registry/name:tag", "beam_args": BEAM_ARGS, **changes}
+        return path, script.compile_pipeline(
+            load_config(None, overrides), output_path=path, **arguments
+        )
+
+    return compile_with
+
+
+@pytest.fixture(scope="module")
+def spec(compiled) -> dict:
+    path, _ = compiled("ingest.shards=7")
+    return yaml.safe_load(pathlib.Path(path).read_text())
+
+
+def constants(spec: dict, step: str) -> dict:
+    """The parameters of a step that are known before a run."""
+    parameters = spec["root"]["dag"]["tasks"][step]["inputs"]["parameters"]
+    return {
+        key: value["runtimeValue"]["constant"]
+        for key, value in parameters.items()
+        if "runtimeValue" in value
+    }
+
+
+def test_every_step_waits_for_the_steps_whose_outputs_it_takes(spec):
+    tasks = spec["root"]["dag"]["tasks"]
+    assert {
+        name: sorted(task.get("dependentTasks", [])) for name, task in tasks.items()
+    } == EXPECTED_STEPS
+    assert all(task["cachingOptions"] == {"enableCache": True} for task in tasks.values())
+
+
+def test_every_step_is_a_container_with_our_image_and_beam_flags(spec):
+    executors = spec["deploymentSpec"]["executors"]
+    assert executors.keys() == {f"{step}_executor" for step in EXPECTED_STEPS}
+    for executor in executors.values():
+        container = executor["container"]
+        assert container["image"] == "registry/name:tag"
+        assert container["command"] == ["python", "-m", RUN_EXECUTOR]
+        assert container["args"][-2:] == BEAM_ARGS
+
+
+def test_steps_name_their_executors(spec):
+    executors = spec["deploymentSpec"]["executors"]
+    for step, path in {
+        "ImageExampleGen": "components.ingest.component.ImageExampleGenExecutor",
+        "ImageTransform": "components.transform.component.ImageTransformExecutor",
+    }.items():
+        arguments = executors[f"{step}_executor"]["container"]["args"]
+        assert arguments[arguments.index("--executor_class_path") + 1] == path
+
+
+def test_ingest_gets_the_configs_options(spec):
+    parameters = constants(spec, "ImageExampleGen")
+    assert parameters["images_dir"] == WHERE["images_dir"]
+    expected = load_config(None, ["ingest.shards=7"]).ingest
+    assert IngestOptions.model_validate_json(parameters["options"]) == expected
+    assert json.loads(parameters["options"]) == expected.model_dump(mode="json")
+
+
+def test_trainer_and_pusher_get_theirs(spec):
+    assert constants(spec, "Trainer")["run_fn"] == "components.training.trainer.run_fn"
+    destination = json.loads(constants(spec, "Pusher")["push_destination"])
+    assert destination["filesystem"]["base_directory"] == WHERE["push_dir"]
+
+
+def test_each_run_must_say_which_images_it_means(spec, script):
+    # No default, so the engine refuses a run without it instead of re-using an old ingest.
+    assert spec["root"]["inputDefinitions"]["parameters"] == {
+        script.FINGERPRINT_PARAMETER: {"parameterType": "STRING"}
+    }
+    task = spec["root"]["dag"]["tasks"]["ImageExampleGen"]
+    assert task["inputs"]["parameters"]["fingerprint"] == {
+        "componentInputParameter": script.FINGERPRINT_PARAMETER
+    }
+
+
+def test_what_a_run_needs_to_know_is_in_the_spec(spec):
+    assert spec["defaultPipelineRoot"] == WHERE["pipeline_root"]
+    assert spec["pipelineInfo"] == {"name": "image-pipeline"}
+    assert spec["schemaVersion"] == "2.1.0"
+
+
+def test_yaml_and_json_are_read_as_the_engines_messages(compiled):
+    yaml_path, job = compiled()
+    spec = yaml.safe_load(pathlib.Path(yaml_path).read_text())
+    parsed = json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    assert set(parsed.root.dag.tasks) == EXPECTED_STEPS.keys()
+
+    json_path, _ = compiled(name="pipeline.json")
+    written = json.loads(pathlib.Path(json_path).read_text())
+    assert written == job
+    assert written["pipelineSpec"] == spec
+    parsed_job = json_format.ParseDict(written, pipeline_spec_pb2.PipelineJob())
+    assert parsed_job.runtime_config.gcs_output_directory == WHERE["pipeline_root"]
+
+
+def test_compiling_twice_gives_the_same_bytes(compiled):
+    first = pathlib.Path(compiled(name="first.yaml")[0]).read_bytes()
+    assert pathlib.Path(compiled(name="second.yaml")[0]).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("override", "changed"),
+    [
+        ("ingest.seed=1", {"ImageExampleGen"}),
+        ("view.height_px=64", {"ImageTransform", "Trainer"}),
+        ("feeding.batch_size=5", {"Trainer"}),
+        ("training.epochs=3", {"Trainer"}),
+        ("evaluation.min_accuracy=0.9", {"Evaluator"}),
+    ],
+)
+def test_an_option_changes_the_steps_that_it_concerns(compiled, override, changed):
+    before, after = (compiled(*overrides)[1]["pipelineSpec"] for overrides in [(), (override,)])
+    differing = {
+        step for step in EXPECTED_STEPS if constants(before, step) != constants(after, step)
+    }
+    assert differing == changed
+
+
+def test_an_unknown_ending_is_an_error(compiled):
+    with pytest.raises(UserError, match=r"must end in \.yaml, \.yml or \.json, got '.*\.txt'"):
+        compiled(name="pipeline.txt")
+
+
+def test_the_command_line_compiles(script, tmp_path, capfd):
+    arguments = ["--images=gs://i", "--root=gs://r", "--push=gs://p", "--image=registry/name:tag"]
+    path = tmp_path / "pipeline.yaml"
+    flags = ["--set=name=cats", f"--output={path}", "--", "--runner=FlinkRunner"]
+    script.compile_command(arguments + flags, standalone_mode=False)
+    output = capfd.readouterr().out
+    assert "8 steps" in output and script.FINGERPRINT_PARAMETER in output
+    spec = yaml.safe_load(path.read_text())
+    assert spec["pipelineInfo"]["name"] == "cats"
+    executors = spec["deploymentSpec"]["executors"].values()
+    assert {each["container"]["args"][-1] for each in executors} == {"--runner=FlinkRunner"}
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--set=training.epoch=3", "did you mean epochs?"),
+        ("--output=/dev/null/pipeline.txt", "must end in .yaml"),
+    ],
+)
+def test_a_persons_mistake_is_one_message(tmp_path, flag, message):
+    arguments = ["--images=i", "--root=r", "--push=p", "--image=n", "--output=pipeline.yaml", flag]
+    result = subprocess.run(
+        [sys.executable, SCRIPT, *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: ") and message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_first_steps_container_command_runs(compiled, tmp_path):
+    """Runs what an engine would run in the container, with the message that it would fill in."""
+    images_dir = tmp_path / "images"
+    for number in range(6):
+        path = images_dir / "cat" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(shards.encode_image(shards.draw_image(number), "png"))
+    _, job = compiled(images_dir=str(images_dir))
+
+    container = job["pipelineSpec"]["deploymentSpec"]["executors"]["ImageExampleGen_executor"]
+    message = executor_input(job["pipelineSpec"], tmp_path)
+    command = [
+        argument.replace("{{$}}", message)
+        for argument in container["container"]["command"] + container["container"]["args"]
+    ]
+    result = subprocess.run(
+        [sys.executable, *command[1:]], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert read_manifest(str(tmp_path / "examples"))["found"] == 6
+    output = json.loads((tmp_path / "executor_output.json").read_text())
+    (artifact,) = output["artifacts"]["examples"]["artifacts"]
+    assert json.loads(artifact["metadata"]["split_names"]) == ["train", "eval"]
+
+
+def executor_input(spec: dict, folder: pathlib.Path) -> str:
+    """What an engine puts in the place of {{$}} for ImageExampleGen."""
+    outputs = spec["components"]["ImageExampleGen"]["outputDefinitions"]["artifacts"]
+    examples = {
+        "name": "examples",
+        "type": outputs["examples"]["artifactType"],
+        "uri": str(folder / "examples"),
+    }
+    return json.dumps(
+        {
+            "inputs": {
+                "parameterValues": {**constants(spec, "ImageExampleGen"), "fingerprint": "today"}
+            },
+            "outputs": {
+                "artifacts": {"examples": {"artifacts": [examples]}},
+                "outputFile": str(folder / "executor_output.json"),
+            },
+        }
+    )

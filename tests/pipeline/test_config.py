@@ -1,0 +1,74 @@
+import pytest
+
+from components.errors import UserError
+from pipeline.config import PipelineConfig, load_config
+
+pytestmark = pytest.mark.unit
+
+
+def test_without_anything_all_is_default():
+    assert load_config(None) == PipelineConfig()
+
+
+def test_yaml_overrides_defaults_and_set_overrides_yaml(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("training: {epochs: 3, learning_rate: 0.1}\nview: {height_px: 32}\n")
+    config = load_config(str(path), ["training.epochs=5", "ingest.splits={train: 0.5, eval: 0.5}"])
+    assert (config.training.epochs, config.training.learning_rate) == (5, 0.1)
+    assert config.view.height_px == 32 and config.view.width_px == 224
+    assert config.ingest.splits == {"train": 0.5, "eval": 0.5}
+
+
+def test_an_empty_file_is_all_default(tmp_path):
+    (tmp_path / "config.yaml").write_text("# nothing\n")
+    assert load_config(str(tmp_path / "config.yaml")) == PipelineConfig()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            "ingest.prepare.siz_px=3",
+            r"ingest.prepare.siz_px: unknown key; did you mean size_px\? known here: resize, size_px",
+        ),
+        (
+            "trainig.epochs=3",
+            r"trainig: unknown key; did you mean training\? known here: name, ingest",
+        ),
+        ("training.epochs=0", r"training.epochs: .* greater than 0, got 0"),
+        ("ingest.splits={train: 1.0}", r"ingest.splits lacks \{'eval'\}"),
+        ("ingest.label_pattern=x", r"ingest: label_pattern must contain"),
+        ("training.epochs", r"--set is written key=value, got 'training.epochs'"),
+        ("name=Has Space", r"name: .*got 'Has Space'"),
+        ("training.epochs=[", r"is not valid YAML"),
+        ("ingest.splits.test=-1", r"ingest.splits.test: .* got -1"),
+    ],
+)
+def test_mistakes_name_the_key_the_value_and_the_way_out(override, message):
+    with pytest.raises(UserError, match=message):
+        load_config(None, [override])
+
+
+def test_set_cannot_go_into_a_value():
+    with pytest.raises(UserError, match="'name' is a value, not a group of keys"):
+        load_config(None, ["name=x", "name.y=3"])
+
+
+def test_files_that_cannot_be_read_are_the_users_error(tmp_path):
+    with pytest.raises(UserError, match="No such file"):
+        load_config(str(tmp_path / "no.yaml"))
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(UserError, match="not valid YAML"):
+        load_config(str(tmp_path / "bad.yaml"))
+    (tmp_path / "list.yaml").write_text("- 1\n")
+    with pytest.raises(UserError, match="must hold `key: value` lines"):
+        load_config(str(tmp_path / "list.yaml"))
+
+
+def test_all_example_configurations_load():
+    import pathlib
+
+    paths = sorted((pathlib.Path(__file__).parents[2] / "configs").glob("*.yaml"))
+    assert paths
+    for path in paths:
+        load_config(str(path))

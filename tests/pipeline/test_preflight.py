@@ -1,0 +1,53 @@
+import os
+
+import pytest
+
+from components.errors import UserError
+from components.ingest.options import IngestOptions
+from pipeline.preflight import check_classes, check_output, survey_images
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_survey_counts_files_and_classes(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=3)
+    (images / "loose.txt").write_text("x")
+    survey = survey_images(str(images), IngestOptions())
+    assert (survey.found, survey.classes) == (7, {"cat": 3, "dog": 3})
+
+
+def test_one_more_file_is_another_fingerprint(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=3)
+    before = survey_images(str(images), IngestOptions()).fingerprint
+    assert survey_images(str(images), IngestOptions()).fingerprint == before
+    (images / "cat" / "new.png").write_bytes(b"x")
+    assert survey_images(str(images), IngestOptions()).fingerprint != before
+
+
+def test_an_empty_folder_is_the_users_error(tmp_path):
+    with pytest.raises(UserError, match=r"holds no files; check --images"):
+        survey_images(str(tmp_path), IngestOptions())
+
+
+@pytest.mark.parametrize("classes", [("cat",), ()])
+def test_training_needs_two_classes(tmp_path, classes):
+    images = write_folder(tmp_path / "images", classes)
+    os.makedirs(images, exist_ok=True)
+    (images / "loose.txt").write_text("x")
+    survey = survey_images(str(images), IngestOptions())
+    expected = "only the class 'cat'" if classes else "no class"
+    with pytest.raises(UserError, match=rf"name {expected}, but training needs at least two"):
+        check_classes(survey, str(images), IngestOptions())
+
+
+def test_the_output_must_not_lie_in_the_input(tmp_path):
+    with pytest.raises(UserError, match="the next run would ingest it"):
+        check_output(str(tmp_path / "out"), str(tmp_path))
+    check_output(str(tmp_path) + "-out", str(tmp_path))
+
+
+def test_an_output_that_cannot_be_written_is_the_users_error(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match=r"Cannot write to the output folder .*: Not a directory"):
+        check_output(str(tmp_path / "file" / "out"), str(tmp_path / "images"))

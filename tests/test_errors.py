@@ -1,0 +1,33 @@
+import pytest
+
+from components.errors import UserError, find_user_error
+
+pytestmark = pytest.mark.unit
+
+
+def test_finds_the_error_itself_without_beams_stage():
+    error = UserError("Add images.\nNow. [while running 'Ingest/Plan']")
+    assert str(find_user_error(error)) == "Add images.\nNow."
+
+
+def test_finds_it_as_a_cause():
+    try:
+        try:
+            raise UserError("Add images.")
+        except UserError as cause:
+            raise RuntimeError("job failed") from cause
+    except RuntimeError as error:
+        assert str(find_user_error(error)) == "Add images."
+
+
+def test_finds_it_in_the_text_of_a_remote_traceback():
+    text = (
+        'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    raise UserError(m)\n'
+        "components.errors.UserError: First line:\n  second line [while running 'Ingest/Plan']\n\n"
+        "Some other words of the runner."
+    )
+    assert str(find_user_error(RuntimeError(text))) == "First line:\n  second line"
+
+
+def test_other_errors_are_none():
+    assert find_user_error(ValueError("x")) is None

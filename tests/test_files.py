@@ -1,0 +1,73 @@
+import errno
+import os
+
+import pytest
+
+from components import files
+from components.errors import UserError
+
+pytestmark = pytest.mark.unit
+
+
+def test_join_has_one_slash():
+    assert files.join("gs://bucket/a/", "b", "c") == "gs://bucket/a/b/c"
+
+
+def test_only_uris_are_remote():
+    assert files.is_local("/a/b") and files.is_local("a") and not files.is_local("gs://a")
+
+
+def test_a_file_appears_only_when_it_is_complete(tmp_path):
+    path = tmp_path / "new" / "file"
+    with files.write_atomically(str(path)) as file:
+        file.write(b"data")
+        assert not path.exists()
+    assert path.read_bytes() == b"data"
+    assert [each.name for each in path.parent.iterdir()] == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyError), files.write_atomically(str(path)) as file:
+        file.write(b"new")
+        raise KeyError
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_place_that_cannot_be_written_is_the_users_error(tmp_path, code):
+    with (
+        pytest.raises(UserError, match=rf"Cannot write .*file: {os.strerror(code)}; free or allow"),
+        files.write_atomically(str(tmp_path / "file")),
+    ):
+        raise OSError(code, "x")
+
+
+def test_other_os_errors_pass_through(tmp_path):
+    with pytest.raises(FileNotFoundError), files.write_atomically(str(tmp_path / "file")):
+        raise FileNotFoundError(errno.ENOENT, "x")
+
+
+def test_list_files_takes_brackets_in_the_folder_literally(tmp_path):
+    folder = tmp_path / "[odd]"
+    for name in ("b.txt", "a.txt", "a.png"):
+        with files.write_atomically(f"{folder}/{name}"):
+            pass
+    assert files.list_files(str(folder), "*.txt") == [f"{folder}/a.txt", f"{folder}/b.txt"]
+
+
+def test_deleting_what_is_not_there_is_fine(tmp_path):
+    files.delete(str(tmp_path / "no"))
+    files.delete_tree(str(tmp_path / "no"))
+
+
+@pytest.mark.beam
+def test_uris_go_through_beam(tmp_path):
+    # Beam's file system for "file://" stands in for the object stores, which need a network.
+    from apache_beam.io.filesystems import FileSystems
+
+    assert FileSystems.get_scheme("gs://bucket/a") == "gs"
+    with pytest.raises(ValueError, match="scheme"):
+        files.exists("nosuchscheme://bucket/a")

@@ -1,0 +1,39 @@
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.threads import map_in_order, usable_cores
+
+pytestmark = pytest.mark.unit
+
+
+@given(st.lists(st.integers(), max_size=60), st.integers(1, 5))
+def test_results_come_in_the_order_of_the_items(items, threads):
+    assert list(map_in_order(lambda item: item * 2, items, threads)) == [i * 2 for i in items]
+
+
+def test_items_run_side_by_side():
+    barrier = threading.Barrier(3, timeout=10)  # Passes only if three threads wait at once.
+    assert list(map_in_order(lambda item: barrier.wait() >= 0, range(3), 3)) == [True] * 3
+
+
+def test_few_results_wait_when_they_are_taken_slowly():
+    started = []
+    results = map_in_order(lambda item: started.append(item), range(1000), 2)
+    next(results)
+    time.sleep(0.05)
+    assert len(started) <= 8
+
+
+def test_an_error_comes_in_its_place():
+    results = map_in_order(lambda item: 1 // item, [1, 0, 1], 2)
+    assert next(results) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_there_is_a_core():
+    assert usable_cores() >= 1

@@ -1,0 +1,26 @@
+"""Runs a `preprocessing_fn` over batches given by a test."""
+
+import tempfile
+
+import apache_beam as beam
+import tensorflow_transform.beam as tft_beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.feeding.options import ViewOptions
+from components.transform.analysis import adapter_config, make_record_batch
+
+VIEW = ViewOptions(height_px=6, width_px=5)
+
+
+def analyze(folder, batches, preprocessing_fn, view=VIEW):
+    """Writes the transform graph of `[(images, labels), …]` to a folder."""
+    record_batches = [make_record_batch(images, labels) for images, labels in batches]
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))) as root,
+        tft_beam.Context(temp_dir=scratch),
+    ):
+        data = root | beam.Create(record_batches, reshuffle=False)
+        transform_fn = (data, adapter_config(view)) | tft_beam.AnalyzeDataset(preprocessing_fn)
+        _ = transform_fn | tft_beam.WriteTransformFn(str(folder))
