@@ -69,7 +69,7 @@ def run_locally(
         config,
         images_dir,
         files.join(output_dir, "artifacts"),
-        files.join(output_dir, "pushed_model"),
+        pushed_dir(output_dir),
         fingerprint,
         metadata_path,
         tuple(beam_args),
@@ -86,6 +86,11 @@ def run_locally(
     except Exception as error:
         raise find_user_error(error) or error from error
     return runs
+
+
+def pushed_dir(output_dir: str) -> str:
+    """Where a run's models are pushed, a folder for each version."""
+    return files.join(output_dir, "pushed_model")
 
 
 @contextlib.contextmanager

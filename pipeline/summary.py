@@ -10,15 +10,19 @@ from rich.console import Console
 from components import files
 from components.ingest.manifest import read_manifest
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
-from pipeline.local import ComponentRun
+from pipeline.local import ComponentRun, pushed_dir
 from pipeline.rows import print_rows
 
+# TFMA's names of the metrics in `components.training.evaluation`, as people say them.
+_SHORT = {"sparse_categorical_accuracy": "accuracy", "example_count": "records"}
 
-def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
+
+def summarize_run(runs: Sequence[ComponentRun], output_dir: str, log_path: str) -> dict[str, Any]:
     """Gathers the results of a run.
 
     Args:
       runs: every component's run.
+      output_dir: the run's folder.
       log_path: where the libraries' messages are.
 
     Returns:
@@ -26,6 +30,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
     """
     outputs = {run.name: run.outputs for run in runs}
     history = _read_json(outputs["Trainer"]["model_run"], "history.json")
+    blessed = os.path.exists(files.join(outputs["Evaluator"]["blessing"], "BLESSED"))
     return {
         "ingest": summarize_manifest(read_manifest(outputs["ImageExampleGen"]["examples"])),
         "statistics": _read_json(outputs["ImageTransform"]["transform_graph"], "analysis.json")[
@@ -37,7 +42,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
             "metrics": {name: values[-1] for name, values in history["metrics"].items()},
         },
         "evaluation": _read_evaluation(outputs["Evaluator"]["evaluation"]),
-        "blessed": os.path.exists(files.join(outputs["Evaluator"]["blessing"], "BLESSED")),
+        "blessed": blessed,
         "components": [
             {
                 "name": run.name,
@@ -55,7 +60,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
             "transform_graph": outputs["ImageTransform"]["transform_graph"],
             "model": outputs["Trainer"]["model"],
             "evaluation": outputs["Evaluator"]["evaluation"],
-            "pushed_model": _read_pushed_path(outputs["Pusher"].get("pushed_model")),
+            "pushed_model": newest_version(pushed_dir(output_dir)) if blessed else None,
             "log": log_path,
         },
     }
@@ -101,14 +106,14 @@ def _read_evaluation(evaluation_dir: str) -> dict[str, Any]:
     overall, classes = {}, {}
     for key, metrics in result.slicing_metrics:
         values = {
-            name: value["doubleValue"]
+            _SHORT.get(name, name): value["doubleValue"]
             for name, value in metrics[""][""].items()
             if "doubleValue" in value
         }
         if not key:
             overall = values
         else:
-            classes[key[0][1]] = values.get("sparse_categorical_accuracy", float("nan"))
+            classes[key[0][1]] = values["accuracy"]
     worst = min(classes, key=lambda name: (classes[name], name), default=None)
     return {
         "overall": overall,
@@ -117,8 +122,7 @@ def _read_evaluation(evaluation_dir: str) -> dict[str, Any]:
     }
 
 
-def _read_pushed_path(pushed_model_uri: str | None) -> str | None:
-    """Where the Pusher put the model: the same version folder as its own copy, or None."""
-    if not pushed_model_uri or not os.path.isdir(pushed_model_uri):
-        return None
-    return pushed_model_uri
+def newest_version(push_dir: str) -> str | None:
+    """The model pushed last: servers' custom is a folder a version, named by a number."""
+    versions = [name for name in os.listdir(push_dir) if name.isdigit()]
+    return files.join(push_dir, max(versions, key=int)) if versions else None

@@ -1,0 +1,122 @@
+"""The command line as a person meets it: in a process of its own."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.e2e
+
+COMMAND = pathlib.Path(sys.executable).parent / "image-pipeline"
+
+MULTI_THREADING = ("--", "--direct_running_mode=multi_threading")
+
+
+def call(*arguments):
+    return subprocess.run(
+        [str(COMMAND), *map(str, arguments)], capture_output=True, text=True, timeout=600
+    )
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; import pipeline.cli; "
+        "heavy = {'tensorflow', 'apache_beam', 'tfx', 'numpy', 'cv2', 'pydantic', 'rich'}; "
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_names_the_commands_and_the_exit_codes():
+    done = call("--help")
+    assert done.returncode == 0
+    for word in ("run", "demo", "ingest", "Exit codes"):
+        assert word in done.stdout
+
+
+def test_version():
+    assert "0.1.0" in call("--version").stdout
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("cli") / "images", per_class=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--images", "{tmp}/none", "--output", "{tmp}/o"], "does not exist; check --images"),
+        (["--images", "{tmp}/empty", "--output", "{tmp}/o"], "holds no files; check --images"),
+        (["--images", "{tmp}/one", "--output", "{tmp}/o"], "only the class 'cat', but training"),
+        (["--images", "{images}", "--output", "{tmp}/file/o"], "Cannot write to the output folder"),
+        (["--images", "{images}", "--output", "{images}/o"], "the next run would ingest it"),
+        (["--images", "{images}", "--output", "{tmp}/o", "--set", "seed=1"], "seed: unknown key"),
+        (
+            ["--images", "{images}", "--output", "{tmp}/o", "--config", "{tmp}/none.yaml"],
+            "Cannot read the configuration",
+        ),
+        (
+            ["--images", "{images}", "--output", "{tmp}/o", *MULTI_THREADING],
+            "silently loses records",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_message(tmp_path, images, arguments, message):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    write_folder(tmp_path / "one", ["cat"], per_class=2)
+    filled = [argument.format(tmp=tmp_path, images=images) for argument in arguments]
+    done = call("run", *filled)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ") and message in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_ingest_alone_writes_a_data_set_and_a_summary(tmp_path, images):
+    done = call("ingest", "--images", images, "--output", tmp_path / "out", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    counts = [summary[key] for key in ("found", "written", "duplicates", "quarantined")]
+    assert counts == [10, 10, 0, 0]
+    assert {"splits", "shards", "bytes", "seconds", "peak_rss_mb"} <= summary.keys()
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["written"] == 10
+
+
+def test_ingest_of_no_image_shows_why(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "notes.txt").write_text("not a picture")
+    done = call("ingest", "--images", tmp_path / "images", "--output", tmp_path / "out")
+    assert done.returncode == 1
+    assert "None of the 1 files found is a usable image" in done.stderr
+    assert "not_an_image, for example 'cat/notes.txt'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_eval_split_that_would_be_empty_is_explained(tmp_path, images):
+    shares = "ingest.splits={train: 0.999999, eval: 0.000001}"
+    done = call("ingest", "--images", images, "--output", tmp_path / "out", "--set", shares)
+    assert done.returncode == 1
+    assert "'eval' would be empty: 10 usable images" in done.stderr
+
+
+def test_a_bug_is_one_line_and_a_log(tmp_path, images):
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    # Beam cannot be imported: nothing that a person's input could cause.
+    (tmp_path / "apache_beam.py").write_text("raise RuntimeError('planted')")
+    done = subprocess.run(
+        [str(COMMAND), "ingest", "--images", str(images), "--output", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 4
+    assert "Unexpected error: RuntimeError: planted" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in (tmp_path / "out" / ".ingest.log").read_text()

@@ -1,0 +1,215 @@
+"""The whole pipeline through TFX's LocalDagRunner, by the command line, on a small folder."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from components.ingest.manifest import read_manifest
+from tests.drawings import encode_png, write_folder
+from tests.pipeline.test_cli import call
+
+pytestmark = pytest.mark.e2e
+
+CLASSES = {"blue": 2, "green": 1, "red": 0}
+CONFIG = """
+ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 2,
+  max_bad_fraction: 0.1}
+view: {height_px: 16, width_px: 16}
+feeding: {batch_size: 8, augment: {random_resized_crop: false}}
+training: {epochs: 12, learning_rate: 0.01}
+evaluation: {min_accuracy: 0.6}
+"""
+
+
+def _write_images(folder):
+    """Noise with one bright channel, which names the class; and one file that is no image."""
+    generator = np.random.default_rng(0)
+    for name, channel in CLASSES.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(30):
+            pixels = generator.integers(0, 100, (16, 16, 3), np.uint8)
+            pixels[..., channel] += 120
+            (folder / name / f"{number:02d}.png").write_bytes(encode_png(pixels))
+    (folder / "red" / "notes.png").write_text("not an image")
+
+
+def _run(folder):
+    done = call(
+        "run",
+        *("--images", folder / "images"),
+        *("--output", folder / "out"),
+        *("--config", folder / "config.yaml"),
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done, json.loads((folder / "out" / "summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("end_to_end")
+    _write_images(folder / "images")
+    (folder / "config.yaml").write_text(CONFIG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(folder):
+    return _run(folder)
+
+
+def test_every_component_ran(finished):
+    _, summary = finished
+    assert {each["name"] for each in summary["components"]} == {
+        *("ImageExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator"),
+        *("ImageTransform", "Trainer", "Evaluator", "Pusher"),
+    }
+    assert not any(each["reused"] for each in summary["components"])
+
+
+def test_nothing_is_lost_or_silent(finished):
+    _, summary = finished
+    ingest = summary["ingest"]
+    assert (ingest["found"], ingest["written"], ingest["quarantined"]) == (91, 90, 1)
+    assert ingest["quarantine_reasons"] == {"not_an_image": 1}
+    assert sum(ingest["splits"].values()) == 90
+
+
+def test_the_terminal_shows_the_summary_and_no_log_noise(finished):
+    done, summary = finished
+    for words in ("images found", "91", "rejected", "not_an_image", "mean", "steps", "blessed"):
+        assert words in done.stdout
+    for path in summary["paths"].values():
+        assert path in done.stdout and pathlib.Path(path).exists()
+    assert done.stderr == ""
+    assert "WARNING" not in done.stdout and "I0000" not in done.stdout
+
+
+def test_statistics_are_numpys_over_the_train_split(finished):
+    import cv2
+    import pyarrow.parquet as pq
+
+    _, summary = finished
+    examples = pathlib.Path(summary["paths"]["examples"])
+    pixels = []
+    for row in pq.read_table(examples / "index.parquet").to_pylist():
+        if row["split"] == "train":
+            shard = examples / f"Split-train/data_tfrecord-{row['shard']:05d}-of-00002"
+            payload = shard.read_bytes()[row["payload_offset"] :][: row["payload_length"]]
+            pixels.append(cv2.imdecode(np.frombuffer(payload, np.uint8), cv2.IMREAD_COLOR_RGB))
+    exact = np.stack(pixels).astype(np.float64)
+    np.testing.assert_allclose(summary["statistics"]["mean"], exact.mean((0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(summary["statistics"]["std"], exact.std((0, 1, 2)), rtol=1e-12)
+
+
+def test_the_schema_knows_the_columns_but_no_image_bytes(finished):
+    _, summary = finished
+    schema = pathlib.Path(summary["paths"]["schema"], "schema.pbtxt").read_text()
+    assert '"image/class/text"' in schema and '"image/height"' in schema
+    assert '"image/encoded"' not in schema
+
+
+_SERVE = """
+import json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"components", "pipeline", "tfx", "tensorflow_transform"}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refuse())
+import tensorflow as tf
+
+model = tf.saved_model.load(sys.argv[1])
+images = [open(path, "rb").read() for path in sys.argv[2:]]
+outputs = model.signatures["serving_default"](image_bytes=tf.constant(images))
+print(json.dumps({
+    "probabilities": outputs["probabilities"].numpy().tolist(),
+    "label": [name.decode() for name in outputs["label"].numpy()],
+}))
+"""
+
+
+def test_the_pushed_model_serves_raw_bytes_with_tensorflow_alone(finished, folder, tmp_path):
+    _, summary = finished
+    paths = [str(folder / "images" / name / "00.png") for name in CLASSES]
+    done = subprocess.run(
+        [sys.executable, "-c", _SERVE, summary["paths"]["pushed_model"], *paths],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    served = json.loads(done.stdout.splitlines()[-1])
+    assert np.shape(served["probabilities"]) == (3, 3)
+    by_training = _probabilities_by_training(summary)
+    for path, probabilities in zip(paths, served["probabilities"], strict=True):
+        source = str(pathlib.Path(path).relative_to(folder / "images"))
+        np.testing.assert_allclose(probabilities, by_training[source], atol=1e-5)
+
+
+def _probabilities_by_training(summary):
+    """What the exported model's layers say of the batches that `input_fn` gives to training."""
+    import tensorflow as tf
+
+    from components import record
+    from components.feeding.input_fn import input_fn
+    from components.feeding.options import FeedingOptions, ViewOptions
+
+    examples = pathlib.Path(summary["paths"]["examples"])
+    files = sorted(str(path) for path in examples.glob("Split-*/*"))
+    batches = input_fn(
+        files,
+        view=ViewOptions(height_px=16, width_px=16),
+        feeding=FeedingOptions(batch_size=8, files_at_once=1),
+        transform_graph_dir=summary["paths"]["transform_graph"],
+        mode="eval",
+    )
+    model = tf.saved_model.load(summary["paths"]["pushed_model"])
+    probabilities = np.concatenate([model.model(images, training=False) for images, _ in batches])
+    spec = {record.FILENAME: tf.io.FixedLenFeature([], tf.string)}
+    names = [
+        tf.io.parse_single_example(data, spec)[record.FILENAME].numpy().decode()
+        for data in tf.data.TFRecordDataset(files)
+    ]
+    return dict(zip(names, probabilities, strict=True))
+
+
+def test_a_second_run_reuses_everything_and_one_more_image_runs_ingest_again(finished, folder):
+    _, again = _run(folder)
+    assert all(each["reused"] for each in again["components"])
+    new = folder / "images" / "red" / "new.png"
+    new.write_bytes(encode_png(np.full((16, 16, 3), (200, 50, 50), np.uint8)))
+    _, changed = _run(folder)
+    assert not changed["components"][0]["reused"]
+    assert changed["ingest"]["written"] == 91
+
+
+def test_ingest_alone_writes_the_same_bytes(finished, folder, tmp_path):
+    _, summary = finished
+    # The images as they were at the first run.
+    (folder / "images" / "red" / "new.png").unlink(missing_ok=True)
+    arguments = ("--images", folder / "images", "--output", tmp_path / "out")
+    done = call("ingest", *arguments, "--config", folder / "config.yaml")
+    assert done.returncode == 0, done.stderr
+    examples = pathlib.Path(summary["paths"]["examples"])
+    assert read_manifest(str(examples)) == read_manifest(str(tmp_path / "out"))
+    for path in examples.glob("Split-*/*"):
+        assert path.read_bytes() == (tmp_path / "out" / path.relative_to(examples)).read_bytes()
+
+
+def test_a_model_below_the_threshold_is_not_pushed(tmp_path):
+    write_folder(tmp_path / "images", per_class=12)
+    done = call(
+        "run",
+        *("--images", tmp_path / "images", "--output", tmp_path / "out"),
+        *("--set", "training.epochs=1", "--set", "evaluation.min_accuracy=1.0"),
+        *("--set", "view={height_px: 8, width_px: 8}"),
+        *("--set", "ingest.splits={train: 0.5, eval: 0.5}"),
+    )
+    assert done.returncode == 3, done.stderr + done.stdout
+    assert "not blessed, so not pushed" in done.stdout
+    assert not list((tmp_path / "out").glob("pushed_model/*"))
