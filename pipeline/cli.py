@@ -164,7 +164,7 @@ def _run_with_progress(
         runs = run_locally(
             config, images_dir, output_dir, fingerprint, beam_args, progress.start, progress.finish
         )
-        summary = summarize_run(runs, log_path)
+        summary = summarize_run(runs, output_dir, log_path)
     with open(os.path.join(output_dir, "summary.json"), "w", encoding="utf-8") as file:
         json.dump(summary, file, indent=1)
     return summary

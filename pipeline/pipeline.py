@@ -2,8 +2,11 @@
 
 import os
 
-import tensorflow_data_validation as tfdv
 from tfx import v1 as tfx
+
+# isort: split
+# After TFX, which puts a stand-in where this wants a module that tfx-bsl 1.21 no longer has.
+import tensorflow_data_validation as tfdv
 
 from components import record
 from components.code_version import code_version

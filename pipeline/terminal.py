@@ -34,7 +34,8 @@ def quiet_terminal(log_path: str) -> Iterator[Console]:
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            logging.shutdown()
+            for handler in logging.root.handlers:
+                handler.flush()
             for descriptor, copy in zip((1, 2), saved, strict=True):
                 os.dup2(copy, descriptor)
                 os.close(copy)

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import logging
 import pathlib
 import subprocess
 import sys
@@ -178,7 +179,9 @@ def test_an_unknown_ending_is_an_error(compiled):
         compiled(name="pipeline.txt")
 
 
-def test_the_command_line_compiles(script, tmp_path, capfd):
+def test_the_command_line_compiles(script, tmp_path, capfd, monkeypatch):
+    # It closes the stream that absl's handler has met first, which here is pytest's.
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
     arguments = ["--images=gs://i", "--root=gs://r", "--push=gs://p", "--image=registry/name:tag"]
     path = tmp_path / "pipeline.yaml"
     flags = ["--set=name=cats", f"--output={path}", "--", "--runner=FlinkRunner"]

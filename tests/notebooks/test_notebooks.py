@@ -1,0 +1,54 @@
+import pathlib
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.e2e
+
+NOTEBOOKS = sorted((pathlib.Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+def read_notebook(path: pathlib.Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_stored_without_outputs(path):
+    notebook = read_notebook(path)
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in code_cells(notebook):
+        assert cell.outputs == [] and cell.execution_count is None
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_defines_nothing(path):
+    for cell in code_cells(read_notebook(path)):
+        starts = {line.split(" ")[0] for line in cell.source.splitlines()}
+        assert not starts & {"def", "class"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_pictures(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("OUTPUT_DIR", str(tmp_path / "output"))
+    for variable in ("IMAGES_DIR", "CONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    notebook = read_notebook(path)
+    # A folder of its own: the notebook finds the project because that is installed.
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
+    # Messages of libraries would bury what the notebook shows.
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["output"]
