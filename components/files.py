@@ -117,8 +117,15 @@ def delete(path: str) -> None:
 
 
 def delete_tree(path: str) -> None:
-    """Deletes a folder and all below it; nothing happens if it is not there."""
+    """Deletes a folder and all below it; nothing happens if it is not there.
+
+    Locally it disappears in one step, so that a half-deleted folder never passes for a whole one.
+    """
     if is_local(path):
-        shutil.rmtree(path, ignore_errors=True)
+        doomed = f"{path.rstrip('/')}.deleted"
+        shutil.rmtree(doomed, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
     elif exists(path):
         _beam().delete([path])

@@ -91,6 +91,33 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
     return _field(1, b"".join(entries))
 
 
+def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str, Any]:
+    """Reads what `encode_example` wrote; the inverse of it, and as strict.
+
+    Args:
+      data: a serialized tf.train.Example.
+      columns: the record's columns.
+
+    Returns:
+      Feature key to value (a list of values for list columns), in the record's order.
+
+    Raises:
+      ValueError: if the data is not such a record, or holds other features than `columns`.
+    """
+    by_key = {column.key: column for column in columns}
+    values: dict[str, Any] = {}
+    for features in _read_fields(memoryview(data), 1):
+        for entry in _read_fields(features, 1):
+            key, feature = _read_fields(entry, 1, 2)
+            name = bytes(key).decode()
+            if name not in by_key or name in values:
+                raise ValueError(f"the feature {name!r} is not expected, or stands there twice")
+            values[name] = _read_feature(by_key[name], feature)
+    if missing := sorted(by_key.keys() - values.keys()):
+        raise ValueError(f"the features {missing} are missing")
+    return values
+
+
 def _feature(column: Column, value: Value) -> bytes:
     """Serializes a tf.train.Feature: bytes_list is field 1, float_list 2, int64_list 3."""
     items: Any = value if column.is_list else [value]
@@ -106,8 +133,13 @@ def _field(number: int, payload: bytes) -> bytes:
     return _varint(number << 3 | 2) + _varint(len(payload)) + payload
 
 
+_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
+
+
 def _varint(value: int) -> bytes:
     """Base-128 varint; negative numbers as 64-bit two's complement, as protobuf writes int64."""
+    if 0 <= value < 0x80:  # Nearly all of them: tags and lengths of short values.
+        return _ONE_BYTE[value]
     value &= (1 << 64) - 1
     parts = bytearray()
     while value > 0x7F:
@@ -115,3 +147,53 @@ def _varint(value: int) -> bytes:
         value >>= 7
     parts.append(value)
     return bytes(parts)
+
+
+def _read_feature(column: Column, feature: memoryview) -> Any:
+    """Reads a tf.train.Feature of the column's kind."""
+    (items_field,) = _read_fields(feature, {"bytes": 1, "float32": 2, "int64": 3}[column.dtype])
+    parts = _read_fields(items_field, 1)
+    items: Sequence[Any]
+    if column.dtype == "bytes":
+        items = [bytes(part) for part in parts]
+    elif column.dtype == "float32":
+        items = [item for part in parts for (item,) in struct.iter_unpack("<f", part)]
+    else:
+        items = [item for part in parts for item in _read_int64s(part)]
+    if column.is_list:
+        return items
+    (item,) = items
+    return item
+
+
+def _read_int64s(packed: memoryview) -> list[int]:
+    items, position = [], 0
+    while position < len(packed):
+        item, position = _read_varint(packed, position)
+        items.append(item - (1 << 64) if item >> 63 else item)
+    return items
+
+
+def _read_fields(data: memoryview, *numbers: int) -> list[memoryview]:
+    """Reads length-delimited fields; `numbers` are those that may occur."""
+    fields, position, end = [], 0, len(data)
+    while position < end:
+        tag, position = _read_varint(data, position)
+        length, start = _read_varint(data, position)
+        position = start + length
+        if tag & 7 != 2 or tag >> 3 not in numbers or position > end:
+            raise ValueError("a field is of an unexpected kind, or cut off")
+        fields.append(data[start:position])
+    return fields
+
+
+def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
+    """Reads a base-128 varint; returns it and the position behind it."""
+    value = shift = 0
+    for byte in data[position:]:
+        position += 1
+        if byte < 0x80:
+            return value | byte << shift, position
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    raise ValueError("a number is cut off")

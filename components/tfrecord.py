@@ -6,7 +6,7 @@ little-endian, the CRC being CRC-32C. Source: tensorflow/core/lib/io/record_writ
 
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Protocol
 
 import google_crc32c
 
@@ -15,8 +15,20 @@ FOOTER_BYTES = 4
 _MASK_DELTA = 0xA282EAD8
 
 
+class Readable(Protocol):
+    """Whatever can be read like a binary file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Reads at most `size` bytes."""
+
+
 class CorruptRecord(Exception):
     """A record's checksum or length does not fit its bytes."""
+
+    def __init__(self, problem: str, position: int | None = None):
+        """Takes what is wrong, and the record's number in its file if it is known."""
+        super().__init__(problem if position is None else f"record {position}: {problem}")
+        self.problem = problem
 
 
 def frame(data: bytes) -> bytes:
@@ -25,7 +37,24 @@ def frame(data: bytes) -> bytes:
     return b"".join((length, _masked_crc(length), data, _masked_crc(data)))
 
 
-def read_records(file: BinaryIO) -> Iterator[bytes]:
+def unframe(framed: bytes) -> bytes:
+    """Takes one record's data out of its frame; the inverse of `frame`.
+
+    Raises:
+      CorruptRecord: if a checksum is wrong, or the length is another than the frame's.
+    """
+    header, data = framed[:HEADER_BYTES], framed[HEADER_BYTES:-FOOTER_BYTES]
+    if len(framed) < HEADER_BYTES + FOOTER_BYTES or _masked_crc(header[:8]) != header[8:]:
+        raise CorruptRecord("its length field or that one's checksum is damaged")
+    (length,) = struct.unpack("<Q", header[:8])
+    if length != len(data):
+        raise CorruptRecord(f"its length field says {length} bytes, expected are {len(data)}")
+    if _masked_crc(data) != framed[-FOOTER_BYTES:]:
+        raise CorruptRecord("its data or the data's checksum is damaged")
+    return data
+
+
+def read_records(file: Readable) -> Iterator[bytes]:
     """Reads a file's records in order and verifies both checksums of each.
 
     Raises:
@@ -34,12 +63,12 @@ def read_records(file: BinaryIO) -> Iterator[bytes]:
     position = 0
     while header := file.read(HEADER_BYTES):
         if len(header) < HEADER_BYTES or _masked_crc(header[:8]) != header[8:]:
-            raise CorruptRecord(f"record {position}: its length field is damaged or cut off")
+            raise CorruptRecord("its length field is damaged or cut off", position)
         (length,) = struct.unpack("<Q", header[:8])
         body = file.read(length + FOOTER_BYTES)
         data, crc = body[:length], body[length:]
         if len(body) < length + FOOTER_BYTES or _masked_crc(data) != crc:
-            raise CorruptRecord(f"record {position}: its data is damaged or cut off")
+            raise CorruptRecord("its data is damaged or cut off", position)
         yield data
         position += 1
 

@@ -1,31 +1,29 @@
 """The command line. Heavy imports wait until a command needs them, so `--help` is instant."""
 
-import contextlib
 import json
 import os
 import sys
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from components.errors import UserError
+from pipeline.commands.plan import plan
+from pipeline.commands.quarantine import quarantine
+from pipeline.commands.shared import (
+    BEAM,
+    CONFIG,
+    IMAGES,
+    JSON,
+    OUTPUT,
+    SET,
+    UnexpectedError,
+    open_terminal,
+)
+from pipeline.commands.verify import verify
 
 EXIT_NOT_PUSHED = 3
-
-_IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
-_OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
-_CONFIG = click.option("--config", "config_path", help="YAML file; overrides the defaults.")
-_SET = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override one value, e.g. --set training.epochs=3. May be repeated.",
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
-_BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -39,12 +37,12 @@ def cli() -> None:
 
 
 @cli.command()
-@_IMAGES
-@_OUTPUT
-@_CONFIG
-@_SET
-@_JSON
-@_BEAM
+@IMAGES
+@OUTPUT
+@CONFIG
+@SET
+@JSON
+@BEAM
 def run(
     images_dir: str,
     output_dir: str,
@@ -64,7 +62,7 @@ def run(
 
 @cli.command()
 @click.option("--output", "output_dir", default="demo-output", show_default=True)
-@_JSON
+@JSON
 def demo(output_dir: str, as_json: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from pipeline.demo import DEMO_CONFIG, write_digits
@@ -75,12 +73,12 @@ def demo(output_dir: str, as_json: bool) -> None:
 
 
 @cli.command()
-@_IMAGES
-@_OUTPUT
-@_CONFIG
-@_SET
-@_JSON
-@_BEAM
+@IMAGES
+@OUTPUT
+@CONFIG
+@SET
+@JSON
+@BEAM
 def ingest(
     images_dir: str,
     output_dir: str,
@@ -101,7 +99,7 @@ def ingest(
     beam_args = complete_beam_args(beam_flags)
     survey_images(images_dir, options)
     check_output(output_dir, images_dir)
-    with _terminal(os.path.join(output_dir, ".ingest.log")) as console:
+    with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from pipeline.ingest import ingest_folder, print_ingest
 
         summary = ingest_folder(images_dir, output_dir, options, beam_args)
@@ -123,7 +121,7 @@ def _run_pipeline(
     check_classes(survey, images_dir, config.ingest)
     check_output(output_dir, images_dir)
     log_path = os.path.join(output_dir, "run.log")
-    with _terminal(log_path) as console:
+    with open_terminal(log_path) as console:
         if not as_json:
             console.print(f"{survey.found:,} files, {len(survey.classes)} classes; {beam_args[0]}")
         summary = _run_with_progress(
@@ -170,28 +168,9 @@ def _run_with_progress(
     return summary
 
 
-@contextlib.contextmanager
-def _terminal(log_path: str) -> Iterator[Any]:
-    """A console for people; the libraries' messages go to a log, and so does an unknown error."""
-    from pipeline.terminal import quiet_terminal
-
-    with quiet_terminal(log_path) as console:
-        try:
-            yield console
-        except (UserError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            traceback.print_exc()
-            raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
-
-
-class UnexpectedError(Exception):
-    """An error that nobody foresaw; its traceback is in the log file."""
-
-    def __init__(self, message: str, log_path: str):
-        """Takes the error's first words, and where the rest is."""
-        super().__init__(message)
-        self.log_path = log_path
+cli.add_command(plan)
+cli.add_command(quarantine)
+cli.add_command(verify)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +10,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from components import files
+from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
+from components.ingest.retry import retry_work_dir
+from components.ingest.run import run_ingest, run_retry
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
 from pipeline.memory import watch_memory
 from pipeline.rows import print_rows
@@ -52,3 +55,45 @@ def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> 
     """Shows an ingest's results to a person."""
     took = f"{summary['seconds']} s, {summary['peak_rss_mb']:,} MB peak"
     print_rows([*ingest_rows(summary), ("took", took), ("data set", output_dir)], console)
+
+
+def retry_folder(
+    images_dir: str, output_dir: str, options: IngestOptions | None, beam_args: Sequence[str]
+) -> dict[str, Any]:
+    """Adds the quarantined files of a data set that have been repaired.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      options: of ingest; None takes those of the data set.
+      beam_args: Beam flags; they name the runner and its mode.
+
+    Returns:
+      What became of them (see `retry.Retry`), and the summary of the data set.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    retry = run_retry(
+        images_dir,
+        output_dir,
+        retry_work_dir(output_dir),
+        options,
+        lambda: beam.Pipeline(options=PipelineOptions(list(beam_args))),
+    )
+    return {
+        "retried": dataclasses.asdict(retry),
+        "changed": retry.repaired > 0,
+        **summarize_manifest(read_manifest(output_dir)),
+    }
+
+
+def print_retry(summary: dict[str, Any], console: Console) -> None:
+    """Shows what became of the quarantined files."""
+    retried = summary["retried"]
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in retried.items()]
+    print_rows(rows, console)
+    if summary["changed"]:
+        print_rows(ingest_rows(summary), console)
+    else:
+        console.print("No file has been repaired; the data set is unchanged.")

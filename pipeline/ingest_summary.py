@@ -13,6 +13,8 @@ def summarize_manifest(manifest: dict) -> dict[str, Any]:
         "quarantined": manifest["quarantined"],
         "quarantine_reasons": manifest["quarantine_reasons"],
         "conflicting_labels": manifest["conflicting_labels"],
+        "near_duplicates": manifest.get("near_duplicates"),
+        "straddling": manifest["straddling"],
         "splits": {name: split["records"] for name, split in splits.items()},
         "shards": {name: len(split["shards"]) for name, split in splits.items()},
         "bytes": sum(split["bytes"] for split in splits.values()),
@@ -33,4 +35,8 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if ingest["conflicting_labels"]:
         rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
+    if ingest["near_duplicates"] is not None:
+        rows.append(("near-duplicate groups", f"{ingest['near_duplicates']:,}"))
+    if ingest["straddling"]:
+        rows.append(("units in several splits", f"{ingest['straddling']:,}"))
     return rows

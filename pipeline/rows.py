@@ -1,5 +1,6 @@
 """Named lines: how results are shown to a person."""
 
+import os
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -12,3 +13,8 @@ def print_rows(rows: Sequence[tuple[str, str]], console: Console, style: str = "
         # Markup is escaped: names of folders and classes may hold brackets.
         line = f"[bold]{escape(name):<24}[/bold] {escape(text)}"
         console.print(line, style=style, soft_wrap=True)
+
+
+def printable(path: str) -> str:
+    """A path that any terminal can show: bytes that are not UTF-8 become backslash escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")

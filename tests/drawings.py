@@ -13,6 +13,17 @@ def draw(seed: int, height: int = 8, width: int = 10) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
 
 
+def draw_smooth(seed: int, height: int = 144, width: int = 192) -> np.ndarray:
+    """A smooth random picture, which has a meaningful perceptual hash: noise has none.
+
+    Returns:
+      uint8 [height, width, 3].
+    """
+    coarse = np.random.default_rng(seed).integers(30, 226, (6, 8, 3), np.uint8)
+    image = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(image)
+
+
 def encode_png(pixels: np.ndarray) -> bytes:
     """A lossless file."""
     file = io.BytesIO()

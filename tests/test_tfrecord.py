@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.tfrecord import CorruptRecord, frame, read_records
+from components.tfrecord import CorruptRecord, frame, read_records, unframe
 
 pytestmark = pytest.mark.unit
 
@@ -39,3 +39,20 @@ def test_a_cut_file_is_found(cut):
     content = frame(b"first") + frame(b"second")
     with pytest.raises(CorruptRecord, match=r"record 1: .* cut off"):
         list(read_records(io.BytesIO(content[:-cut])))
+
+
+@given(st.binary(max_size=50), st.data())
+def test_unframing_gives_the_data_and_finds_any_flipped_bit(record, data):
+    framed = bytearray(frame(record))
+    assert unframe(bytes(framed)) == record
+    bit = data.draw(st.integers(0, 8 * len(framed) - 1))
+    framed[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(CorruptRecord, match="length field" if bit < 96 else "its data or"):
+        unframe(bytes(framed))
+
+
+def test_a_frame_of_another_length_is_refused():
+    with pytest.raises(CorruptRecord, match="says 5 bytes, expected are 6"):
+        unframe(frame(b"first") + b"x")
+    with pytest.raises(CorruptRecord, match="length field"):
+        unframe(b"short")

@@ -1,7 +1,9 @@
 """The books of an ingest: every file found is written, a duplicate, or quarantined.
 
-Three files in the working folder: `books.json` (counts), `quarantine.jsonl` and
-`duplicates.jsonl` (a line for each file, in the order of the listing).
+Files in the working folder: `books.json` (counts); `quarantine.jsonl` and `duplicates.jsonl` (a
+line for each file, in the order of the listing; copies that are written all the same are listed,
+but are not among the counted duplicates); and with the option `near_duplicates`
+`near_duplicates.jsonl` (a line for each set of different images that look alike).
 """
 
 import collections
@@ -16,6 +18,8 @@ from components import files
 from components.ingest.options import IngestOptions
 from components.ingest.plan import NOWHERE, Placement, Sources
 
+NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
+
 
 def write_books(
     tables: Iterable[pa.Table],
@@ -25,7 +29,7 @@ def write_books(
     work_dir: str,
     options: IngestOptions,
 ) -> None:
-    """Writes the three files.
+    """Writes the files.
 
     Args:
       tables: the rows of all sources, in their order.
@@ -35,30 +39,30 @@ def write_books(
       work_dir: the working folder.
       options: of ingest.
     """
-    is_duplicate = placement.original != NOWHERE
-    needed = set(placement.original[is_duplicate].tolist())
-    originals: dict[int, dict] = {}
-    quarantined: list[dict] = []
-    duplicates: list[dict] = []
-    for number, row in _rows_of_note(tables, ~sources.is_good | is_duplicate, needed):
-        if number in needed:
-            originals[number] = row
-        if not sources.is_good[number]:
-            quarantined.append(_quarantine_line(row))
-        elif is_duplicate[number]:
-            duplicates.append({"row": row, "original": int(placement.original[number])})
-    lines = [_duplicate_line(each["row"], originals[each["original"]]) for each in duplicates]
+    copies = np.flatnonzero(sources.is_good & _repeats(placement.copies))
+    alike = find_alike(sources, placement)
+    is_noted = ~sources.is_good
+    is_noted[np.concatenate([copies, placement.copies[copies], *alike])] = True
+    rows = dict(_rows_of_note(tables, is_noted))
+    quarantined = [_quarantine_line(rows[n]) for n in np.flatnonzero(~sources.is_good).tolist()]
     _write_lines(files.join(work_dir, "quarantine.jsonl"), quarantined)
-    _write_lines(files.join(work_dir, "duplicates.jsonl"), lines)
+    repeated = [_duplicate_line(n, rows, placement) for n in copies.tolist()]
+    _write_lines(files.join(work_dir, "duplicates.jsonl"), repeated)
     books = {
         "found": len(sources.is_good),
         "written": int((placement.shard != NOWHERE).sum()),
-        "duplicates": len(lines),
+        "duplicates": int((placement.original != NOWHERE).sum()),
         "quarantined": len(quarantined),
         "quarantine_reasons": _count(line["reason"] for line in quarantined),
         "conflicting_labels": count_conflicts(sources, placement),
+        "straddling": count_straddling(placement),
         "classes": _count_classes(sources, placement, labels, options),
     }
+    if options.near_duplicates is not None:
+        splits = np.array(list(options.splits))[split_of(placement)]
+        near = [_near_duplicates_line(numbers, rows, splits) for numbers in alike]
+        _write_lines(files.join(work_dir, "near_duplicates.jsonl"), near)
+        books["near_duplicates"] = len(near)
     with files.write_atomically(files.join(work_dir, "books.json")) as file:
         file.write(json.dumps(books).encode())
 
@@ -68,16 +72,51 @@ def count_conflicts(sources: Sources, placement: Placement) -> int:
     return int((sources.is_good & (sources.label != sources.label[placement.copies])).sum())
 
 
-def _rows_of_note(
-    tables: Iterable[pa.Table], is_noted: np.ndarray, needed: set[int]
-) -> Iterator[tuple[int, dict]]:
+def count_straddling(placement: Placement) -> int:
+    """How many units (see `plan.join_units`) have records in more than one split.
+
+    Only paths that name different splits for what belongs together can cause it.
+    """
+    is_written = placement.shard != NOWHERE
+    splits = split_of(placement)[is_written]
+    named, unit = np.unique(placement.units[is_written], return_inverse=True)
+    lowest = np.full(len(named), len(placement.split_shards))
+    highest = np.full(len(named), NOWHERE)
+    np.minimum.at(lowest, unit, splits)
+    np.maximum.at(highest, unit, splits)
+    return int((lowest != highest).sum())
+
+
+def split_of(placement: Placement) -> np.ndarray:
+    """The split of each source: int64 [n], its position in the options, or NOWHERE."""
+    splits = np.searchsorted(np.cumsum(placement.split_shards), placement.shard, side="right")
+    return np.where(placement.shard == NOWHERE, NOWHERE, splits)
+
+
+def find_alike(sources: Sources, placement: Placement) -> list[np.ndarray]:
+    """Sets of two or more sources of different bytes that look alike, in the listing's order."""
+    members = np.flatnonzero(sources.is_good & ~_repeats(placement.copies))
+    members = members[np.argsort(placement.clusters[members], kind="stable")]
+    _, starts, sizes = np.unique(placement.clusters[members], return_index=True, return_counts=True)
+    several = sizes > 1
+    return [
+        members[start : start + size]
+        for start, size in zip(starts[several], sizes[several], strict=True)
+    ]
+
+
+def _repeats(copies: np.ndarray) -> np.ndarray:
+    """Tells which sources repeat the bytes of an earlier one: bool [n]."""
+    return copies != np.arange(len(copies))
+
+
+def _rows_of_note(tables: Iterable[pa.Table], is_noted: np.ndarray) -> Iterator[tuple[int, dict]]:
     """The rows that the books name, with their numbers; the many others are never looked at."""
-    is_noted = is_noted.copy()
-    is_noted[list(needed)] = True
     first = 0
     for table in tables:
-        for row in np.flatnonzero(is_noted[first : first + len(table)]):
-            yield first + int(row), table.slice(row, 1).to_pylist()[0]
+        noted = np.flatnonzero(is_noted[first : first + len(table)])
+        rows = table.select(NOTED_COLUMNS).take(pa.array(noted)).to_pylist()
+        yield from zip((noted + first).tolist(), rows, strict=True)
         first += len(table)
 
 
@@ -91,13 +130,25 @@ def _quarantine_line(row: dict) -> dict:
     }
 
 
-def _duplicate_line(row: dict, original: dict) -> dict:
+def _duplicate_line(number: int, rows: dict[int, dict], placement: Placement) -> dict:
+    row, original = rows[number], rows[int(placement.copies[number])]
     return {
         "path": os.fsdecode(row["path"]),
         "original": os.fsdecode(original["path"]),
         "sha256": row["sha256"].hex(),
         "label": row["label"],
         "original_label": original["label"],
+        "written": bool(placement.shard[number] != NOWHERE),
+    }
+
+
+def _near_duplicates_line(numbers: np.ndarray, rows: dict[int, dict], splits: np.ndarray) -> dict:
+    members = [rows[number] for number in numbers.tolist()]
+    return {
+        "size": len(members),
+        "paths": [os.fsdecode(row["path"]) for row in members],
+        "labels": [row["label"] for row in members],
+        "splits": splits[numbers].tolist(),
     }
 
 
@@ -119,10 +170,9 @@ def _count_classes(
 ) -> dict[str, dict[str, int]]:
     """Records of each class, by split."""
     counts = {}
-    edges = np.cumsum([0, *placement.split_shards])
-    for split, first, last in zip(options.splits, edges[:-1], edges[1:], strict=True):
-        members = (placement.shard >= first) & (placement.shard < last)
-        codes, records = np.unique(sources.label[members], return_counts=True)
+    splits = split_of(placement)
+    for code, split in enumerate(options.splits):
+        codes, records = np.unique(sources.label[splits == code], return_counts=True)
         named = ((labels[code], int(n)) for code, n in zip(codes, records, strict=True))
         counts[split] = dict(sorted(named))
     return counts

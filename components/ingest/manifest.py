@@ -9,9 +9,11 @@ import json
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from components import files
+from components.errors import UserError
 from components.ingest.options import IngestOptions
 from components.ingest.partition import ShardTask
 from components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
@@ -21,6 +23,7 @@ MANIFEST = "manifest.json"
 INDEX = "index.parquet"
 QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
+NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 
 
 def write_manifest(
@@ -44,9 +47,10 @@ def write_manifest(
     with files.open_input(files.join(work_dir, "books.json")) as file:
         books = json.loads(file.read())
     check_books(books, shards)
+    names = [QUARANTINE, DUPLICATES]
+    names += [NEAR_DUPLICATES] if options.near_duplicates is not None else []
     lists = {
-        name: _copy(files.join(work_dir, name), files.join(output_dir, name))
-        for name in (QUARANTINE, DUPLICATES)
+        name: _copy(files.join(work_dir, name), files.join(output_dir, name)) for name in names
     }
     manifest = {
         "format_version": FORMAT_VERSION,
@@ -64,9 +68,10 @@ def write_manifest(
 def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
     """Makes sure that the output passes for whole only when it is: called before the first shard.
 
-    The manifest of an earlier run goes, and so do shards that this run will not overwrite.
+    The manifest of an earlier run goes, and so does what this run may not overwrite.
     """
     files.delete(files.join(output_dir, MANIFEST))
+    files.delete(files.join(output_dir, NEAR_DUPLICATES))
     kept = {files.join(output_dir, task.path) for task in tasks}
     for path in files.list_files(output_dir, "Split-*/*"):
         if path not in kept:
@@ -82,6 +87,35 @@ def read_manifest(output_dir: str) -> dict:
     """
     with files.open_input(files.join(output_dir, MANIFEST)) as file:
         return json.loads(file.read())
+
+
+def read_whole_manifest(output_dir: str) -> dict:
+    """Reads the manifest of a data set that a person named.
+
+    Raises:
+      UserError: if there is no whole data set.
+    """
+    try:
+        return read_manifest(output_dir)
+    except FileNotFoundError as error:
+        what = "is not whole" if files.exists(output_dir) else "does not exist"
+        raise UserError(
+            f"The data set {output_dir!r} {what}: it has no {MANIFEST}; check the path, or run "
+            "again what was writing it."
+        ) from error
+
+
+def read_shard_rows(output_dir: str, split: str, shard: int) -> pa.Table:
+    """Reads one shard's rows of the index, in the order of its records; see `INDEX_SCHEMA`."""
+    with files.open_input(files.join(output_dir, INDEX)) as file:
+        own = (pc.field("split") == split) & (pc.field("shard") == shard)
+        return pq.read_table(file, filters=own).sort_by("record_offset")
+
+
+def read_lines(output_dir: str, name: str) -> list[dict]:
+    """Reads one of a data set's lists: `QUARANTINE` or `DUPLICATES`."""
+    with files.open_input(files.join(output_dir, name)) as file:
+        return [json.loads(line) for line in file.read().splitlines()]
 
 
 def check_books(books: dict, shards: Sequence[WrittenShard]) -> None:
@@ -127,17 +161,18 @@ def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> dict:
     ):
         for shard in shards:
             writer.write_table(read_index(shard.index_path))
-    return _describe_file(path)
+    return describe_file(path)
 
 
 def _copy(source: str, target: str) -> dict:
     with files.open_input(source) as read, files.write_atomically(target) as write:
         while block := read.read(2**20):
             write.write(block)
-    return _describe_file(target)
+    return describe_file(target)
 
 
-def _describe_file(path: str) -> dict:
+def describe_file(path: str) -> dict:
+    """A file's size and checksum, as the manifest has them."""
     digest, size_bytes = hashlib.sha256(), 0
     with files.open_input(path) as file:
         while block := file.read(2**20):
@@ -146,12 +181,21 @@ def _describe_file(path: str) -> dict:
     return {"bytes": size_bytes, "sha256": digest.hexdigest()}
 
 
+def kept_copies(quarantined: Sequence[dict]) -> list[str]:
+    """Names of the files in `quarantine/`, each the SHA-256 of its bytes.
+
+    Files without bytes, and those that could not be read, have nothing to keep.
+    """
+    return sorted({line["sha256"] for line in quarantined if line["sha256"] and line["bytes"]})
+
+
 def _copy_quarantined(work_dir: str, output_dir: str) -> None:
-    with files.open_input(files.join(output_dir, QUARANTINE)) as lines:
-        listed = [json.loads(line) for line in lines.read().splitlines()]
-    # Files without bytes, and those that could not be read, have nothing to copy.
-    for content in sorted({line["sha256"] for line in listed if line["sha256"] and line["bytes"]}):
+    kept = kept_copies(read_lines(output_dir, QUARANTINE))
+    for content in kept:
         _copy(
             files.join(work_dir, "quarantine", content),
             files.join(output_dir, "quarantine", content),
         )
+    for path in files.list_files(output_dir, "quarantine/*"):
+        if path.rpartition("/")[2] not in kept:  # of an earlier run, and since repaired
+            files.delete(path)

@@ -17,15 +17,29 @@ class IngestOptions(Options):
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
     group_pattern: str | None = None
-    """The same for `group`: images of one group (a patient, a scene) share a split."""
+    """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
+    that have a byte-identical image in common."""
     split_pattern: str | None = None
-    """The same for `split`: where it matches, the path decides the split."""
+    """The same for `split`: where it matches, the path decides the split, even where that parts a
+    group; the books count such groups as `straddling`. What must stay with such images follows."""
     splits: dict[str, pydantic.PositiveFloat] = pydantic.Field(
         default_factory=lambda: {"train": 0.9, "eval": 0.1}
     )
-    """Each split's name and share, adding up to 1. An image's split depends on its content only."""
+    """Each split's name and share, adding up to 1. Unless patterns or the next three options say
+    otherwise, an image's split depends on its content only."""
     duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
-    """Byte-identical files: store the first by path, or all of them (in one split), or stop."""
+    """Byte-identical files: store the first by path, or all of them (in the split of the first), or
+    stop."""
+    near_duplicates: int | None = pydantic.Field(default=None, ge=0, le=8)
+    """Images that look alike share a split: those whose 64-bit perceptual hashes differ in at most
+    this many bits, and what these are near to in turn. 4 finds resized, recompressed and brightened
+    copies, and unrelated pictures about once in 10**13 pairs if bits were random; not mirrored or
+    cropped ones. All are kept; `near_duplicates.jsonl` lists them. Costs under 1 ms an image. None:
+    not looked for."""
+    stratify: bool = False
+    """Every class gets its exact share in each split, to within one image (or the largest group).
+    Adding data may then move a few images to another split, which otherwise can only happen to
+    images that a new one belongs to."""
     shard_bytes: pydantic.PositiveInt = 128 * 2**20
     """Shards a split are as many as keep each at or under this size, in bytes."""
     shards: pydantic.PositiveInt | None = None

@@ -151,6 +151,7 @@ def _read_sources(
             labels.setdefault(label, len(labels))
         parts["label"].append(_codes(rows["label"], labels))
         parts["stored_bytes"].append(rows["payload_length"].to_numpy())
+        parts["perceptual_hash"].append(rows["perceptual_hash"].fill_null(0).to_numpy())
     columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     return Sources(**columns), [label or "" for label in labels]
 

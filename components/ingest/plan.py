@@ -1,6 +1,7 @@
 """Decides where every prepared source goes: duplicate, quarantined, or a place in a shard.
 
-Arithmetic on columns only (NumPy): no files, no Beam. About 60 bytes of memory a source.
+Arithmetic on columns only (NumPy): no files, no Beam. About 90 bytes of memory a source, or 160
+with near-duplicates and strata.
 """
 
 import dataclasses
@@ -8,9 +9,10 @@ import dataclasses
 import numpy as np
 
 from components.errors import UserError
+from components.ingest.clusters import cluster_hashes, join_groups
 from components.ingest.options import IngestOptions
 from components.ingest.order import count_shards, order_keys, shard_edges
-from components.ingest.splits import assign_splits
+from components.ingest.splits import assign_splits, follow_paths, stratify_splits
 
 NOWHERE = -1
 
@@ -27,6 +29,7 @@ class Sources:
       forced_split: int64 [n], position in `options.splits`, or NOWHERE.
       label: int64 [n], a code for each label.
       stored_bytes: int64 [n].
+      perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
     """
 
     is_good: np.ndarray
@@ -36,6 +39,7 @@ class Sources:
     forced_split: np.ndarray
     label: np.ndarray
     stored_bytes: np.ndarray
+    perceptual_hash: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Placement:
       position: int64 [n], place within the shard, or NOWHERE.
       original: int64 [n], for an excluded duplicate the source it repeats, or NOWHERE.
       copies: int64 [n], the first source with the same bytes (itself, if there is none before).
+      clusters: int64 [n], the first source that looks alike (itself, if there is none before).
+      units: uint64 [n], equal for sources that must share a split.
       split_shards: each split's number of shards, in the order of `options.splits`.
     """
 
@@ -54,6 +60,8 @@ class Placement:
     position: np.ndarray
     original: np.ndarray
     copies: np.ndarray
+    clusters: np.ndarray
+    units: np.ndarray
     split_shards: tuple[int, ...]
 
 
@@ -71,12 +79,24 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
             "remove them, or set ingest.duplicates=keep_first."
         )
     excluded = is_copy if options.duplicates == "keep_first" else np.zeros_like(is_copy)
-    splits = _choose_splits(sources, copies, options)
-    shard = np.full(len(copies), NOWHERE)
-    position = np.full(len(copies), NOWHERE)
+    is_written = sources.is_good & ~excluded
+    clusters = find_clusters(sources, options)
+    units = join_units(sources, copies, clusters)
+    splits = _choose_splits(sources, is_written, copies, units, options)
+    shard, position, split_shards = _fill_shards(sources, is_written, splits, options)
+    original = np.where(excluded, copies, NOWHERE)
+    return Placement(shard, position, original, copies, clusters, units, split_shards)
+
+
+def _fill_shards(
+    sources: Sources, is_written: np.ndarray, splits: np.ndarray, options: IngestOptions
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Deals the records of each split out to shards: see `Placement` for what is returned."""
+    shard = np.full(len(splits), NOWHERE)
+    position = np.full(len(splits), NOWHERE)
     split_shards: list[int] = []
     for code, name in enumerate(options.splits):
-        members = np.flatnonzero(sources.is_good & ~excluded & (splits == code))
+        members = np.flatnonzero(is_written & (splits == code))
         _check_not_empty(name, len(members), int(sources.is_good.sum()), options)
         members = _sort_members(members, sources, options.seed)
         count = count_shards(
@@ -90,8 +110,7 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
         shard[members] = sum(split_shards) + local
         position[members] = np.arange(len(members)) - edges[local]
         split_shards.append(count)
-    original = np.where(excluded, copies, NOWHERE)
-    return Placement(shard, position, original, copies, tuple(split_shards))
+    return shard, position, tuple(split_shards)
 
 
 def first_copies(content: np.ndarray, is_good: np.ndarray) -> np.ndarray:
@@ -115,10 +134,75 @@ def first_copies(content: np.ndarray, is_good: np.ndarray) -> np.ndarray:
     return copies
 
 
-def _choose_splits(sources: Sources, copies: np.ndarray, options: IngestOptions) -> np.ndarray:
-    """A split named by the path comes first, then the hash; all copies follow the first one."""
-    by_hash = assign_splits(sources.group, options.splits)
-    splits = np.where(sources.forced_split == NOWHERE, by_hash, sources.forced_split)
+def find_clusters(sources: Sources, options: IngestOptions) -> np.ndarray:
+    """Finds, for each source, the first one that looks alike, directly or through others.
+
+    Returns:
+      int64 [n], positions; a source's own where nothing before it looks alike, or if
+      `options.near_duplicates` is None.
+    """
+    clusters = np.arange(len(sources.is_good))
+    if options.near_duplicates is not None:
+        good = np.flatnonzero(sources.is_good)
+        numbers = cluster_hashes(sources.perceptual_hash[good], options.near_duplicates)
+        _, first = np.unique(numbers, return_index=True)
+        clusters[good] = good[first[numbers]]
+    return clusters
+
+
+def join_units(sources: Sources, copies: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Joins what must share a split: exact copies, groups and clusters, and what these join.
+
+    A unit is named by the group hash of one of its members: the smallest one, read from the last
+    byte backwards, because the leading bits choose the split, and the smallest of many would
+    nearly always choose the first. So a unit of one group or content keeps that one's hash. An
+    image that is added to a unit of k different groups or contents (or joins units with k in all)
+    moves those of another split than its own only if its hash is the smallest now: once in k + 1
+    times. All other units stay where they are.
+
+    Returns:
+      uint64 [n], equal for sources of one unit.
+    """
+    is_single = clusters == np.arange(len(clusters))
+    if is_single.all() and (sources.group == sources.group[copies]).all():
+        return sources.group  # The common case needs no graph.
+    units = sources.group.copy()
+    good = np.flatnonzero(sources.is_good)
+    group = sources.group[good]
+    numbers = join_groups(group, copies[good], clusters[good])
+    order = np.lexsort((group.byteswap(), numbers))
+    _, first = np.unique(numbers[order], return_index=True)
+    units[good] = group[order[first]][numbers]
+    return units
+
+
+def _choose_splits(
+    sources: Sources,
+    is_written: np.ndarray,
+    copies: np.ndarray,
+    units: np.ndarray,
+    options: IngestOptions,
+) -> np.ndarray:
+    """Chooses every source's split; what the bad ones get means nothing.
+
+    All copies follow the first one. Where its path names a split, that is its split. Otherwise
+    paths of its unit decide, or else the unit's hash. To stratify, a unit counts as of the class of
+    its first record, and units whose paths name a split are left out.
+
+    Returns:
+      int64 [n], positions in `options.splits`.
+    """
+    forced = np.where(sources.is_good, sources.forced_split[copies], NOWHERE)
+    forced = follow_paths(forced, units)
+    if not options.stratify:
+        return np.where(forced == NOWHERE, assign_splits(units, options.splits), forced)[copies]
+    splits = forced.copy()
+    free = np.flatnonzero(is_written & (forced == NOWHERE))
+    hashes, first, number, records = np.unique(
+        units[free], return_index=True, return_inverse=True, return_counts=True
+    )
+    labels = sources.label[free[first]]
+    splits[free] = stratify_splits(hashes, labels, records, options.splits)[number]
     return splits[copies]
 
 

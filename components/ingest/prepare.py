@@ -18,10 +18,11 @@ import pyarrow as pa
 from components import files
 from components.images.prepare import BadImage, PreparedImage, prepare_image
 from components.ingest.options import IngestOptions
+from components.ingest.perceptual import hash_image
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern
 from components.threads import map_in_order, usable_cores
 
-CODE_VERSION = 1  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 2  # Raise it when the same source and options would give other rows or payloads.
 
 ROW_SCHEMA = pa.schema(
     [
@@ -46,6 +47,7 @@ ROW_SCHEMA = pa.schema(
         ("source_width", pa.int32()),
         ("orientation", pa.int32()),
         ("notes", pa.list_(pa.string())),
+        ("perceptual_hash", pa.uint64()),  # of the stored image; null unless near_duplicates is set
     ]
 )
 
@@ -109,6 +111,7 @@ def _chunk_name(chunk: Chunk, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern"}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
+    depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     depends_on += [dataclasses.astuple(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
@@ -141,25 +144,36 @@ def prepare_source(
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is quarantined.
     """
-    row: dict[str, Any] = {
-        "path": os.fsencode(ref.path),
-        "source_bytes": ref.size_bytes,
-        "label": _printable(label_of(ref.path, options)),
-        "group": _printable(match_pattern(options.group_pattern, "group", ref.path)),
-        "forced_split": match_pattern(options.split_pattern, "split", ref.path),
-    }
+    row: dict[str, Any] = columns_of_path(ref.path, options) | {"source_bytes": ref.size_bytes}
     data = b""
     try:
         data = _read_source(ref, images_dir, options)
         content = hashlib.sha256(data).digest()
         row |= {"sha256": content, "source_bytes": len(data)}
-        row["record_id"] = hashlib.sha256(content + row["path"]).digest()[:16]
+        row["record_id"] = make_record_id(content, row["path"])
         _check_places(row, options)
         image = prepare_image(data, options.prepare)
     except BadImage as error:
         _keep_copy(row, data, work_dir)
         return row | {"reason": error.reason, "message": error.message}, b""
+    if options.near_duplicates is not None:
+        row["perceptual_hash"] = hash_image(image)
     return row | _image_columns(image), image.encoded
+
+
+def columns_of_path(path: str, options: IngestOptions) -> dict[str, Any]:
+    """The part of a source's row that its path decides."""
+    return {
+        "path": os.fsencode(path),
+        "label": _printable(label_of(path, options)),
+        "group": _printable(match_pattern(options.group_pattern, "group", path)),
+        "forced_split": match_pattern(options.split_pattern, "split", path),
+    }
+
+
+def make_record_id(content: bytes, path: bytes) -> bytes:
+    """16 bytes that name a record: equal files at two paths are two records."""
+    return hashlib.sha256(content + path).digest()[:16]
 
 
 def _read_source(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes:

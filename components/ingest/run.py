@@ -1,14 +1,22 @@
-"""Runs ingest as one Beam job: the whole of it, without TFX."""
+"""Runs ingest, and the retry of quarantined files, as Beam jobs without TFX."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import apache_beam as beam
 
 from components import files
 from components.errors import find_user_error
-from components.ingest.manifest import read_manifest
+from components.ingest.manifest import read_manifest, read_whole_manifest
 from components.ingest.options import IngestOptions
-from components.ingest.transforms import IngestImages
+from components.ingest.retry import (
+    Retry,
+    choose_options,
+    is_interrupted,
+    prepare_quarantined,
+    read_marker,
+)
+from components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
 
 
 def run_ingest(
@@ -33,11 +41,60 @@ def run_ingest(
     Raises:
       UserError: if the person who called can put it right.
     """
-    try:
-        with make_pipeline() as root:
-            root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
-    except Exception as error:
-        raise find_user_error(error) or error from error
+    with _explained(make_pipeline) as root:
+        root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
     manifest = read_manifest(output_dir)
     files.delete_tree(work_dir)
     return manifest
+
+
+def run_retry(
+    images_dir: str,
+    output_dir: str,
+    work_dir: str,
+    options: IngestOptions | None,
+    make_pipeline: Callable[[], beam.Pipeline],
+) -> Retry:
+    """Adds those quarantined images to a data set that are usable by now; see `retry`.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      work_dir: the working folder; deleted in the end, kept after a failure.
+      options: those that the data set was written with; None takes them from its manifest.
+      make_pipeline: makes a Beam pipeline to run on.
+
+    Returns:
+      What became of the quarantined files. If none is usable, nothing was changed.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    if not is_interrupted(output_dir, work_dir):
+        files.delete_tree(work_dir)
+        stored = read_whole_manifest(output_dir)["options"]
+        options = choose_options(stored, options)
+        retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
+        if not retry.repaired:
+            files.delete_tree(work_dir)
+            return retry
+        unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options)
+        with _explained(make_pipeline) as root:
+            root | "Retry" >> unpack
+    chunks, retry, stored = read_marker(work_dir)
+    options = choose_options(stored, options)
+    with _explained(make_pipeline) as root:
+        chunks_in_one = root | "Start" >> beam.Create([chunks])
+        chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
+    files.delete_tree(work_dir)
+    return retry
+
+
+@contextlib.contextmanager
+def _explained(make_pipeline: Callable[[], beam.Pipeline]) -> Iterator[beam.Pipeline]:
+    """Runs the pipeline that the block builds; finds the `UserError` in what a runner reports."""
+    try:
+        with make_pipeline() as root:
+            yield root
+    except Exception as error:
+        raise find_user_error(error) or error from error

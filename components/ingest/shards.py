@@ -81,6 +81,7 @@ def _write_shard_and_index(
     task: ShardTask, rows: pa.Table, work_dir: str, shard_path: str, index_path: str
 ) -> None:
     """The shard gets its name last: one that has its name is complete, and so is its index."""
+    files.delete(shard_path)  # An earlier data set's shard of this name must not pass for this one.
     with files.write_atomically(shard_path) as shard:
         with (
             files.write_atomically(index_path) as index,
@@ -119,7 +120,7 @@ def _write_records(
             entries = []
             for row in batch.to_pylist():
                 payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
-                data = record.encode_example(_record_values(row, payload))
+                data = record.encode_example(record_values(row, payload))
                 framed = frame(data)
                 shard.write(framed)
                 digest.update(framed)
@@ -129,7 +130,8 @@ def _write_records(
     return {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
 
 
-def _record_values(row: dict, payload: bytes) -> dict[str, record.Value]:
+def record_values(row: dict, payload: bytes) -> dict[str, record.Value]:
+    """The record of a source's row and its stored image."""
     return {
         record.IMAGE: payload,
         record.FORMAT: row["format"].encode(),

@@ -94,6 +94,12 @@ def _list_remote(images_dir: str) -> Iterator[ImageRef]:
             yield ImageRef(path, size_bytes, modified_ns)
 
 
+def listing_key(path: str, images_dir: str) -> str:
+    """Sorting paths by this key gives the order of `list_images`."""
+    # Locally a folder's content stands where its name does; no name has a character before "\0".
+    return path.replace("/", "\0") if files.is_local(images_dir) else path
+
+
 def make_chunks(
     refs: Iterable[ImageRef], max_refs: int = 256, max_bytes: int = 64 * 2**20
 ) -> Iterator[Chunk]:

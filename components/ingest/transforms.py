@@ -11,9 +11,11 @@ import apache_beam as beam
 from components.ingest.manifest import start_output, write_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.partition import plan_shards
-from components.ingest.prepare import prepare_chunk
+from components.ingest.prepare import PreparedChunk, prepare_chunk
+from components.ingest.retry import Retry, write_marker
 from components.ingest.shards import write_shard
 from components.ingest.sources import list_images, make_chunks
+from components.ingest.unpack import list_rows, list_shards, unpack_shard
 
 
 @dataclasses.dataclass
@@ -44,6 +46,65 @@ class IngestImages(beam.PTransform):
                 prepare_chunk, self.images_dir, self.work_dir, self.options
             )  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
+            | "WriteDataSet" >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # dict
+        )
+
+
+@dataclasses.dataclass
+class UnpackDataSet(beam.PTransform):
+    """Takes a data set apart into rows and payloads, and adds those of the retried files.
+
+    Attributes:
+      retried: the chunks of the retried files.
+      retry: what became of them.
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      work_dir: the working folder.
+      options: of ingest.
+    """
+
+    retried: list[PreparedChunk]
+    retry: Retry
+    images_dir: str
+    output_dir: str
+    work_dir: str
+    options: IngestOptions
+
+    def expand(self, root: beam.Pipeline) -> beam.PCollection:
+        """Builds the pipeline; its result is the marker in the working folder."""
+        folders = (self.images_dir, self.output_dir, self.work_dir)
+        return (
+            root
+            | "Start" >> beam.Create([self.output_dir])
+            | "ListShards" >> beam.FlatMap(list_shards)  # (split, number, path)
+            | "SpreadShards" >> beam.Reshuffle()
+            | "Unpack"
+            >> beam.Map(unpack_shard, self.output_dir, self.work_dir, self.options)  # name
+            | "Collect" >> beam.combiners.ToList()  # [name]
+            | "ListRows"
+            >> beam.Map(list_rows, self.retried, *folders, self.options)  # [PreparedChunk]
+            | "Mark" >> beam.Map(write_marker, self.retry, self.work_dir, self.options)
+        )
+
+
+@dataclasses.dataclass
+class WriteDataSet(beam.PTransform):
+    """Plans and writes a data set from prepared chunks.
+
+    Attributes:
+      output_dir: where shards, index, books and, last, the manifest are written.
+      work_dir: the working folder, with the chunks' rows and payloads.
+      options: of ingest.
+    """
+
+    output_dir: str
+    work_dir: str
+    options: IngestOptions
+
+    def expand(self, prepared: beam.PCollection) -> beam.PCollection:
+        """Takes one element, [PreparedChunk]; gives one element, the manifest (a dict)."""
+        return (
+            prepared
             | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]
             | "StartOutput" >> beam.FlatMap(start_output, self.output_dir)  # ShardTask
             | "SpreadShards" >> beam.Reshuffle()

@@ -1,39 +1,21 @@
 """Ingest as a whole: the wiring, the files it leaves, and what happens when it is interrupted."""
 
 import hashlib
-import json
 import os
 import pathlib
 
-import apache_beam as beam
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from components import record, tfrecord
-from components.beam_args import LOCAL_BEAM_ARGS
 from components.errors import UserError
 from components.ingest import shards
 from components.ingest.manifest import read_manifest
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
 from tests.drawings import draw, write_folder
+from tests.ingest_runs import ingest, read_lines
 
 pytestmark = pytest.mark.beam
-
-OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
-
-
-def ingest(images, output, **options):
-    manifest = run_ingest(
-        str(images),
-        str(output),
-        f"{output}/.work",
-        IngestOptions.model_validate(OPTIONS | options),
-        lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
-    )
-    return manifest
 
 
 def read_bytes(output):
@@ -167,19 +149,38 @@ def test_bad_files_and_duplicates_are_listed_and_the_books_balance(images, tmp_p
     ]
     assert manifest["quarantine_reasons"] == {"empty": 1, "not_an_image": 1}
     assert manifest["conflicting_labels"] == 1
-    lines = _lines(tmp_path / "out" / "quarantine.jsonl")
+    lines = read_lines(tmp_path / "out" / "quarantine.jsonl")
     assert [(os.fsencode(line["path"]), line["reason"]) for line in lines] == [
         (b"cat/text.jpg", "not_an_image"),
         (b"dog/\xff.png", "empty"),
     ]
     assert (tmp_path / "out" / "quarantine" / lines[0]["sha256"]).read_bytes() == b"hello"
-    (line,) = _lines(tmp_path / "out" / "duplicates.jsonl")
+    (line,) = read_lines(tmp_path / "out" / "duplicates.jsonl")
     assert (line["path"], line["original"]) == ("dog/zz copy.png", "cat/003.png")
     assert (line["label"], line["original_label"]) == ("dog", "cat")
+    assert line["written"] is False
 
 
-def _lines(path):
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
+def test_kept_copies_are_listed_with_their_labels(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=20)
+    (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
+    manifest = ingest(source, tmp_path / "out", duplicates="keep_all")
+    assert (manifest["found"], manifest["written"], manifest["duplicates"]) == (41, 41, 0)
+    assert manifest["conflicting_labels"] == 1
+    (line,) = read_lines(tmp_path / "out" / "duplicates.jsonl")
+    assert (line["path"], line["original"]) == ("dog/zz copy.png", "cat/003.png")
+    assert (line["label"], line["original_label"]) == ("dog", "cat")
+    assert line["written"] is True
+    rows = pq.read_table(tmp_path / "out" / "index.parquet").to_pylist()
+    splits = {row["source"]: row["split"] for row in rows}
+    assert splits["dog/zz copy.png"] == splits["cat/003.png"]
+
+
+def test_copies_can_stop_the_run(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=5)
+    (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
+    with pytest.raises(UserError, match=r"1 files repeat .* ingest.duplicates=error"):
+        ingest(source, tmp_path / "out", duplicates="error")
 
 
 def test_too_many_bad_files_stop_the_run_and_are_explained(tmp_path):

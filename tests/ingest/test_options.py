@@ -15,6 +15,7 @@ pytestmark = pytest.mark.unit
         ({"splits": {"train/": 0.5, "eval": 0.5}}, "split names are letters"),
         ({"splits": {"train": 1.0, "eval": 0.0}}, "greater than 0"),
         ({"shard_bytes": 0}, "greater than 0"),
+        ({"near_duplicates": 9}, "less than or equal to 8"),
         ({"max_bad_fraction": 1.5}, "less than or equal to 1"),
         ({"label_patern": None}, "Extra inputs are not permitted"),
     ],

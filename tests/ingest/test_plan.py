@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 from components.errors import UserError
 from components.ingest.options import IngestOptions
 from components.ingest.plan import NOWHERE, Sources, first_copies, place_sources
+from components.ingest.splits import assign_splits
 
 pytestmark = pytest.mark.unit
 
 
-def _sources(count, copies=None, is_good=None, groups=None, forced=None, labels=None, seed=0):
+def _sources(
+    count, copies=None, is_good=None, groups=None, forced=None, labels=None, looks=None, seed=0
+):
     """Random sources; `copies` maps a source to the one whose bytes it repeats."""
     generator = np.random.default_rng(seed)
     content = generator.integers(0, 2**64, (count, 2), np.uint64)
@@ -24,6 +27,7 @@ def _sources(count, copies=None, is_good=None, groups=None, forced=None, labels=
         forced_split=np.full(count, NOWHERE) if forced is None else np.array(forced),
         label=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stored_bytes=np.full(count, 100),
+        perceptual_hash=np.zeros(count, np.uint64) if looks is None else np.array(looks, np.uint64),
     )
 
 
@@ -110,6 +114,137 @@ def test_the_path_can_force_the_split():
 def test_an_empty_split_is_the_users_error():
     with pytest.raises(UserError, match=r"'eval' would be empty: 2 usable images.*ingest.splits"):
         place_sources(_sources(2, forced=[0, 0]), IngestOptions())
+
+
+def _related(count, seed):
+    """Sources of which some are copies, some share a group, some look alike, and some are bad."""
+    generator = np.random.default_rng(seed)
+    others = generator.integers(0, count, (3, count))
+    others = np.where(generator.random((3, count)) < 0.15, others, np.arange(count))
+    is_good = generator.random(count) < 0.9
+    sources = _sources(count, is_good=is_good, groups=np.zeros(count), seed=seed)
+    sources.content[:] = sources.content[others[0]]
+    sources.group[:] = sources.content[others[1], 0]
+    sources.perceptual_hash[:] = sources.content[others[2], 1]
+    return sources
+
+
+HALVES = {"train": 0.5, "eval": 0.5}
+RELATED = st.builds(_related, st.integers(100, 300), st.integers(0, 50))
+
+
+@settings(max_examples=50, deadline=None)
+@given(RELATED, st.booleans(), st.sampled_from(["keep_first", "keep_all"]))
+def test_nothing_related_is_parted(sources, stratify, duplicates):
+    options = IngestOptions(
+        near_duplicates=4, stratify=stratify, duplicates=duplicates, splits=HALVES
+    )
+    splits = _split_of(place_sources(sources, options), options)
+    for column in (sources.content[:, 0], sources.group, sources.perceptual_hash):
+        for value in np.unique(column[sources.is_good]):
+            assert len({*splits[sources.is_good & (column == value)]} - {"nowhere"}) <= 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(60, 200), st.integers(0, 50), st.sampled_from(["keep_first", "keep_all"]))
+def test_without_the_options_only_content_and_paths_decide(count, seed, duplicates):
+    generator = np.random.default_rng(seed)
+    copies = {n: int(generator.integers(n)) for n in range(1, count) if generator.random() < 0.2}
+    forced = generator.integers(NOWHERE, 2, count)
+    looks = np.zeros(count)
+    sources = _sources(count, copies, forced=forced, looks=looks, seed=seed)
+    options = IngestOptions(duplicates=duplicates)
+    placement = place_sources(sources, options)
+    by_hash = assign_splits(sources.content[:, 0], options.splits)
+    expected = np.where(forced == NOWHERE, by_hash, forced)[placement.copies]
+    written = placement.shard != NOWHERE
+    assert written.all() == (duplicates == "keep_all" or not copies)
+    names = np.array(list(options.splits))[expected]
+    assert (_split_of(placement, options)[written] == names[written]).all()
+    assert (placement.clusters == np.arange(count)).all()
+
+
+def test_groups_that_share_an_image_share_a_split():
+    groups = np.random.default_rng(2).integers(0, 2**64, 20, np.uint64)[np.arange(200) // 10]
+    first, second = (int(np.flatnonzero((groups < 2**63) == low)[0]) for low in (True, False))
+    options = IngestOptions(splits=HALVES)
+    before, after = (
+        _split_of(place_sources(_sources(200, copies, groups=groups), options), options)
+        for copies in ({}, {max(first, second): min(first, second)})
+    )
+    assert before[first] != before[second]
+    joined = np.isin(groups, groups[[first, second]])
+    assert len({*after[joined]} - {"nowhere"}) == 1
+    assert (after[~joined] == before[~joined]).all()
+
+
+def test_looking_alike_joins_only_where_asked():
+    looks = np.random.default_rng(3).integers(0, 2**64, 100, np.uint64)[np.arange(200) // 2]
+    looks[1::2] ^= np.uint64(0b1011)  # three bits
+    parted = []
+    for near_duplicates in (None, 2, 3):
+        options = IngestOptions(splits=HALVES, near_duplicates=near_duplicates)
+        splits = _split_of(place_sources(_sources(200, looks=looks), options), options)
+        parted.append(int((splits[::2] != splits[1::2]).sum()))
+    assert parted[0] == parted[1] > 20 and parted[2] == 0
+
+
+def test_units_do_not_flock_to_the_first_split():
+    looks = np.random.default_rng(4).integers(0, 2**64, 500, np.uint64)[np.arange(5000) // 10]
+    options = IngestOptions(splits=HALVES, near_duplicates=0)
+    splits = _split_of(place_sources(_sources(5000, looks=looks), options), options)
+    assert (splits == "train").mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_another_image_moves_only_its_own_unit():
+    looks = np.random.default_rng(5).integers(0, 2**64, 400, np.uint64)
+    looks[1:200:2] = looks[0:200:2]
+    options = IngestOptions(splits=HALVES, near_duplicates=4)
+    hashes = np.random.default_rng(6).integers(0, 2**64, (40, 2), np.uint64)
+    sources, moved = _sources(400, looks=looks), 0
+    before = _split_of(place_sources(sources, options), options)
+    for added in range(40):
+        more = _sources(401, looks=[*looks, looks[added]])
+        more.content[:400], more.content[400] = sources.content, hashes[added]
+        more.group[:] = more.content[:, 0]
+        after = _split_of(place_sources(more, options), options)
+        own = looks == looks[added]
+        assert (after[:400][~own] == before[~own]).all()
+        moved += (after[:400][own] != before[own]).any()
+    assert 0 < moved < 14  # Its hash decides once in 3 times; half of these, another split.
+
+
+def test_what_belongs_to_a_path_with_a_split_follows_it():
+    forced = np.full(100, NOWHERE)
+    forced[:20:2] = 1
+    looks = np.random.default_rng(6).integers(0, 2**64, 100, np.uint64)
+    looks[1:20:2] = looks[:20:2]
+    options = IngestOptions(near_duplicates=4)
+    splits = _split_of(place_sources(_sources(100, forced=forced, looks=looks), options), options)
+    assert splits[:20].tolist() == ["eval"] * 20
+    free = _split_of(place_sources(_sources(100, looks=looks), options), options)
+    assert (splits[20:] == free[20:]).all()
+
+
+def test_stratify_gives_every_class_its_share_beside_what_paths_decide():
+    labels, forced = np.arange(300) % 3, np.full(300, NOWHERE)
+    forced[:30] = 1
+    options = IngestOptions(splits={"train": 0.8, "eval": 0.2}, stratify=True)
+    sources = _sources(300, forced=forced, labels=labels)
+    splits = _split_of(place_sources(sources, options), options)
+    assert (splits[:30] == "eval").all()
+    for label in range(3):
+        own = splits[30:][labels[30:] == label]
+        assert (own == "eval").sum() == 18
+    default = IngestOptions(splits={"train": 0.8, "eval": 0.2})
+    assert (_split_of(place_sources(sources, default), default) != splits).any()
+
+
+def test_stratify_counts_records_and_not_excluded_copies():
+    copies = {number: 0 for number in range(1, 50)}
+    options = IngestOptions(splits={"train": 0.8, "eval": 0.2}, stratify=True)
+    splits = _split_of(place_sources(_sources(149, copies), options), options)
+    assert ((splits == "train").sum(), (splits == "eval").sum()) == (80, 20)
 
 
 @settings(max_examples=50, deadline=None)

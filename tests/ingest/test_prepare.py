@@ -111,6 +111,20 @@ def test_a_finished_chunk_is_not_done_again(tmp_path):
     assert payload.stat().st_mtime_ns == before
 
 
+def test_the_perceptual_hash_is_computed_only_where_asked(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=3)
+    (images / "cat" / "bad.png").write_bytes(b"bad")
+    hashes = {}
+    for near_duplicates in (None, 0, 4):
+        options = IngestOptions(near_duplicates=near_duplicates)
+        prepared, rows, _ = _prepare(images, tmp_path / "work", options)
+        hashes[near_duplicates] = prepared.name, [row["perceptual_hash"] for row in rows]
+    assert hashes[None][1] == [None] * 7
+    assert [each is None for each in hashes[4][1]] == [False] * 3 + [True] + [False] * 3
+    assert hashes[0] == hashes[4]  # The distance matters to the plan, not to the chunk.
+    assert hashes[0][0] != hashes[None][0]
+
+
 @pytest.mark.parametrize(
     "other", [{"prepare": {"encoding": "raw"}}, {"label_pattern": r"(?P<label>.)"}]
 )

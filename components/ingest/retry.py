@@ -1,0 +1,122 @@
+"""Adds repaired images to a data set: of the sources, only the quarantined ones are read again.
+
+The shards hold all other images as they were stored. So the rows and payloads that the prepare
+stage once left are taken out of them, and what follows is ingest itself: the bytes are those of a
+fresh ingest of the repaired folder, even if the other sources are gone by now. Before the first
+shard changes, everything needed lies in the working folder, so an interrupted retry can go on.
+"""
+
+import dataclasses
+import json
+
+import pydantic
+
+from components import files
+from components.errors import UserError
+from components.ingest.manifest import MANIFEST, QUARANTINE, read_lines
+from components.ingest.options import IngestOptions
+from components.ingest.prepare import PreparedChunk, prepare_chunk
+from components.ingest.sources import list_images, make_chunks
+
+_MARKER = "retry.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Retry:
+    """What became of the quarantined files.
+
+    Attributes:
+      quarantined: how many there were.
+      repaired: how many are usable now.
+      still_bad: how many are not.
+      gone: how many are no longer in the images folder.
+    """
+
+    quarantined: int
+    repaired: int
+    still_bad: int
+    gone: int
+
+
+def retry_work_dir(output_dir: str) -> str:
+    """The working folder of a retry: not that of ingest, which may be interrupted as well."""
+    return files.join(output_dir, ".retry")
+
+
+def is_interrupted(output_dir: str, work_dir: str) -> bool:
+    """Tells whether an earlier retry began to write and did not end."""
+    has_manifest = files.exists(files.join(output_dir, MANIFEST))
+    return not has_manifest and files.exists(files.join(work_dir, _MARKER))
+
+
+def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
+    """The options that a data set was written with, which are the only ones that can be given.
+
+    Args:
+      stored: `options` of the manifest.
+      given: what the person who called asks for; None asks for the stored ones.
+
+    Raises:
+      UserError: if others are given, or the stored ones are of another version.
+    """
+    try:
+        written = IngestOptions.model_validate(stored)
+    except pydantic.ValidationError as error:
+        raise UserError(
+            "The data set's manifest has options that this version does not know; "
+            f"run ingest again on the whole folder. ({error.errors()[0]['msg']})"
+        ) from error
+    asked = given or written
+    old, new = _flatten(written.stored_form()), _flatten(asked.stored_form())
+    different = [
+        f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
+        for key in sorted(old | new)
+        if old.get(key) != new.get(key)
+    ]
+    if different:
+        raise UserError(
+            f"The data set was written with other options: {'; '.join(different)}; leave out "
+            "--config and --set to retry with the old ones, or run ingest on the whole folder."
+        )
+    return asked
+
+
+def _flatten(options: dict) -> dict:
+    nested = {f"ingest.prepare.{name}": value for name, value in options["prepare"].items()}
+    return nested | {f"ingest.{n}": value for n, value in options.items() if n != "prepare"}
+
+
+def prepare_quarantined(
+    images_dir: str, output_dir: str, work_dir: str, options: IngestOptions
+) -> tuple[list[PreparedChunk], Retry]:
+    """Prepares the quarantined files as they are now.
+
+    Returns:
+      Their chunks, and how many are usable.
+    """
+    names = {line["path"] for line in read_lines(output_dir, QUARANTINE)}
+    refs = (ref for ref in list_images(images_dir) if ref.path in names)
+    chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
+    found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
+    return chunks, Retry(len(names), found - bad, bad, len(names) - found)
+
+
+def write_marker(
+    chunks: list[PreparedChunk], retry: Retry, work_dir: str, options: IngestOptions
+) -> None:
+    """Keeps what `read_marker` reads: from now on, the data set may be overwritten."""
+    stored = {
+        "chunks": [dataclasses.asdict(chunk) for chunk in chunks],
+        "retry": dataclasses.asdict(retry),
+        "options": options.stored_form(),
+    }
+    with files.write_atomically(files.join(work_dir, _MARKER)) as file:
+        file.write(json.dumps(stored).encode())
+
+
+def read_marker(work_dir: str) -> tuple[list[PreparedChunk], Retry, dict]:
+    """Reads what the rest of a retry needs: the chunks, the counts and the stored options."""
+    with files.open_input(files.join(work_dir, _MARKER)) as file:
+        stored = json.loads(file.read())
+    chunks = [PreparedChunk(**chunk) for chunk in stored["chunks"]]
+    return chunks, Retry(**stored["retry"]), stored["options"]

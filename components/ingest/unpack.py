@@ -1,0 +1,169 @@
+"""Takes a data set apart into what the prepare stage had left: a row and a payload a source.
+
+The shards hold every image as it was stored; the index, the records and the paths tell the rest.
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from components import files, record
+from components.errors import UserError
+from components.images.prepare import PreparedImage
+from components.ingest.manifest import DUPLICATES, read_lines, read_manifest, read_shard_rows
+from components.ingest.options import IngestOptions
+from components.ingest.perceptual import hash_image
+from components.ingest.prepare import (
+    ROW_SCHEMA,
+    PreparedChunk,
+    columns_of_path,
+    make_record_id,
+    read_rows,
+)
+from components.ingest.shards import INDEX_SCHEMA
+from components.ingest.sources import listing_key
+from components.tfrecord import CorruptRecord, read_records
+
+_ROWS_AT_ONCE = 100_000
+_INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]
+
+
+def list_shards(output_dir: str) -> list[tuple[str, int, str]]:
+    """Each shard of a data set: its split, its number within it, and its path."""
+    splits = read_manifest(output_dir)["splits"]
+    return [
+        (split, number, shard["file"])
+        for split, described in splits.items()
+        for number, shard in enumerate(described["shards"])
+    ]
+
+
+def unpack_shard(
+    shard: tuple[str, int, str], output_dir: str, work_dir: str, options: IngestOptions
+) -> str:
+    """Takes a shard apart into the two files that `prepare_chunk` would have left.
+
+    Returns:
+      Their name.
+
+    Raises:
+      UserError: if a record is damaged.
+    """
+    split, number, path = shard
+    name, rows = f"kept-{split}-{number:05d}", read_shard_rows(output_dir, split, number)
+    stem = files.join(work_dir, "prepared", name)
+    try:
+        with (
+            files.open_input(files.join(output_dir, path)) as file,
+            files.write_atomically(f"{stem}.payload") as payloads,
+            files.write_atomically(f"{stem}.arrow") as arrow,
+            pa.ipc.new_file(arrow, ROW_SCHEMA) as writer,
+        ):
+            records = read_records(file)
+            for kept in _restore_rows(records, rows, name, payloads, options):
+                writer.write_batch(pa.RecordBatch.from_pylist(kept, ROW_SCHEMA))
+    except (CorruptRecord, ValueError) as error:
+        raise UserError(
+            f"{path} is damaged ({error}), so its images cannot be kept; `image-pipeline verify` "
+            "lists all damage. Run ingest again on the whole folder."
+        ) from error
+    return name
+
+
+def _restore_rows(
+    records: Iterator[bytes],
+    index: pa.Table,
+    name: str,
+    payloads: BinaryIO,
+    options: IngestOptions,
+) -> Iterator[list[dict]]:
+    """Writes the records' payloads and yields their rows, a thousand at a time."""
+    offset = 0
+    for batch in index.to_batches(max_chunksize=1024):
+        kept = []
+        for entry, data in zip(batch.to_pylist(), records, strict=False):
+            row, payload = _restore_row(entry, data, options)
+            payloads.write(payload)
+            kept.append(row | {"chunk": name, "payload_offset": offset})
+            offset += len(payload)
+        yield kept
+        if len(kept) != len(batch):
+            raise ValueError("it has fewer records than the index")
+
+
+def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict, bytes]:
+    """A record's row, as `prepare_source` gave it, from its index entry, and its payload."""
+    values = record.decode_example(data)
+    payload = values[record.IMAGE]
+    row = {column: entry[column] for column in _INDEXED}
+    row |= columns_of_path(os.fsdecode(values[record.FILENAME]), options)
+    row["sha256"] = bytes.fromhex(values[record.SHA256].decode())
+    row["record_id"] = make_record_id(row["sha256"], row["path"])
+    if options.near_duplicates is not None:
+        fields = {field.name for field in dataclasses.fields(PreparedImage)} - {"encoded"}
+        image = PreparedImage(encoded=payload, **{name: row[name] for name in fields})
+        row["perceptual_hash"] = hash_image(image)
+    return row, payload
+
+
+def list_rows(
+    kept: Sequence[str],
+    retried: Sequence[PreparedChunk],
+    images_dir: str,
+    output_dir: str,
+    work_dir: str,
+    options: IngestOptions,
+) -> list[PreparedChunk]:
+    """Brings the rows of all sources into the order of a listing; about 1 KB of memory a source.
+
+    Args:
+      kept: names of the shards' files in the working folder.
+      retried: chunks to put between them.
+      images_dir: the images folder.
+      output_dir: the data set's folder.
+      work_dir: the working folder.
+      options: of ingest.
+
+    Returns:
+      The chunks of a fresh ingest's prepare stage, but for their number and names.
+    """
+    names = [*kept, *(chunk.name for chunk in retried)]
+    rows = pa.concat_tables(read_rows(_rows_path(work_dir, name)) for name in names)
+    rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, options)])
+    keys = [listing_key(os.fsdecode(path), images_dir) for path in rows["path"].to_pylist()]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return list(_write_chunks(rows, order, work_dir))
+
+
+def _rows_path(work_dir: str, name: str) -> str:
+    return files.join(work_dir, "prepared", f"{name}.arrow")
+
+
+def _restore_duplicates(rows: pa.Table, output_dir: str, options: IngestOptions) -> pa.Table:
+    """Rows of the files that were not stored: but for the path, those of the file they repeat."""
+    lines = [line for line in read_lines(output_dir, DUPLICATES) if not line["written"]]
+    needed = {os.fsencode(line["original"]) for line in lines}
+    where = [i for i, path in enumerate(rows["path"].to_pylist()) if path in needed]
+    originals = {row["path"]: row for row in rows.take(pa.array(where, pa.int64())).to_pylist()}
+    restored = []
+    for line in lines:
+        row = originals[os.fsencode(line["original"])] | columns_of_path(line["path"], options)
+        restored.append(row | {"record_id": make_record_id(row["sha256"], row["path"])})
+    return pa.Table.from_pylist(restored, ROW_SCHEMA)
+
+
+def _write_chunks(rows: pa.Table, order: list[int], work_dir: str) -> Iterator[PreparedChunk]:
+    for number, first in enumerate(range(0, len(order), _ROWS_AT_ONCE)):
+        name = f"listed-{number:05d}"
+        part = rows.take(pa.array(order[first : first + _ROWS_AT_ONCE], pa.int64()))
+        with (
+            files.write_atomically(_rows_path(work_dir, name)) as file,
+            pa.ipc.new_file(file, ROW_SCHEMA) as writer,
+        ):
+            writer.write_table(part)
+        bad = len(part) - part["reason"].null_count
+        is_last = first + _ROWS_AT_ONCE >= len(order)
+        yield PreparedChunk(number, is_last, len(part), bad, name)

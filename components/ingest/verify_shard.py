@@ -1,0 +1,201 @@
+"""Verifies one shard: its checksums, its records, and what the index says of them.
+
+The index knows where each record begins, so the check goes on behind a damaged one.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from components import files, record
+from components.ingest.manifest import INDEX, read_shard_rows
+from components.ingest.prepare import make_record_id
+from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, CorruptRecord, read_records, unframe
+
+_BLOCK_BYTES = 2**20
+CHANGED = "changed: its SHA-256 is not the one that it was written with"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as ingest wrote it.
+
+    Attributes:
+      file: path below the data set's folder.
+      problem: what is wrong with it.
+      record: number of the record in its shard, from 0; None if it is about the whole file.
+      source: path of the record's source image, if it is known.
+      offset: of the record's first byte in the shard.
+    """
+
+    file: str
+    problem: str
+    record: int | None = None
+    source: str | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        """Reads as one log line."""
+        place = "" if self.record is None else f" record {self.record}"
+        place += "" if self.source is None else f" ({self.source})"
+        place += "" if self.offset is None else f" at byte {self.offset}"
+        return f"{self.file}{place}: {self.problem}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListedShard:
+    """A shard as the manifest describes it."""
+
+    split: str
+    number: int  # within the split
+    file: str
+    records: int
+    bytes: int
+    sha256: str
+
+
+def check_shard(shard: ListedShard, output_dir: str, has_index: bool) -> list[Finding]:
+    """Reads a shard once and checks all that is known of it.
+
+    Args:
+      shard: what the manifest says.
+      output_dir: the data set's folder.
+      has_index: whether the index can be relied on.
+
+    Returns:
+      What is wrong, in the order of the records.
+    """
+    try:
+        rows = read_shard_rows(output_dir, shard.split, shard.number) if has_index else None
+        trouble = None if rows is None else _check_places(shard, rows)
+    except (pa.ArrowException, OSError, KeyError) as error:
+        rows, trouble = None, f"its rows cannot be read: {error}"
+    findings = [Finding(INDEX, f"{shard.file}: {trouble}")] if trouble else []
+    try:
+        with files.open_input(files.join(output_dir, shard.file)) as raw:
+            file = _HashedFile(raw)
+            if rows is None or trouble:
+                records = list(_check_unindexed(shard, file))
+            else:
+                records = list(_check_indexed(shard, file, rows))
+    except OSError as error:
+        return [*findings, Finding(shard.file, explain_unreadable(error))]
+    # Records that are sound one by one may still be others than those that ingest wrote.
+    if not records and file.digest.hexdigest() != shard.sha256:
+        records = [Finding(shard.file, CHANGED)]
+    return findings + records
+
+
+class _HashedFile:
+    """Hashes what is read, so that a shard is read once only."""
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        """Reads at most `size` bytes."""
+        block = self._file.read(size)
+        self.digest.update(block)
+        return block
+
+
+def _check_places(shard: ListedShard, rows: pa.Table) -> str | None:
+    """The index's records must follow one another from the file's first to its last byte."""
+    if len(rows) != shard.records:
+        return f"it has {len(rows)} rows, but the manifest counts {shard.records} records"
+    offsets, lengths = (rows[name].to_numpy() for name in ("record_offset", "record_length"))
+    ends = np.cumsum(lengths + (HEADER_BYTES + FOOTER_BYTES))
+    wrong = np.flatnonzero(offsets != np.concatenate([[0], ends[:-1]]))
+    if len(wrong):
+        return f"the offset of record {wrong[0]} is not where the record before it ends"
+    return None if ends[-1] == shard.bytes else f"its records end at byte {ends[-1]}"
+
+
+def _check_indexed(shard: ListedShard, file: _HashedFile, rows: pa.Table) -> Iterator[Finding]:
+    """Checks each record where the index says that it lies, whatever is wrong with others."""
+    number = 0
+    for batch in rows.to_batches(max_chunksize=1024):
+        for row in batch.to_pylist():
+            framed = file.read(row["record_length"] + HEADER_BYTES + FOOTER_BYTES)
+            is_cut = len(framed) < row["record_length"] + HEADER_BYTES + FOOTER_BYTES
+            problem = _find_cut(shard, number) if is_cut else _check_record(framed, row)
+            if problem:
+                yield Finding(shard.file, problem, number, row["source"], row["record_offset"])
+            if is_cut:
+                return
+            number += 1
+    if surplus := _count_rest(file):
+        yield Finding(shard.file, f"{surplus} bytes behind its last record")
+
+
+def _find_cut(shard: ListedShard, number: int) -> str:
+    later = shard.records - number - 1
+    return f"cut off: the file ends in it, {later} records behind it are missing"
+
+
+def _check_record(framed: bytes, row: dict) -> str | None:
+    """Says what is wrong with a record, by its checksums, its format and its row of the index."""
+    try:
+        data = unframe(framed)
+        values = record.decode_example(data)
+    except CorruptRecord as error:
+        return str(error)
+    except ValueError as error:
+        return f"not a record of this format: {error}"
+    if values[record.SOURCE_ID] != _compute_id(values):
+        return f"{record.SOURCE_ID} does not follow from its content and path"
+    wrong = [name for name, value in _indexed_columns(values, data, row) if row[name] != value]
+    return f"the index says otherwise: {', '.join(wrong)}" if wrong else None
+
+
+def _compute_id(values: dict) -> bytes:
+    content = bytes.fromhex(values[record.SHA256].decode())
+    return make_record_id(content, values[record.FILENAME]).hex().encode()
+
+
+def _indexed_columns(values: dict, data: bytes, row: dict) -> Iterator[tuple[str, object]]:
+    """The columns of the index that follow from a record's bytes."""
+    image = values[record.IMAGE]
+    yield "payload_length", len(image)
+    yield "payload_offset", row["record_offset"] + HEADER_BYTES + len(data) - len(image)
+    yield "record_id", values[record.SOURCE_ID].decode()
+    yield "label", values[record.LABEL].decode()
+    yield "format", values[record.FORMAT].decode()
+    yield "height", values[record.HEIGHT]
+    yield "width", values[record.WIDTH]
+    yield "channels", values[record.CHANNELS]
+    yield "source", values[record.FILENAME].decode(errors="backslashreplace")
+
+
+def _check_unindexed(shard: ListedShard, file: _HashedFile) -> Iterator[Finding]:
+    """Without an index, only the checksums are left, and only up to the first damage."""
+    number = offset = 0
+    try:
+        for data in read_records(file):
+            number += 1
+            offset += HEADER_BYTES + len(data) + FOOTER_BYTES
+    except CorruptRecord as error:
+        problem = f"{error.problem}; what is behind it cannot be found without the index"
+        yield Finding(shard.file, problem, number, offset=offset)
+    else:
+        if number != shard.records:
+            yield Finding(shard.file, f"{number} records, but the manifest says {shard.records}")
+
+
+def _count_rest(file: _HashedFile) -> int:
+    size_bytes = 0
+    while block := file.read(_BLOCK_BYTES):
+        size_bytes += len(block)
+    return size_bytes
+
+
+def explain_unreadable(error: OSError) -> str:
+    """What is wrong with a file that cannot be opened or read."""
+    if isinstance(error, FileNotFoundError):
+        return "missing"
+    return f"cannot be read: {error.strerror or error}"

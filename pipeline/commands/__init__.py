@@ -1,0 +1,1 @@
+"""Commands of the command line beside those that run the pipeline."""

@@ -1,0 +1,48 @@
+"""`image-pipeline plan`: what an ingest will need and store, before it runs."""
+
+import dataclasses
+import json
+
+import click
+
+from pipeline.commands.shared import CONFIG, IMAGES, JSON, SET
+
+
+@click.command()
+@IMAGES
+@click.option(
+    "--output",
+    "output_dir",
+    default=".",
+    help="Where results would go: its free disk.",
+)
+@CONFIG
+@SET
+@click.option("--sample", default=200, show_default=True, type=click.IntRange(min=1))
+@click.option("--seed", default=0, show_default=True, help="Chooses the sample.")
+@JSON
+def plan(
+    images_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    sample: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Forecast an ingest: bytes, shards, time and disk.
+
+    Prepares a random sample of the files and writes nothing. Byte-identical files are not known
+    before all are read, so they are counted as often as they occur.
+    """
+    from components.ingest.forecast import forecast_ingest
+    from pipeline.config import load_config
+    from pipeline.forecast import free_disk_bytes, print_forecast
+
+    options = load_config(config_path, overrides).ingest
+    forecast = forecast_ingest(images_dir, options, sample, seed)
+    free_bytes = free_disk_bytes(output_dir)
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(forecast) | {"free_disk_bytes": free_bytes}))
+    else:
+        print_forecast(forecast, options, free_bytes)

@@ -1,0 +1,66 @@
+"""`image-pipeline quarantine`: which files were rejected and why, and another try for them."""
+
+import json
+import os
+
+import click
+
+from pipeline.commands.shared import BEAM, CONFIG, IMAGES, JSON, SET, open_terminal
+
+
+@click.group()
+def quarantine() -> None:
+    """See rejected files, and retry those that were repaired."""
+
+
+@quarantine.command("list")
+@click.argument("data_set")
+@JSON
+def list_quarantine(data_set: str, as_json: bool) -> None:
+    """List the files that the ingest to DATA_SET rejected: path, reason and message."""
+    from pipeline.quarantine import print_quarantine, read_quarantine
+
+    reasons, lines = read_quarantine(data_set)
+    if as_json:
+        click.echo(json.dumps({"reasons": reasons, "files": lines}))
+    else:
+        print_quarantine(reasons, lines)
+
+
+@quarantine.command()
+@IMAGES
+@click.option("--output", "output_dir", required=True, help="Folder of the data set.")
+@CONFIG
+@SET
+@JSON
+@BEAM
+def retry(
+    images_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Add the rejected files that have been repaired since.
+
+    Only they are read again; all other images are taken from the data set, and the result is what
+    an ingest of the whole repaired folder would give. The options are the data set's own; others
+    are refused.
+    """
+    from components.beam_args import complete_beam_args
+    from pipeline.config import load_config
+    from pipeline.quarantine import check_data_set
+
+    is_given = config_path is not None or bool(overrides)
+    options = load_config(config_path, overrides).ingest if is_given else None
+    beam_args = complete_beam_args(beam_flags)
+    check_data_set(output_dir)
+    with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
+        from pipeline.ingest import print_retry, retry_folder
+
+        summary = retry_folder(images_dir, output_dir, options, beam_args)
+        if not as_json:
+            print_retry(summary, console)
+    if as_json:
+        click.echo(json.dumps(summary))

@@ -1,0 +1,47 @@
+"""What the commands share: options, and the terminal during long work. Imports nothing heavy."""
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from components.errors import UserError
+
+IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
+OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
+CONFIG = click.option("--config", "config_path", help="YAML file; overrides the defaults.")
+SET = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one value, e.g. --set training.epochs=3. May be repeated.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
+BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
+
+
+@contextlib.contextmanager
+def open_terminal(log_path: str) -> Iterator[Any]:
+    """A console for people; the libraries' messages go to a log, and so does an unknown error."""
+    from pipeline.terminal import quiet_terminal
+
+    with quiet_terminal(log_path) as console:
+        try:
+            yield console
+        except (UserError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
+
+
+class UnexpectedError(Exception):
+    """An error that nobody foresaw; its traceback is in the log file."""
+
+    def __init__(self, message: str, log_path: str):
+        """Takes the error's first words, and where the rest is."""
+        super().__init__(message)
+        self.log_path = log_path

@@ -1,0 +1,81 @@
+"""`kill -9` at random moments: the next run goes on, and the bytes are those of a run in peace.
+
+INGEST_KILLS=20 in the environment makes it twenty moments instead of three.
+"""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.beam
+
+KILLS = int(os.environ.get("INGEST_KILLS", "3"))
+
+_INGEST = """
+import sys
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.ingest.options import IngestOptions
+from components.ingest.run import run_ingest
+
+images, output = sys.argv[1:]
+options = IngestOptions(shards=40, prepare={"encoding": "png"})
+print("ready", flush=True)
+run_ingest(images, output, output + "/.work", options,
+           lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))))
+"""
+
+
+def _start(images, output):
+    """Starts an ingest and returns when all is imported and the work begins."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _INGEST, str(images), str(output)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def _bytes(output):
+    paths = [path for path in pathlib.Path(output).rglob("*") if path.is_file()]
+    return {str(path.relative_to(output)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp("kill") / "images", per_class=1500)
+
+
+@pytest.fixture(scope="module")
+def in_peace(images, tmp_path_factory):
+    """The bytes of an uninterrupted ingest, and how many seconds it works."""
+    output = tmp_path_factory.mktemp("in_peace")
+    process = _start(images, output)
+    started = time.monotonic()
+    assert process.wait() == 0
+    return _bytes(output), time.monotonic() - started
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_a_killed_ingest_goes_on(images, in_peace, tmp_path, number):
+    expected, seconds = in_peace
+    process = _start(images, tmp_path)
+    time.sleep(random.Random(number).uniform(0, seconds))
+    process.kill()
+    process.wait()
+    shards = {path: path.stat().st_mtime_ns for path in tmp_path.glob("Split-*/*-of-00040")}
+    whole = (tmp_path / "manifest.json").exists()
+    assert _start(images, tmp_path).wait() == 0
+    if not whole:  # After a whole run its working folder is gone, so all is written anew.
+        assert {path: path.stat().st_mtime_ns for path in shards} == shards
+    print(f"killed with {len(shards)} of 80 shards finished; manifest there: {whole}")
+    assert _bytes(tmp_path) == expected

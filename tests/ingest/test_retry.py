@@ -1,0 +1,208 @@
+"""A retry after repairs gives the bytes of a fresh ingest, and reads nothing but the repaired."""
+
+import pathlib
+import shutil
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.errors import UserError
+from components.ingest import shards
+from components.ingest.manifest import read_manifest
+from components.ingest.options import IngestOptions
+from components.ingest.retry import choose_options
+from components.ingest.run import run_ingest, run_retry
+from components.ingest.sources import list_images, listing_key
+from components.ingest.verify import verify_data_set
+from tests.drawings import draw, encode_png, write_folder
+
+pytestmark = pytest.mark.beam
+
+OPTIONS = {"splits": {"train": 0.7, "eval": 0.3}, "shards": 3, "max_bad_fraction": 0.5}
+
+
+def make_pipeline():
+    return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
+
+
+def ingest(images, output, **options):
+    chosen = IngestOptions.model_validate(OPTIONS | options)
+    run_ingest(str(images), str(output), f"{output}/.work", chosen, make_pipeline)
+
+
+def retry(images, output, **options):
+    chosen = IngestOptions.model_validate(OPTIONS | options) if options else None
+    return run_retry(str(images), str(output), f"{output}/.retry", chosen, make_pipeline)
+
+
+def read_bytes(output):
+    root = pathlib.Path(output)
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def write_bad_folder(folder):
+    """40 images, two of them twice (once before, once after its folder), and four bad files."""
+    write_folder(folder, per_class=20)
+    for name, data in {
+        "cat/bad1.png": b"text",
+        "cat/bad2.png": encode_png(draw(1))[:60],
+        "dog/000a.png": b"more text",
+        "dog/bad3.png": b"",
+        "cow/copy.png": (folder / "dog" / "007.png").read_bytes(),
+        "cat.d/copy.png": (folder / "cat" / "003.png").read_bytes(),
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def repair(images):
+    """Two files become new images, one the copy of a written image that comes after it."""
+    (images / "cat" / "bad2.png").write_bytes(encode_png(draw(5001)))
+    (images / "dog" / "bad3.png").write_bytes(encode_png(draw(5002)))
+    (images / "dog" / "000a.png").write_bytes((images / "dog" / "011.png").read_bytes())
+
+
+def delete_good(images):
+    for path in images.rglob("*.png"):
+        if path.name not in ("bad1.png", "bad2.png", "bad3.png", "000a.png"):
+            path.unlink()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"duplicates": "keep_all", "group_pattern": r"[^/]+/..(?P<group>.)", "shards": 1},
+        {"near_duplicates": 4, "split_pattern": r"(?P<split>x)?", "prepare": {"encoding": "raw"}},
+        {"prepare": {"encoding": "original"}, "label_pattern": None, "seed": 3},
+    ],
+)
+def test_the_bytes_are_those_of_a_fresh_ingest_even_if_good_sources_are_gone(tmp_path, options):
+    images = write_bad_folder(tmp_path / "images")
+    ingest(images, tmp_path / "out", **options)
+    repair(images)
+    ingest(images, tmp_path / "fresh", **options)
+    delete_good(images)
+    result = retry(images, tmp_path / "out")
+    assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (4, 3, 1, 0)
+    assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
+    assert verify_data_set(str(tmp_path / "out")) == []
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """The bad folder and its data set."""
+    folder = tmp_path_factory.mktemp("start")
+    ingest(write_bad_folder(folder / "images"), folder / "out")
+    return folder
+
+
+@pytest.fixture
+def folder(start, tmp_path):
+    shutil.copytree(start, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_nothing_repaired_changes_nothing(folder):
+    before = {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*")}
+    (folder / "images" / "cat" / "bad1.png").unlink()
+    result = retry(folder / "images", folder / "out")
+    assert (result.repaired, result.still_bad, result.gone) == (0, 3, 1)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "out").rglob("*")} == before
+
+
+def test_bad_files_that_are_gone_leave_the_books(folder):
+    repair(folder / "images")
+    (folder / "images" / "cat" / "bad1.png").unlink()
+    assert retry(folder / "images", folder / "out").gone == 1
+    ingest(folder / "images", folder / "fresh")
+    assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+    assert read_manifest(str(folder / "out"))["quarantined"] == 0
+
+
+def test_files_that_were_never_quarantined_are_not_added(folder):
+    repair(folder / "images")
+    ingest(folder / "images", folder / "fresh")
+    (folder / "images" / "cat" / "new.png").write_bytes(encode_png(draw(7)))
+    (folder / "images" / "cat" / "004.png").write_bytes(b"now bad")
+    retry(folder / "images", folder / "out")
+    assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+
+
+def test_an_interrupted_retry_goes_on_even_if_all_sources_are_gone(folder, monkeypatch):
+    repair(folder / "images")
+    ingest(folder / "images", folder / "fresh")
+    write_records, calls = shards._write_records, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 4:
+            raise OSError(28, "No space left on device")
+        return write_records(*args)
+
+    monkeypatch.setattr(shards, "_write_records", interrupted)
+    with pytest.raises(UserError, match="No space left on device"):
+        retry(folder / "images", folder / "out")
+    assert not (folder / "out" / "manifest.json").exists()
+    shutil.rmtree(folder / "images")
+    assert retry(folder / "images", folder / "out").repaired == 3
+    assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+
+
+def test_a_stale_working_folder_is_not_gone_on_from(folder):
+    """An ingest that came after the interrupted retry has the last word."""
+    (folder / "out" / ".retry").mkdir()
+    (folder / "out" / ".retry" / "retry.json").write_text("nonsense")
+    repair(folder / "images")
+    assert retry(folder / "images", folder / "out").repaired == 3
+    assert not (folder / "out" / ".retry").exists()
+
+
+def test_a_damaged_shard_is_not_copied_on(folder):
+    repair(folder / "images")
+    (shard, *_) = sorted((folder / "out" / "Split-eval").iterdir())
+    data = bytearray(shard.read_bytes())
+    data[-10] ^= 1
+    shard.write_bytes(data)
+    before = read_bytes(folder / "out")
+    with pytest.raises(UserError, match=r"00000-of-00003 is damaged \(record .*verify"):
+        retry(folder / "images", folder / "out")
+    after = {
+        name: data for name, data in read_bytes(folder / "out").items() if ".retry" not in name
+    }
+    assert after == before
+
+
+def test_other_options_are_refused(folder):
+    message = r"ingest.prepare.size_px was 256, now 64; ingest.seed was 0, now 1; leave out"
+    with pytest.raises(UserError, match=message):
+        retry(folder / "images", folder / "out", seed=1, prepare={"size_px": 64})
+
+
+def test_threads_are_no_other_option():
+    stored = IngestOptions().stored_form()
+    assert choose_options(stored, IngestOptions(threads=3)).threads == 3
+
+
+def test_options_of_another_version_are_explained():
+    with pytest.raises(UserError, match="options that this version does not know"):
+        choose_options({"colour": "red"}, None)
+
+
+@pytest.mark.parametrize(("name", "message"), [("", "is not whole"), ("none", "does not exist")])
+def test_a_missing_data_set_is_explained(tmp_path, name, message):
+    with pytest.raises(UserError, match=f"{message}: it has no manifest.json; check the path"):
+        retry(tmp_path, tmp_path / name)
+
+
+def test_the_listing_key_sorts_as_the_listing_does(tmp_path):
+    names = ["a/x", "a.jpg", "a-b/c", "a/b/c", "B", "ä", "a\udcff", "a/\udcff.png", "a/é"]
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    listed = [ref.path for ref in list_images(str(tmp_path))]
+    assert sorted(names, key=lambda path: listing_key(path, str(tmp_path))) == listed

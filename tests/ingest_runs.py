@@ -1,0 +1,29 @@
+"""Runs ingest on a small folder as one Beam job, for tests."""
+
+import json
+import pathlib
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.ingest.options import IngestOptions
+from components.ingest.run import run_ingest
+
+OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
+
+
+def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> dict:
+    """Ingests a folder with `OPTIONS` and the given ones; returns the manifest."""
+    return run_ingest(
+        str(images),
+        str(output),
+        f"{output}/.work",
+        IngestOptions.model_validate(OPTIONS | options),
+        lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
+    )
+
+
+def read_lines(path: pathlib.Path) -> list[dict]:
+    """Reads JSON lines."""
+    return [json.loads(line) for line in path.read_bytes().splitlines()]

@@ -1,0 +1,164 @@
+"""The commands around a data set, as a person meets them."""
+
+import json
+import os
+import shutil
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from click.testing import CliRunner
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.errors import UserError
+from components.ingest.options import IngestOptions
+from components.ingest.run import run_ingest
+from pipeline.cli import cli
+from pipeline.forecast import free_disk_bytes, warning_rows
+from tests.drawings import draw, encode_png, write_folder
+
+pytestmark = pytest.mark.beam
+
+
+def call(*arguments):
+    """Runs a command in this process; a UserError, which `main` would print, is returned."""
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    if isinstance(result.exception, UserError):
+        return result, str(result.exception)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result, result.output
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A data set of 20 images, and two files in quarantine."""
+    folder = tmp_path_factory.mktemp("commands")
+    images = write_folder(folder / "images", per_class=10)
+    (images / "cat" / "bad.png").write_bytes(b"text")
+    with open(os.fsencode(images / "dog") + b"/\xff[x].png", "wb") as file:
+        file.write(b"")
+    run_ingest(
+        str(images),
+        str(folder / "out"),
+        str(folder / "out" / ".work"),
+        IngestOptions(max_bad_fraction=0.5, splits={"train": 0.6, "eval": 0.4}),
+        lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
+    )
+    return folder
+
+
+@pytest.fixture
+def folder(start, tmp_path):
+    """A copy that a test may change."""
+    shutil.copytree(start, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_verify_says_whole(folder):
+    result, output = call("verify", folder / "out")
+    assert (result.exit_code, output) == (0, "The data set is whole.\n")
+
+
+def test_verify_lists_what_is_damaged_and_exits_with_1(folder):
+    (shard,) = (folder / "out" / "Split-train").iterdir()
+    data = bytearray(shard.read_bytes())
+    data[20] ^= 1
+    shard.write_bytes(data)
+    result, output = call("verify", folder / "out")
+    first, last = output.splitlines()
+    assert result.exit_code == 1
+    assert first.startswith("Split-train/data_tfrecord-00000-of-00001 record 0 (")
+    assert first.endswith("at byte 0: its data or the data's checksum is damaged")
+    assert last == "1 findings"
+    result, output = call("verify", folder / "out", "--json")
+    assert result.exit_code == 1
+    (finding,) = json.loads(output)
+    assert (finding["record"], finding["offset"]) == (0, 0)
+
+
+def test_verify_of_no_folder_is_explained(tmp_path):
+    _, message = call("verify", tmp_path / "none")
+    assert message.startswith("There is no data set")
+
+
+def test_quarantine_list_shows_counts_then_files(folder):
+    result, output = call("quarantine", "list", folder / "out")
+    lines = output.splitlines()
+    assert result.exit_code == 0
+    assert [line.split() for line in lines[:2]] == [["empty", "1"], ["not_an_image", "1"]]
+    assert lines[3].startswith("cat/bad.png      not_an_image  ")
+    assert lines[4].startswith(r"dog/\xff[x].png  empty         ")
+    files = json.loads(call("quarantine", "list", folder / "out", "--json")[1])["files"]
+    assert [line["path"] for line in files] == ["cat/bad.png", "dog/\udcff[x].png"]
+
+
+def test_quarantine_list_of_no_data_set_is_explained(tmp_path):
+    _, message = call("quarantine", "list", tmp_path)
+    assert "is not whole: it has no manifest.json" in message
+
+
+def test_quarantine_retry_adds_what_was_repaired(folder):
+    retry = ("quarantine", "retry", "--images", folder / "images", "--output", folder / "out")
+    unchanged = json.loads(call(*retry, "--json")[1])
+    assert not unchanged["changed"]
+    assert unchanged["retried"] == {"quarantined": 2, "repaired": 0, "still_bad": 2, "gone": 0}
+    (folder / "images" / "cat" / "bad.png").write_bytes(encode_png(draw(77)))
+    changed = json.loads(call(*retry, "--json")[1])
+    assert changed["changed"] and changed["retried"]["repaired"] == 1
+    assert (changed["written"], changed["quarantined"]) == (21, 1)
+    assert call("verify", folder / "out")[0].exit_code == 0
+
+
+def test_quarantine_retry_refuses_other_options(folder):
+    retry = ("quarantine", "retry", "--images", folder / "images", "--output", folder / "out")
+    _, message = call(*retry, "--set", "ingest.prepare.jpeg_quality=50")
+    assert "ingest.prepare.jpeg_quality was 90, now 50" in message
+
+
+def test_quarantine_retry_of_no_data_set_writes_nothing(tmp_path):
+    _, message = call("quarantine", "retry", "--images", tmp_path, "--output", tmp_path / "none")
+    assert "does not exist: it has no manifest.json" in message
+    assert not (tmp_path / "none").exists()
+
+
+def test_plan_tells_what_an_ingest_would_need(folder):
+    result, output = call("plan", "--images", folder / "images", "--output", folder / "a" / "b")
+    assert result.exit_code == 0
+    for text in (
+        "images found             22, ",
+        "classes                  2, of 11 to 11 files",
+        "  not_an_image           1 of the sample, for example cat/bad.png: ",
+        "(chosen)",
+        "stored as png",
+        "too many bad files       more than ingest.max_bad_fraction=0.01",
+    ):
+        assert text in output
+    assert not (folder / "a").exists()
+
+
+def test_plan_for_machines(folder):
+    arguments = ("plan", "--images", folder / "images", "--json", "--sample", 5)
+    forecast = json.loads(call(*arguments, "--set", "ingest.prepare.encoding=png")[1])
+    assert (forecast["found"], forecast["encoding"]) == (22, "png")
+    assert set(forecast["stored_bytes"]) == {"jpeg", "png", "raw", "original"}
+    assert forecast["free_disk_bytes"] > 0
+
+
+def test_plan_of_no_folder_is_explained(tmp_path):
+    assert "does not exist; check --images" in call("plan", "--images", tmp_path / "none")[1]
+
+
+def test_a_small_disk_is_a_warning(folder):
+    from components.ingest.forecast import forecast_ingest
+
+    forecast = forecast_ingest(str(folder / "images"), IngestOptions(), 10)
+    options = IngestOptions(max_bad_fraction=1)
+    assert warning_rows(forecast, options, forecast.peak_disk_bytes) == []
+    ((name, text),) = warning_rows(forecast, options, 0)
+    assert name == "disk too small" and "are missing" in text
+
+
+def test_free_disk_of_a_folder_that_does_not_exist_yet(tmp_path):
+    assert free_disk_bytes(str(tmp_path / "a" / "b")) > 0
+    assert free_disk_bytes("gs://bucket/folder") is None
