@@ -1,12 +1,13 @@
 """Ingest beside the bare loop of the same libraries and beside a hand-written script.
 
-    python benchmarks/ingest.py --images FOLDER [--copies 5] [--repeats 5]
+    python benchmarks/ingest.py --images FOLDER [--copies 5] [--repeats 5] [--srgb-only]
 
 FOLDER holds photos, in any layout. All three do the same job on the same files: decode, resize the
 shorter side to 256 pixels, encode as JPEG with quality 90. The bare loop runs on one core and keeps
 nothing; ours (`run_ingest`: checks, hashes, splits, order, index, manifest) and the script
 (`multiprocessing.Pool` and `TFRecordWriter`, no checks at all) use every core and write TFRecords.
-Repetitions alternate, so that a drift of the machine's speed meets all three.
+Repetitions alternate, so that a drift of the machine's speed meets all three. Ours converts photos
+with a foreign colour profile to sRGB, which the other two do not do; --srgb-only leaves those out.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import numpy as np
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from components.beam_args import LOCAL_BEAM_ARGS
+from components.images.prepare import PrepareOptions, prepare_image
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from components.threads import usable_cores
@@ -100,10 +102,16 @@ def _cpu_s() -> float:
     )
 
 
-def copy_photos(source: str, target: str, copies: int) -> list[str]:
+def is_srgb(path: str) -> bool:
+    """Whether the photo needs no conversion of colours."""
+    return "icc" not in prepare_image(pathlib.Path(path).read_bytes(), PrepareOptions()).notes
+
+
+def copy_photos(source: str, target: str, copies: int, srgb_only: bool) -> list[str]:
     """Repeats the photos for volume; returns all paths."""
     paths = []
-    for photo in sorted(filter(os.path.isfile, glob.glob(f"{source}/**/*", recursive=True))):
+    photos = sorted(filter(os.path.isfile, glob.glob(f"{source}/**/*", recursive=True)))
+    for photo in filter(is_srgb, photos) if srgb_only else photos:
         for copy in range(copies):
             path = f"{target}/{copy}-{pathlib.Path(photo).name}"
             shutil.copyfile(photo, path)
@@ -117,6 +125,7 @@ def main() -> None:
     parser.add_argument("--images", required=True)
     parser.add_argument("--copies", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--srgb-only", action="store_true")
     arguments = parser.parse_args()
     cv2.setNumThreads(0)
     times: dict[str, list[tuple[float, float]]] = {"bare loop": [], "ours": [], "script": []}
@@ -124,7 +133,7 @@ def main() -> None:
         scratch = stack.enter_context(tempfile.TemporaryDirectory())
         photos = os.path.join(scratch, "photos")
         os.makedirs(photos)
-        paths = copy_photos(arguments.images, photos, arguments.copies)
+        paths = copy_photos(arguments.images, photos, arguments.copies, arguments.srgb_only)
         pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(usable_cores()))
         pool.map(_warm_up, range(4 * usable_cores()))
         run_ours(photos, os.path.join(scratch, "warm-up"))

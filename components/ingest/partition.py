@@ -1,8 +1,9 @@
 """Brings the rows of all chunks into the order of the shards, in bounded memory.
 
 The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, in
-batches of half a million, each batch sorted by place and appended to one Arrow file as one record
-batch a shard. The rows of shard s are then the record batches s, s + shards, s + 2 * shards, ….
+batches of a quarter of a million, each batch sorted by place and appended to one Arrow file as one
+record batch a shard. The rows of shard s are then the record batches s, s + shards, s + 2 * shards,
+and so on.
 """
 
 import collections
@@ -20,11 +21,17 @@ from components import files
 from components.errors import UserError
 from components.ingest.books import write_books
 from components.ingest.options import IngestOptions
-from components.ingest.plan import NOWHERE, Placement, Sources, place_sources
+from components.ingest.plan import (
+    NOWHERE,
+    Placement,
+    Sources,
+    empty_sources,
+    place_sources,
+)
 from components.ingest.prepare import ROW_SCHEMA, PreparedChunk, read_rows
 
-ROWS_AT_ONCE = 500_000
-PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int64()))
+ROWS_AT_ONCE = 250_000
+PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int32()))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,29 +144,30 @@ def _read_sources(
 ) -> tuple[Sources, list[str]]:
     """Reads the plan's columns of all chunks, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
-    labels: dict[str | None, int] = {}
-    parts: dict[str, list[np.ndarray]] = collections.defaultdict(list)
+    label_codes: dict[str | None, int] = {}
+    sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for chunk in chunks:
         rows = read_rows(_rows_path(chunk, work_dir))
-        content = _halves(rows["sha256"], 32)[:, :2]
-        parts["is_good"].append(rows["reason"].is_null().to_numpy())
-        parts["content"].append(content)
-        parts["record_id"].append(_halves(rows["record_id"], 16))
-        parts["group"].append(_hash_groups(rows["group"].to_pylist(), content[:, 0]))
-        parts["forced_split"].append(_codes(rows["forced_split"], split_codes))
+        window = slice(done, done + len(rows))
         for label in rows["label"].unique().to_pylist():
-            labels.setdefault(label, len(labels))
-        parts["label"].append(_codes(rows["label"], labels))
-        parts["stored_bytes"].append(rows["payload_length"].to_numpy())
-        parts["perceptual_hash"].append(rows["perceptual_hash"].fill_null(0).to_numpy())
-    columns = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    return Sources(**columns), [label or "" for label in labels]
+            label_codes.setdefault(label, len(label_codes))
+        content = _halves(rows["sha256"])
+        sources.is_good[window] = rows["reason"].is_null().to_numpy()
+        sources.content[window] = content
+        sources.record_id[window] = _halves(rows["record_id"])
+        sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
+        sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
+        sources.label[window] = _codes(rows["label"], label_codes)
+        sources.stored_bytes[window] = rows["payload_length"].to_numpy()
+        sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
+        done += len(rows)
+    return sources, [label or "" for label in label_codes]
 
 
-def _halves(column: pa.ChunkedArray, width: int) -> np.ndarray:
-    """A fixed-size binary column as big-endian uint64 [n, width / 8]; nulls become zeros."""
-    joined = b"".join(value or bytes(width) for value in column.to_pylist())
-    return np.frombuffer(joined, ">u8").reshape(-1, width // 8).astype(np.uint64)
+def _halves(column: pa.ChunkedArray) -> np.ndarray:
+    """The first 16 bytes of a binary column as big-endian uint64 [n, 2]; nulls become zeros."""
+    joined = b"".join(value[:16] if value else bytes(16) for value in column.to_pylist())
+    return np.frombuffer(joined, ">u8").reshape(-1, 2).astype(np.uint64)
 
 
 def _hash_groups(groups: list[str | None], content: np.ndarray) -> np.ndarray:
@@ -171,7 +179,7 @@ def _hash_groups(groups: list[str | None], content: np.ndarray) -> np.ndarray:
 
 
 def _codes(column: pa.ChunkedArray, codes: dict) -> np.ndarray:
-    return np.array([codes.get(value, NOWHERE) for value in column.to_pylist()], np.int64)
+    return np.array([codes.get(value, NOWHERE) for value in column.to_pylist()], np.int32)
 
 
 def _write_placed_rows(

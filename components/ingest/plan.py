@@ -1,7 +1,7 @@
 """Decides where every prepared source goes: duplicate, quarantined, or a place in a shard.
 
-Arithmetic on columns only (NumPy): no files, no Beam. About 90 bytes of memory a source, or 160
-with near-duplicates and strata.
+Arithmetic on columns only (NumPy): no files, no Beam; for at most 2^31 sources. It takes about 90
+bytes of memory a source, or 160 with near-duplicates and strata.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ class Sources:
       content: uint64 [n, 2], the first 16 bytes of the content's SHA-256.
       record_id: uint64 [n, 2].
       group: uint64 [n], a hash of the group, or of the content where there is no group.
-      forced_split: int64 [n], position in `options.splits`, or NOWHERE.
-      label: int64 [n], a code for each label.
+      forced_split: int32 [n], position in `options.splits`, or NOWHERE.
+      label: int32 [n], a code for each label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
     """
@@ -42,16 +42,30 @@ class Sources:
     perceptual_hash: np.ndarray
 
 
+def empty_sources(count: int) -> Sources:
+    """Columns for so many sources, to be filled in: nothing is held twice on the way."""
+    return Sources(
+        is_good=np.zeros(count, bool),
+        content=np.zeros((count, 2), np.uint64),
+        record_id=np.zeros((count, 2), np.uint64),
+        group=np.zeros(count, np.uint64),
+        forced_split=np.zeros(count, np.int32),
+        label=np.zeros(count, np.int32),
+        stored_bytes=np.zeros(count, np.int64),
+        perceptual_hash=np.zeros(count, np.uint64),
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Placement:
     """Where n sources go.
 
     Attributes:
-      shard: int64 [n], number of the shard counted over all splits, or NOWHERE.
-      position: int64 [n], place within the shard, or NOWHERE.
-      original: int64 [n], for an excluded duplicate the source it repeats, or NOWHERE.
-      copies: int64 [n], the first source with the same bytes (itself, if there is none before).
-      clusters: int64 [n], the first source that looks alike (itself, if there is none before).
+      shard: int32 [n], number of the shard counted over all splits, or NOWHERE.
+      position: int32 [n], place within the shard, or NOWHERE.
+      original: int32 [n], for an excluded duplicate the source it repeats, or NOWHERE.
+      copies: int32 [n], the first source with the same bytes (itself, if there is none before).
+      clusters: int32 [n], the first source that looks alike (itself, if there is none before).
       units: uint64 [n], equal for sources that must share a split.
       split_shards: each split's number of shards, in the order of `options.splits`.
     """
@@ -84,7 +98,7 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
     units = join_units(sources, copies, clusters)
     splits = _choose_splits(sources, is_written, copies, units, options)
     shard, position, split_shards = _fill_shards(sources, is_written, splits, options)
-    original = np.where(excluded, copies, NOWHERE)
+    original = np.where(excluded, copies, np.int32(NOWHERE))
     return Placement(shard, position, original, copies, clusters, units, split_shards)
 
 
@@ -92,8 +106,8 @@ def _fill_shards(
     sources: Sources, is_written: np.ndarray, splits: np.ndarray, options: IngestOptions
 ) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
     """Deals the records of each split out to shards: see `Placement` for what is returned."""
-    shard = np.full(len(splits), NOWHERE)
-    position = np.full(len(splits), NOWHERE)
+    shard = np.full(len(splits), NOWHERE, np.int32)
+    position = np.full(len(splits), NOWHERE, np.int32)
     split_shards: list[int] = []
     for code, name in enumerate(options.splits):
         members = np.flatnonzero(is_written & (splits == code))
@@ -121,7 +135,7 @@ def first_copies(content: np.ndarray, is_good: np.ndarray) -> np.ndarray:
       is_good: bool [n]; the others are never anyone's copy.
 
     Returns:
-      int64 [n], positions; a source's own position where nothing before it is equal.
+      int32 [n], positions; a source's own position where nothing before it is equal.
     """
     order = np.lexsort((content[:, 1], content[:, 0], ~is_good))  # stable: equal ones stay in order
     ordered = content[order]
@@ -129,7 +143,7 @@ def first_copies(content: np.ndarray, is_good: np.ndarray) -> np.ndarray:
     starts_run[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     starts_run |= ~is_good[order]
     first_of_run = np.maximum.accumulate(np.where(starts_run, np.arange(len(order)), 0))
-    copies = np.empty(len(order), np.int64)
+    copies = np.empty(len(order), np.int32)
     copies[order] = order[first_of_run]
     return copies
 
@@ -138,10 +152,10 @@ def find_clusters(sources: Sources, options: IngestOptions) -> np.ndarray:
     """Finds, for each source, the first one that looks alike, directly or through others.
 
     Returns:
-      int64 [n], positions; a source's own where nothing before it looks alike, or if
+      int32 [n], positions; a source's own where nothing before it looks alike, or if
       `options.near_duplicates` is None.
     """
-    clusters = np.arange(len(sources.is_good))
+    clusters = np.arange(len(sources.is_good), dtype=np.int32)
     if options.near_duplicates is not None:
         good = np.flatnonzero(sources.is_good)
         numbers = cluster_hashes(sources.perceptual_hash[good], options.near_duplicates)

@@ -6,11 +6,12 @@ import hashlib
 import json
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from components import files, record
 from components.ingest.partition import ShardTask, read_placed_rows
-from components.tfrecord import HEADER_BYTES, frame
+from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 
 INDEX_SCHEMA = pa.schema(
     [
@@ -36,6 +37,12 @@ INDEX_SCHEMA = pa.schema(
         ("notes", pa.list_(pa.string())),
     ]
 )
+
+# What of a source's row its record needs, and where its stored image lies.
+_RECORD_ROWS = [
+    *("chunk", "payload_offset", "payload_length"),
+    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label"),
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,16 +124,16 @@ def _write_records(
     digest, offset = hashlib.sha256(), 0
     with contextlib.closing(PayloadReader(work_dir)) as payloads:
         for batch in rows.to_batches(max_chunksize=1024):
-            entries = []
-            for row in batch.to_pylist():
+            lengths = []
+            for row in batch.select(_RECORD_ROWS).to_pylist():
                 payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
                 data = record.encode_example(record_values(row, payload))
                 framed = frame(data)
                 shard.write(framed)
                 digest.update(framed)
-                entries.append(_index_entry(row, task, offset, len(data)))
-                offset += len(framed)
-            index.write_batch(pa.RecordBatch.from_pylist(entries, INDEX_SCHEMA))
+                lengths.append(len(data))
+            index.write_batch(_index_batch(batch, task, offset, np.array(lengths)))
+            offset += sum(lengths) + len(lengths) * (HEADER_BYTES + FOOTER_BYTES)
     return {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
 
 
@@ -146,18 +153,23 @@ def record_values(row: dict, payload: bytes) -> dict[str, record.Value]:
     }
 
 
-def _index_entry(row: dict, task: ShardTask, offset: int, length: int) -> dict:
-    same = {name: row[name] for name in INDEX_SCHEMA.names if name in row}
-    return same | {
-        "split": task.split,
-        "shard": task.shard,
-        "record_offset": offset,
-        "record_length": length,
+def _index_batch(
+    batch: pa.RecordBatch, task: ShardTask, offset: int, lengths: np.ndarray
+) -> pa.RecordBatch:
+    """The index entries of records that lie behind one another, from `offset` on."""
+    ends = offset + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES)
+    columns = {name: batch[name] for name in INDEX_SCHEMA.names if name in batch.schema.names}
+    columns |= {
+        "split": pa.repeat(task.split, len(lengths)),
+        "shard": pa.repeat(pa.scalar(task.shard, pa.int32()), len(lengths)),
+        "record_offset": ends - lengths - HEADER_BYTES - FOOTER_BYTES,
+        "record_length": lengths,
         # The image is the record's last column, so it ends where the record's data ends.
-        "payload_offset": offset + HEADER_BYTES + length - row["payload_length"],
-        "record_id": row["record_id"].hex(),
-        "source": row["path"].decode(errors="backslashreplace"),
+        "payload_offset": ends - FOOTER_BYTES - batch["payload_length"].to_numpy(),
+        "record_id": [value.hex() for value in batch["record_id"].to_pylist()],
+        "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
     }
+    return pa.RecordBatch.from_pydict(columns, INDEX_SCHEMA)
 
 
 class PayloadReader:
