@@ -145,37 +145,29 @@ def test_the_pushed_model_serves_raw_bytes_with_tensorflow_alone(finished, folde
     )
     served = json.loads(done.stdout.splitlines()[-1])
     assert np.shape(served["probabilities"]) == (3, 3)
-    by_training = _probabilities_by_training(summary)
+    by_records = _probabilities_of_records(summary)
     for path, probabilities in zip(paths, served["probabilities"], strict=True):
         source = str(pathlib.Path(path).relative_to(folder / "images"))
-        np.testing.assert_allclose(probabilities, by_training[source], atol=1e-5)
+        np.testing.assert_allclose(probabilities, by_records[source], atol=1e-5)
 
 
-def _probabilities_by_training(summary):
-    """What the exported model's layers say of the batches that `input_fn` gives to training."""
+def _probabilities_of_records(summary):
+    """What the model says of the stored records: the way that evaluation goes.
+
+    (`tests/training/test_serving.py` holds both ways against the batches of training.)
+    """
     import tensorflow as tf
 
     from components import record
-    from components.feeding.input_fn import input_fn
-    from components.feeding.options import FeedingOptions, ViewOptions
 
     examples = pathlib.Path(summary["paths"]["examples"])
     files = sorted(str(path) for path in examples.glob("Split-*/*"))
-    batches = input_fn(
-        files,
-        view=ViewOptions(height_px=16, width_px=16),
-        feeding=FeedingOptions(batch_size=8, files_at_once=1),
-        transform_graph_dir=summary["paths"]["transform_graph"],
-        mode="eval",
-    )
+    data = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
     model = tf.saved_model.load(summary["paths"]["pushed_model"])
-    probabilities = np.concatenate([model.model(images, training=False) for images, _ in batches])
-    spec = {record.FILENAME: tf.io.FixedLenFeature([], tf.string)}
-    names = [
-        tf.io.parse_single_example(data, spec)[record.FILENAME].numpy().decode()
-        for data in tf.data.TFRecordDataset(files)
-    ]
-    return dict(zip(names, probabilities, strict=True))
+    outputs = model.signatures["serving_examples"](examples=tf.constant(data))
+    features = [tf.train.Example.FromString(each).features.feature for each in data]
+    names = [each[record.FILENAME].bytes_list.value[0].decode() for each in features]
+    return dict(zip(names, outputs["probabilities"].numpy(), strict=True))
 
 
 def test_a_second_run_reuses_everything_and_one_more_image_runs_ingest_again(finished, folder):
