@@ -1,6 +1,7 @@
 """The saved transform graph, applied to batches by plain TensorFlow."""
 
 import os
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -21,23 +22,51 @@ class TransformGraph(tf.Module):
         """Loads the graph from the folder that tf.Transform wrote."""
         super().__init__()
         self._loaded = tf.saved_model.load(os.path.join(transform_graph_dir, _SAVED_MODEL_DIR))
+        (specs,), _ = self._loaded.transform_fn.structured_input_signature
+        own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
+        self._column_specs = {key: specs[key] for key in sorted(specs) if key not in own}
 
-    def __call__(self, images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Feature keys of the columns that the graph reads beside image and label, sorted."""
+        return tuple(self._column_specs)
+
+    def __call__(
+        self,
+        images: tf.Tensor,
+        labels: tf.Tensor,
+        columns: Mapping[str, tf.Tensor] | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Transforms a batch.
 
         Args:
           images: uint8 [batch, height, width, channels].
           labels: string [batch], class names.
+          columns: the further columns that the graph reads, each [batch], by feature key.
 
         Returns:
           float32 [batch, height, width, channels], normalised, and int64 [batch], each label's line
           in the vocabulary or -1.
         """
-        outputs = self._loaded.transform_fn(
-            {contract.IMAGE_INPUT: images, contract.LABEL_INPUT: labels}
-        )
+        own = {contract.IMAGE_INPUT: images, contract.LABEL_INPUT: labels}
+        return self.transform_views({**(columns or {}), **own})
+
+    def transform_views(self, views: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Transforms a batch as `input_fn.read_views` gives it; else as `__call__`."""
+        outputs = self.transform_outputs(views)
         return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
 
+    def transform_outputs(self, views: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """All that the `preprocessing_fn` returns, for a batch of its inputs by name."""
+        needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self.columns)
+        return self._loaded.transform_fn({key: views[key] for key in needed})
+
     def transform_images(self, images: tf.Tensor) -> tf.Tensor:
-        """Transforms images whose labels are not known, as when serving."""
-        return self(images, tf.fill([tf.shape(images)[0]], ""))[0]
+        """Transforms images of which nothing else is known, as when serving.
+
+        The image output hangs on the image alone (the analysis made sure of it), so empty labels
+        and zeros in the columns' places change nothing.
+        """
+        count = tf.shape(images)[0]
+        empty = {key: tf.zeros([count], spec.dtype) for key, spec in self._column_specs.items()}
+        return self(images, tf.zeros([count], tf.string), empty)[0]

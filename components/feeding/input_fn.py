@@ -1,6 +1,7 @@
 """From shards to batches: the whole input pipeline, read top to bottom."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import tensorflow as tf
@@ -12,7 +13,7 @@ from components.feeding.graph import TransformGraph
 from components.feeding.options import FeedingOptions, ViewOptions
 from components.transform import contract
 
-_COLUMNS = (*parse.IMAGE_COLUMNS, parse.SOURCE_ID_COLUMN, parse.LABEL_COLUMN)
+Mode = Literal["train", "eval"]
 
 
 def input_fn(
@@ -21,7 +22,7 @@ def input_fn(
     view: ViewOptions,
     feeding: FeedingOptions,
     transform_graph_dir: str | None,
-    mode: Literal["train", "eval"],
+    mode: Mode,
     seed: int = 0,
     epochs: int | None = 1,
     first_epoch: int = 0,
@@ -50,19 +51,72 @@ def input_fn(
       UserError: if a pattern matches no file.
       ValueError: if the mode is neither "train" nor "eval".
     """
+    transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
+    batches = read_views(
+        files,
+        view=view,
+        feeding=feeding,
+        mode=mode,
+        seed=seed,
+        epochs=epochs,
+        first_epoch=first_epoch,
+        columns=() if transform is None else transform.columns,
+    )
+    if transform is None:
+        batches = batches.map(
+            lambda inputs: (inputs[contract.IMAGE_INPUT], inputs[contract.LABEL_INPUT])
+        )
+    else:
+        # On whole uint8 batches: as the graph was analysed, and a quarter of float's bytes to copy.
+        batches = batches.map(
+            transform.transform_views, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+    # The next batch is made while the model works on this one.
+    return batches.prefetch(tf.data.AUTOTUNE)
+
+
+def read_views(
+    files: Sequence[str],
+    *,
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    mode: Mode,
+    seed: int = 0,
+    epochs: int | None = 1,
+    first_epoch: int = 0,
+    columns: Sequence[str] = (),
+    keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
+) -> tf.data.Dataset:
+    """Reads shards into batches of views: everything up to the transform graph.
+
+    Args:
+      files: as `input_fn` has them, like all that is not listed here.
+      columns: feature keys of further scalar columns to read.
+      keep: of a record's id (string scalar), whether the record is read (bool); None for all.
+
+    Returns:
+      Dicts keyed as the transform graph's inputs are: "image" uint8 [batch, height, width,
+      channels], "label" string [batch], and each further column [batch] under its feature key.
+
+    Raises:
+      UserError: if a pattern matches no file.
+      ValueError: if the mode is neither "train" nor "eval".
+    """
     if mode not in ("train", "eval"):
         raise ValueError(f"mode must be 'train' or 'eval', got {mode!r}.")
     paths = match_files(files)
     training = mode == "train"
+    parsed = _columns_to_parse(columns)
 
-    def view_record(serialized: tf.Tensor, epoch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        features = parse.parse_record(serialized, _COLUMNS)
+    def view_record(serialized: tf.Tensor, epoch: tf.Tensor) -> dict[str, tf.Tensor]:
+        features = parse.parse_record(serialized, parsed)
         if training:
             record_seed = augment.record_seed(seed, epoch, features[record.SOURCE_ID])
             image = augment.train_view(features, record_seed, view, feeding.augment)
         else:
             image = views.eval_view(parse.decode_record(features, view.channels), view)
-        return image, features[record.LABEL]
+        extra = {key: features[key] for key in columns}
+        return {contract.IMAGE_INPUT: image, contract.LABEL_INPUT: features[record.LABEL], **extra}
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         # Sets the seed of this function's graph only: otherwise the order would also hang on
@@ -79,6 +133,8 @@ def input_fn(
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
+        if keep is not None:
+            records = records.filter(functools.partial(_keep_by_id, keep))
         if training:
             # Encoded records are shuffled, not images: a window of 10,000 takes megabytes.
             order_seed = tf.random.stateless_uniform([], [seed, epoch], 0, 2**31 - 1, tf.int64)
@@ -95,40 +151,34 @@ def input_fn(
         return images.batch(feeding.batch_size, drop_remainder=training and feeding.drop_remainder)
 
     # The epoch's number reaches every seed, and the functions above are traced once for all epochs.
-    batches = _count_epochs(first_epoch, epochs).flat_map(read_epoch)
-    if transform_graph_dir is not None:
-        # On whole uint8 batches: as the graph was analysed, and a quarter of float's bytes to copy.
-        transform = TransformGraph(transform_graph_dir)
-        batches = batches.map(transform, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-    # The next batch is made while the model works on this one.
-    return batches.prefetch(tf.data.AUTOTUNE)
+    return _count_epochs(first_epoch, epochs).flat_map(read_epoch)
 
 
-def read_eval_views(files: Sequence[str], view: ViewOptions, batch_size: int) -> tf.data.Dataset:
+def read_eval_views(
+    files: Sequence[str],
+    view: ViewOptions,
+    batch_size: int,
+    columns: Sequence[str] = (),
+    keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
+) -> tf.data.Dataset:
     """Reads the deterministic views of records, untransformed: what a transform graph analyses.
 
     Args:
       files: TFRecord paths or patterns.
       view: the model's input size.
       batch_size: records a batch; the last one may be smaller.
+      columns: feature keys of further scalar columns to read.
+      keep: of a record's id (string scalar), whether the record is read (bool); None for all.
 
     Returns:
-      {"image": uint8 [batch, height, width, channels], "label": string [batch]}, keyed as the
-      transform graph's inputs are.
+      Dicts of batches, see `read_views`.
 
     Raises:
       UserError: if a pattern matches no file.
     """
-    batches = input_fn(
-        files,
-        view=view,
-        feeding=FeedingOptions(batch_size=batch_size),
-        transform_graph_dir=None,
-        mode="eval",
-    )
-    return batches.map(
-        lambda images, labels: {contract.IMAGE_INPUT: images, contract.LABEL_INPUT: labels}
-    )
+    feeding = FeedingOptions(batch_size=batch_size)
+    batches = read_views(files, view=view, feeding=feeding, mode="eval", columns=columns, keep=keep)
+    return batches.prefetch(tf.data.AUTOTUNE)
 
 
 def count_records(files: Sequence[str]) -> int:
@@ -164,6 +214,19 @@ def read_shard(path: tf.Tensor) -> tf.data.Dataset:
     """Reads the serialized records of one TFRecord file (string scalar), gunzipped if it is .gz."""
     is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
     return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+
+
+def _keep_by_id(keep: Callable[[tf.Tensor], tf.Tensor], serialized: tf.Tensor) -> tf.Tensor:
+    """Asks `keep` about a record without parsing more than its id."""
+    return keep(parse.parse_record(serialized, [parse.SOURCE_ID_COLUMN])[record.SOURCE_ID])
+
+
+def _columns_to_parse(further: Sequence[str]) -> list[record.Column]:
+    """What a view needs, and the columns asked for; each once."""
+    needed = [*parse.IMAGE_COLUMNS, parse.SOURCE_ID_COLUMN, parse.LABEL_COLUMN]
+    return needed + [
+        column for column in record.COLUMNS if column.key in further and column not in needed
+    ]
 
 
 def _count_epochs(first_epoch: int, epochs: int | None) -> tf.data.Dataset:

@@ -102,11 +102,13 @@ class Classifier(tf.Module):
 
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Looks up the class ids of records: string [batch] → LABEL, -1 if unknown."""
-        features = tf.io.parse_example(examples, parse.feature_spec([parse.LABEL_COLUMN]))
+        named = (record.LABEL, *self.transform.columns)
+        columns = [column for column in record.COLUMNS if column.key in named]
+        features = tf.io.parse_example(examples, parse.feature_spec(columns))
         labels = features[record.LABEL]
         # The transform graph wants images as well; ids do not hang on them.
         size = [tf.shape(labels)[0], self._view.height_px, self._view.width_px, self._view.channels]
-        return {LABEL: self.transform(tf.zeros(size, tf.uint8), labels)[1]}
+        return {LABEL: self.transform(tf.zeros(size, tf.uint8), labels, features)[1]}
 
     def _decode_example(self, serialized: tf.Tensor) -> tf.Tensor:
         """Decodes one record's image: uint8 [height, width, channels]."""

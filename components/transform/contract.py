@@ -1,7 +1,11 @@
 """What a transform graph takes and gives: the names that analysis, training and serving agree on.
 
 A transform graph is what tf.Transform saves. It reads uint8 pixels and class names, and returns
-the normalised pixels and class ids that the model is trained on.
+the normalised pixels and class ids that the model is trained on. Columns named in
+`transform.columns` are further inputs, under their feature keys, each [batch].
+
+The image output is a function of the image alone and the label output one of the label and the
+columns, each image's apart from its neighbours in the batch: so it can be served without a label.
 """
 
 IMAGE_INPUT = "image"  # uint8 [batch, height, width, channels], in the model's input size

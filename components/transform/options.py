@@ -1,8 +1,20 @@
 """Options of the analysis that makes the transform graph."""
 
+import difflib
+from typing import Literal
+
 import pydantic
 
+from components import record
 from components.options import Options
+
+# What a record says about its image in one value. The label is an input of its own, and the
+# encoded image would be copied a second time beside its pixels.
+EXTRA_COLUMNS = tuple(
+    column.key
+    for column in record.METADATA_COLUMNS
+    if column.key != record.LABEL and not column.is_list
+)
 
 
 class TransformOptions(Options):
@@ -10,7 +22,29 @@ class TransformOptions(Options):
 
     preprocessing_fn: str = "components.transform.preprocessing.standardize"
     """Dotted path of a `preprocessing_fn` in tf.Transform's convention."""
+    columns: tuple[str, ...] = ()
+    """Further features of a record that the `preprocessing_fn` reads, by their keys. Only these are
+    parsed and fed; the image's output must not hang on them, since a served image has none."""
     analyze_splits: tuple[str, ...] = pydantic.Field(default=("train",), min_length=1)
     """Splits whose records are analysed. More than train's would leak evaluation data."""
+    analyze_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
+    """Share of those records that is analysed, chosen by their ids: always the same records."""
+    unknown_label: Literal["minus_one", "error"] = "minus_one"
+    """A class of another split that is not among the analysed records: its id is -1, which training
+    and metrics leave out, or it is an error before anything is analysed."""
     batch_size: pydantic.PositiveInt = 64
     """Images a batch of the analysis. Changes memory and speed, never the result."""
+
+    @pydantic.field_validator("columns")
+    @classmethod
+    def _check_columns(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        for key in columns:
+            if key not in EXTRA_COLUMNS:
+                near = difflib.get_close_matches(key, EXTRA_COLUMNS, n=1)
+                raise ValueError(
+                    f"transform.columns names {key!r}, but a record has {list(EXTRA_COLUMNS)}"
+                    + (f"; did you mean {near[0]!r}?" if near else "; name one of those.")
+                )
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"transform.columns names a key twice: {list(columns)}; remove one.")
+        return columns

@@ -1,56 +1,58 @@
 """Runs the analysis as one Beam job: the whole of it, without TFX."""
 
-import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
-from components import files
 from components.dotted import load_object
 from components.errors import UserError, find_user_error
+from components.feeding.input_fn import read_eval_views
 from components.feeding.options import ViewOptions
-from components.ingest.manifest import read_manifest
+from components.transform import span_cache
 from components.transform.analysis import AnalyzeImages
+from components.transform.check_function import check_dependencies, check_outputs
+from components.transform.check_graph import check_graph
+from components.transform.lint import check_random
 from components.transform.options import TransformOptions
-from components.transform.statistics import read_statistics
-
-SUMMARY = "analysis.json"
+from components.transform.record_batches import input_specs
+from components.transform.spans import Span, read_spans
+from components.transform.summary import check_unknown_classes, write_summary
+from components.transform.trace import PreprocessingFn, guard
 
 
 def run_analysis(
-    examples_dir: str,
+    examples_dirs: str | Sequence[str],
     output_dir: str,
     view: ViewOptions,
     options: TransformOptions,
     make_pipeline: Callable[[], beam.Pipeline],
+    cache_dir: str | None = None,
 ) -> dict:
-    """Analyses a data set written by ingest.
+    """Analyses one or several data sets written by ingest.
 
     Args:
-      examples_dir: the data set's folder, with its manifest.
+      examples_dirs: the data set's folder, with its manifest; or several such folders.
       output_dir: where the transform graph and `analysis.json` are written.
       view: the model's input.
       options: of the analysis.
       make_pipeline: makes the Beam pipeline to run on.
+      cache_dir: where what is found in each data set is kept, and taken from: data sets that were
+        analysed before by the same function are not read again. None reads all, and keeps nothing.
 
     Returns:
-      What `analysis.json` holds: the splits and records analysed, the view, and the statistics
-      that the `preprocessing_fn` named.
+      What `analysis.json` holds: the splits and records analysed, the view, the classes, and the
+      statistics that the `preprocessing_fn` named.
 
     Raises:
       UserError: if the person who called can put it right.
     """
-    shards, records = list_shards(examples_dir, options.analyze_splits)
-    analysis = AnalyzeImages(
-        shards,
-        records,
-        view,
-        load_object(options.preprocessing_fn),
-        options.batch_size,
-        output_dir,
-    )
+    folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
+    function = load_preprocessing_fn(view, options)
+    spans = read_spans(folders, view, options)
+    check_unknown_classes(spans, options)
+    analysis = AnalyzeImages(spans, view, function, options, output_dir, cache_dir)
     try:
         with (
             tempfile.TemporaryDirectory() as scratch,
@@ -60,38 +62,36 @@ def run_analysis(
             root | "AnalyzeImages" >> analysis
     except Exception as error:
         raise find_user_error(error) or error from error
-    return _write_summary(output_dir, records, view, options)
+    _check_result(output_dir, spans, view, options)
+    summary = write_summary(output_dir, spans, view, options)
+    if cache_dir is not None:
+        span_cache.mark(cache_dir, spans)
+    return summary
 
 
-def list_shards(examples_dir: str, splits: tuple[str, ...]) -> tuple[list[str], int]:
-    """The shards of some splits, and how many records they hold by the manifest.
+def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> PreprocessingFn:
+    """Loads the function and refuses it before any data are read, if a trace shows a mistake.
+
+    Returns:
+      The function to analyse, see `guard`.
 
     Raises:
-      UserError: if the data set has no such split.
+      UserError: if there is no such function, or it cannot be used.
     """
-    known = read_manifest(examples_dir)["splits"]
-    if missing := [split for split in splits if split not in known]:
-        raise UserError(
-            f"transform.analyze_splits names {missing}, but the data set has {list(known)}; "
-            "name one of those, or add it to ingest.splits."
-        )
-    shards = [
-        files.join(examples_dir, shard["file"]) for s in splits for shard in known[s]["shards"]
-    ]
-    return shards, sum(known[split]["records"] for split in splits)
+    name = options.preprocessing_fn
+    try:
+        function = load_object(name)
+    except (ValueError, ModuleNotFoundError, AttributeError) as error:
+        raise UserError(f"transform.preprocessing_fn cannot be loaded: {error}") from error
+    traced = check_random(function, name, input_specs(view, options.columns))
+    check_outputs(traced, name)
+    check_dependencies(traced, name)
+    return guard(function, name)
 
 
-def _write_summary(
-    output_dir: str, records: int, view: ViewOptions, options: TransformOptions
-) -> dict:
-    statistics = read_statistics(output_dir)
-    summary = {
-        "splits": options.analyze_splits,
-        "records": records,
-        "preprocessing_fn": options.preprocessing_fn,
-        "view": view.model_dump(mode="json"),
-        "statistics": {name: value.tolist() for name, value in statistics.items()},
-    }
-    with files.write_atomically(files.join(output_dir, SUMMARY)) as file:
-        file.write(json.dumps(summary, indent=1).encode() + b"\n")
-    return summary
+def _check_result(
+    output_dir: str, spans: Sequence[Span], view: ViewOptions, options: TransformOptions
+) -> None:
+    shard = next(shard for span in spans for shard in span.shards)
+    views = next(read_eval_views([shard], view, 1, options.columns).as_numpy_iterator())
+    check_graph(output_dir, views, options.preprocessing_fn)

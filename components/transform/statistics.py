@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +21,20 @@ def name_statistic(name: str, value: tf.Tensor) -> tf.Tensor:
       The same value.
     """
     return tf.identity(value, name=_PREFIX + name)
+
+
+def keep_statistics(output: tf.Tensor, marked: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Ties marked values that no output hangs on to one, since tf.Transform saves nothing else.
+
+    Args:
+      output: what the `preprocessing_fn` returns.
+      marked: results of `name_statistic`.
+
+    Returns:
+      The same output.
+    """
+    with tf.control_dependencies(marked):
+        return tf.identity(output)
 
 
 def read_statistics(transform_graph_dir: str) -> dict[str, np.ndarray]:

@@ -8,17 +8,25 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from components.beam_args import LOCAL_BEAM_ARGS
 from components.feeding.options import ViewOptions
-from components.transform.analysis import adapter_config, make_record_batch
+from components.transform import contract
+from components.transform.record_batches import adapter_config, make_record_batch
 
 VIEW = ViewOptions(height_px=6, width_px=5)
 
 
+def make_pipeline():
+    """A local Beam pipeline."""
+    return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
+
+
 def analyze(folder, batches, preprocessing_fn, view=VIEW):
     """Writes the transform graph of `[(images, labels), …]` to a folder."""
-    record_batches = [make_record_batch(images, labels) for images, labels in batches]
+    record_batches = [
+        make_record_batch(images, {contract.LABEL_INPUT: labels}) for images, labels in batches
+    ]
     with (
         tempfile.TemporaryDirectory() as scratch,
-        beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))) as root,
+        make_pipeline() as root,
         tft_beam.Context(temp_dir=scratch),
     ):
         data = root | beam.Create(record_batches, reshuffle=False)

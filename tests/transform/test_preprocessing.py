@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from components.feeding.options import ViewOptions
 from components.transform import contract
-from components.transform.preprocessing import standardize
+from components.transform.preprocessing import standardize, subtract_mean
 from components.transform.statistics import read_statistics
 from tests.transform.analyze import analyze
 
@@ -25,7 +25,7 @@ def _transform(folder, images, labels):
     )
 
 
-@pytest.mark.parametrize("sizes", [[40], [7, 1, 32], [1] * 40])
+@pytest.mark.parametrize("sizes", [[7, 1, 2, *[1] * 9, 21]])
 def test_mean_and_std_are_numpys_for_any_batching(tmp_path, sizes):
     images = _images(40)
     batches = np.split(images, np.cumsum(sizes)[:-1])
@@ -65,16 +65,17 @@ def test_a_constant_channel_is_divided_by_one(tmp_path):
     images[..., 1] = 7
     analyze(tmp_path, [(images, [b"a"] * 10)], standardize)
     assert read_statistics(str(tmp_path))["std"][1] == 1
+    assert read_statistics(str(tmp_path))["constant_channels"].tolist() == [False, True, False]
     outputs = _transform(tmp_path, images, [b"a"] * 10)
     assert (outputs[contract.IMAGE_OUTPUT].numpy()[..., 1] == 0).all()
 
 
-def test_one_channel_works(tmp_path):
-    images = _images(10, channels=1)
-    analyze(
-        tmp_path,
-        [(images, [b"a"] * 10)],
-        standardize,
-        ViewOptions(height_px=6, width_px=5, channels=1),
-    )
-    np.testing.assert_allclose(read_statistics(str(tmp_path))["mean"], [images.mean()])
+def test_subtract_mean_takes_each_pixels_own_mean_in_grey_too(tmp_path):
+    images = _images(40, channels=1)
+    batches = [(images[:9], [b"a"] * 9), (images[9:], [b"a"] * 31)]
+    analyze(tmp_path, batches, subtract_mean, ViewOptions(height_px=6, width_px=5, channels=1))
+    mean = images.astype(np.float64).mean(0)
+    np.testing.assert_array_equal(read_statistics(str(tmp_path))["mean_image"], mean)
+    outputs = _transform(tmp_path, images[:2], [b"a"] * 2)
+    expected = images[:2].astype(np.float32) - mean.astype(np.float32)
+    np.testing.assert_array_equal(outputs[contract.IMAGE_OUTPUT], expected)

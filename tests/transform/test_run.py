@@ -1,73 +1,164 @@
-"""The analysis as a whole, over a data set that ingest wrote."""
+"""The analysis as a whole, over data sets that ingest wrote."""
 
 import json
+import shutil
 
-import apache_beam as beam
 import numpy as np
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
+import tensorflow_transform as tft
 
-from components.beam_args import LOCAL_BEAM_ARGS
+from components import record
 from components.errors import UserError
+from components.feeding.input_fn import read_eval_views
 from components.feeding.options import ViewOptions
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
-from components.transform.analysis import check_records
+from components.transform import analysis, contract
 from components.transform.options import TransformOptions
-from components.transform.run import list_shards, run_analysis
+from components.transform.run import run_analysis
+from components.transform.sampling import keep_records
+from components.transform.spans import read_index_rows, read_spans
+from components.transform.summary import check_records, check_unknown_classes, find_unknown_classes
 from tests.drawings import write_folder
+from tests.transform.analyze import make_pipeline
 
 pytestmark = pytest.mark.beam
 
 VIEW = ViewOptions(height_px=8, width_px=10)
+EVERYTHING = ("train", "eval")
 
 
-def _pipeline():
-    return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
+def _ingest(folder, **drawn):
+    images = write_folder(folder / "images", **drawn)
+    options = IngestOptions.model_validate(
+        {"prepare": {"encoding": "png"}, "splits": {"train": 0.6, "eval": 0.4}, "shards": 3}
+    )
+    run_ingest(str(images), str(folder / "out"), str(folder / "work"), options, make_pipeline)
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("examples")
-    images = write_folder(folder / "images", per_class=30)
-    options = IngestOptions.model_validate(
-        {"prepare": {"encoding": "png"}, "splits": {"train": 0.6, "eval": 0.4}, "shards": 3}
-    )
-    run_ingest(str(images), str(folder / "out"), str(folder / "work"), options, _pipeline)
-    return folder / "out"
+    return _ingest(tmp_path_factory.mktemp("examples"), per_class=30)
 
 
-def _pixels(examples, splits):
-    import tensorflow as tf
-
-    stored = [
-        tf.io.decode_png(
-            tf.io.parse_single_example(
-                data, {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
-            )["image/encoded"]
-        ).numpy()
-        for split in splits
-        for data in tf.data.TFRecordDataset(sorted(map(str, examples.glob(f"Split-{split}/*"))))
-    ]
-    return np.stack(stored).astype(np.float64)
+@pytest.fixture(scope="module")
+def more_examples(tmp_path_factory):
+    # The classes' counts differ from the first set's, so that the order of ids is decided by both.
+    folder = tmp_path_factory.mktemp("more")
+    return _ingest(folder, classes=("bird", "dog", "emu"), per_class=12)
 
 
-@pytest.mark.parametrize("splits", [("train",), ("train", "eval")])
-def test_statistics_are_those_of_the_splits_asked_for(examples, tmp_path, splits):
-    options = TransformOptions(analyze_splits=splits, batch_size=7)
-    summary = run_analysis(str(examples), str(tmp_path), VIEW, options, _pipeline)
-    pixels = _pixels(examples, splits)
-    assert summary["records"] == len(pixels)
+def _batch(examples, splits, columns=()):
+    files = [str(examples / f"Split-{split}" / "*") for split in splits]
+    return next(read_eval_views(files, VIEW, 1000, columns).as_numpy_iterator())
+
+
+def test_statistics_are_those_of_the_splits_asked_for(examples, tmp_path):
+    options = TransformOptions(batch_size=7)
+    summary = run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
+    pixels = _batch(examples, ("train",))[contract.IMAGE_INPUT].astype(np.float64)
+    assert summary["records"] == summary["records_in_splits"] == len(pixels)
     np.testing.assert_allclose(summary["statistics"]["mean"], pixels.mean((0, 1, 2)), rtol=1e-14)
     np.testing.assert_allclose(summary["statistics"]["std"], pixels.std((0, 1, 2)), rtol=1e-12)
-    assert json.loads((tmp_path / "analysis.json").read_text())["splits"] == list(splits)
+    assert summary["constant_channels"] == []
+    assert sum(row["records"] for row in summary["classes"]) == len(pixels)
+    assert json.loads((tmp_path / "analysis.json").read_text())["splits"] == ["train"]
 
 
 def test_an_unknown_split_is_the_users_error(examples):
+    options = TransformOptions(analyze_splits=("train", "test"))
     with pytest.raises(
         UserError, match=r"names \['test'\], but the data set has \['train', 'eval'\]"
     ):
-        list_shards(str(examples), ("train", "test"))
+        read_spans([str(examples)], VIEW, options)
+
+
+def test_a_fraction_is_chosen_by_the_records_ids(examples, tmp_path):
+    options = TransformOptions(analyze_fraction=0.4, analyze_splits=EVERYTHING, batch_size=3)
+    found = run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
+    batch = _batch(examples, EVERYTHING, (record.SOURCE_ID,))
+    kept = keep_records(batch[record.SOURCE_ID], 0.4).numpy()
+    assert 0 < kept.sum() < len(kept)
+    assert (found["records"], found["records_in_splits"]) == (kept.sum(), len(kept))
+    expected = batch[contract.IMAGE_INPUT][kept].astype(np.float64).mean((0, 1, 2))
+    np.testing.assert_allclose(found["statistics"]["mean"], expected, rtol=1e-14)
+
+
+def test_the_index_names_records_as_the_shards_do(examples):
+    indexed = [name.encode() for _, _, ids in read_index_rows(str(examples)) for name in ids]
+    stored = _batch(examples, EVERYTHING, (record.SOURCE_ID,))[record.SOURCE_ID]
+    assert sorted(indexed) == sorted(stored)
+
+
+def test_an_unknown_class_is_reported_or_refused(examples):
+    # Of so small a fraction, one class is left: the other one is unknown in both splits.
+    options = TransformOptions(analyze_fraction=0.02)
+    spans = read_spans([str(examples)], VIEW, options)
+    (left,) = spans[0].analysed
+    other = {"cat": "dog", "dog": "cat"}[left]
+    assert find_unknown_classes(spans) == {
+        split: {other: spans[0].classes[split][other]} for split in ("eval", "train")
+    }
+    check_unknown_classes(spans, options)
+    strict = options.model_copy(update={"unknown_label": "error"})
+    with pytest.raises(UserError, match=r"set transform\.unknown_label to 'minus_one'"):
+        check_unknown_classes(spans, strict)
+
+
+def test_no_record_to_analyse_is_the_users_error(examples):
+    options = TransformOptions(analyze_fraction=1e-9)
+    with pytest.raises(UserError, match=r"the analysis needs a record, but .* have none"):
+        read_spans([str(examples)], VIEW, options)
+
+
+@pytest.fixture
+def read_shards(tmp_path, monkeypatch):
+    """Returns the shards that were analysed since it was asked last; Beam pickles what it runs."""
+    log, real = tmp_path / "read.log", analysis.read_view_batches
+
+    def read_and_log(shard, *arguments):
+        with open(log, "a") as file:
+            file.write(f"{shard}\n")
+        return real(shard, *arguments)
+
+    def take():
+        shards = log.read_text().split() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return shards
+
+    monkeypatch.setattr(analysis, "read_view_batches", read_and_log)
+    return take
+
+
+def test_a_further_span_is_all_that_is_read(examples, more_examples, tmp_path, read_shards):
+    both, options, cache = [str(examples), str(more_examples)], TransformOptions(), tmp_path / "c"
+
+    def analyse(folders, name, cache_dir=str(cache)):
+        folder = str(tmp_path / name)
+        return run_analysis(folders, folder, VIEW, options, make_pipeline, cache_dir)
+
+    whole = analyse(both, "whole", cache_dir=None)
+    assert len(read_shards()) == 6  # three a data set
+    analyse(both[:1], "first")
+    shards = read_shards()
+    assert len(shards) == 3 and all(shard.startswith(both[0]) for shard in shards)
+    added = analyse(both, "added")
+    shards = read_shards()
+    assert len(shards) == 3 and all(shard.startswith(both[1]) for shard in shards)
+    assert added == whole
+    again = analyse(both, "again")
+    assert not read_shards() and again == whole
+    names = tft.TFTransformOutput(str(tmp_path / "again")).vocabulary_by_name("label")
+    assert [name.decode() for name in names] == [row["name"] for row in again["classes"]]
+
+
+def test_the_same_data_set_twice_is_the_users_error(examples, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(examples, copy)
+    folders = [str(examples), str(copy)]
+    with pytest.raises(UserError, match="the same data set is given more than once"):
+        read_spans(folders, VIEW, TransformOptions())
 
 
 def test_a_lost_record_is_noticed():

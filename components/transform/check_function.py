@@ -1,0 +1,99 @@
+"""Checks on a traced `preprocessing_fn`: what its outputs are, and what they hang on."""
+
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from components.errors import UserError
+from components.transform import contract
+from components.transform.trace import Traced
+
+
+def check_outputs(traced: Traced, name: str) -> None:
+    """Checks the outputs' types and shapes.
+
+    Args:
+      traced: the function's trace.
+      name: its dotted path, for messages.
+
+    Raises:
+      UserError: if the image is not float [batch, ...] or the label not int64 [batch].
+    """
+    image = traced.outputs[contract.IMAGE_OUTPUT]
+    label = traced.outputs[contract.LABEL_OUTPUT]
+    if not image.dtype.is_floating:
+        _refuse(name, "the image as float", image, "cast it with tf.cast(image, tf.float32)")
+    if label.dtype != tf.int64 or label.shape.rank != 1:
+        _refuse(
+            name,
+            "the label as int64 [batch]",
+            label,
+            "use components.transform.labels.label_ids(inputs['label'])",
+        )
+    if image.shape.rank is None or image.shape.rank < 2 or None in image.shape[1:]:
+        _refuse(
+            name,
+            "the image as [batch, ...] of known size",
+            image,
+            "keep the batch dimension first, and tell the size with tf.ensure_shape",
+        )
+    for output in (image, label):
+        if output.shape[0] is not None:
+            _refuse(
+                name,
+                "one output for each image of a batch of any size",
+                output,
+                "work on the batch as a whole, and reduce over other axes than the first",
+            )
+
+
+def check_dependencies(traced: Traced, name: str) -> None:
+    """Checks that the image's output hangs on the image alone, and the label's not on the image.
+
+    Statistics of the whole data set, of whatever column, are constants to the graph: they are free.
+
+    Args:
+      traced: the function's trace.
+      name: its dotted path, for messages.
+
+    Raises:
+      UserError: if it does not.
+    """
+    found = reach_inputs(traced, traced.outputs[contract.IMAGE_OUTPUT])
+    if wrong := sorted(found - {contract.IMAGE_INPUT}):
+        raise UserError(
+            f"preprocessing_fn {name} makes the image output from {wrong}: when a model is served, "
+            "only the image is known; use them for statistics, the label or further outputs only."
+        )
+    if contract.IMAGE_INPUT in reach_inputs(traced, traced.outputs[contract.LABEL_OUTPUT]):
+        raise UserError(
+            f"preprocessing_fn {name} makes the label output from the image: evaluation looks up "
+            "labels without decoding images; make the label from the other inputs."
+        )
+
+
+def reach_inputs(traced: Traced, output: tf.Tensor) -> set[str]:
+    """The names of the inputs whose values for a batch can change the output for that batch."""
+    name_of = {tensor.op.name: name for name, tensor in traced.inputs.items()}
+    reached: set[str] = set()
+    waiting = [output.op]
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in reached:
+            reached.add(operation.name)
+            waiting.extend(tensor.op for tensor in operation.inputs)
+    return {name_of[name] for name in reached & name_of.keys()}
+
+
+def _refuse(name: str, wanted: str, got: tf.Tensor, way_out: str) -> None:
+    shape = _write_shape(got.shape)
+    raise UserError(
+        f"preprocessing_fn {name} must return {wanted}, got {got.dtype.name} {shape}; {way_out}."
+    )
+
+
+def _write_shape(shape: tf.TensorShape) -> str:
+    if shape.rank is None:
+        return "of unknown shape"
+    lengths: Iterable[int | None] = shape
+    return "[" + ", ".join("?" if length is None else str(length) for length in lengths) + "]"

@@ -1,0 +1,92 @@
+"""Shards to Arrow batches of uint8 pixels, and how those become tensors in tf.Transform."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tfx_bsl.public import tfxio
+
+from components import record
+from components.feeding.input_fn import read_eval_views
+from components.feeding.options import ViewOptions
+from components.transform import contract
+from components.transform.sampling import keep_records
+
+_ARROW = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32()}
+_TENSOR = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+_DTYPE = {column.key: column.dtype for column in record.COLUMNS} | {contract.LABEL_INPUT: "bytes"}
+
+
+def read_view_batches(
+    shard: str, view: ViewOptions, batch_size: int, columns: Sequence[str], fraction: float
+) -> Iterator[pa.RecordBatch]:
+    """Decodes one shard, in threads, to the views that evaluation and serving also see.
+
+    Args:
+      shard: path of a TFRecord file.
+      view: the model's input.
+      batch_size: images a batch.
+      columns: feature keys of further columns.
+      fraction: share of the records that is read, see `keep_records`.
+
+    Yields:
+      Batches of `contract`'s inputs, the pixels flattened.
+    """
+    keep = None if fraction == 1 else functools.partial(keep_records, fraction=fraction)
+    batches = read_eval_views([shard], view, batch_size, columns, keep)
+    for batch in batches.as_numpy_iterator():
+        images = batch.pop(contract.IMAGE_INPUT)
+        yield make_record_batch(images, batch)
+
+
+def make_record_batch(
+    images: np.ndarray, columns: Mapping[str, Sequence | np.ndarray]
+) -> pa.RecordBatch:
+    """Wraps a batch for tf.Transform; pixels are not copied.
+
+    Args:
+      images: uint8 [B, H, W, C].
+      columns: the label and further columns: B values each.
+
+    Returns:
+      A list<uint8> column (a fixed-size list would not reach the graph) and list columns of one
+      value each.
+    """
+    count, size = len(images), images[0].size
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size))
+    arrays = [pa.ListArray.from_arrays(offsets, pa.array(images.reshape(-1)))]
+    arrays += [
+        pa.array([[value] for value in values], pa.list_(_ARROW[_DTYPE[key]]))
+        for key, values in columns.items()
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [contract.IMAGE_INPUT, *columns])
+
+
+def adapter_config(view: ViewOptions, columns: Sequence[str] = ()) -> tfxio.TensorAdapterConfig:
+    """How the columns become tensors: uint8 [B, H, W, C], string [B], and what is further read."""
+    shape = (view.height_px, view.width_px, view.channels)
+    keys = (contract.LABEL_INPUT, *columns)
+    kinds = [(contract.IMAGE_INPUT, pa.uint8()), *((key, _ARROW[_DTYPE[key]]) for key in keys)]
+    representations = {contract.IMAGE_INPUT: _dense(contract.IMAGE_INPUT, shape)}
+    representations |= {key: _dense(key, ()) for key in keys}
+    schema = pa.schema([(key, pa.list_(kind)) for key, kind in kinds])
+    return tfxio.TensorAdapterConfig(schema, representations)
+
+
+def input_specs(view: ViewOptions, columns: Sequence[str] = ()) -> dict[str, tf.TensorSpec]:
+    """What a `preprocessing_fn` gets, as `adapter_config` makes it."""
+    shape = (None, view.height_px, view.width_px, view.channels)
+    keys = (contract.LABEL_INPUT, *columns)
+    return {contract.IMAGE_INPUT: tf.TensorSpec(shape, tf.uint8)} | {
+        key: tf.TensorSpec((None,), _TENSOR[_DTYPE[key]]) for key in keys
+    }
+
+
+def _dense(column: str, shape: Sequence[int]) -> schema_pb2.TensorRepresentation:
+    dims = " ".join(f"dim {{ size: {length} }}" for length in shape)
+    text = f'dense_tensor {{ column_name: "{column}" shape {{ {dims} }} }}'
+    return text_format.Parse(text, schema_pb2.TensorRepresentation())

@@ -1,0 +1,52 @@
+"""Which spans of a cache of tf.Transform's are whole.
+
+tf.Transform lists a span's entries before it computes them, so a run that dies would leave a list
+of files that are not there. A marker, written after the run, tells what may be used.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from components import files
+from components.transform.spans import Span
+
+_MARKER = "COMPLETE"
+
+
+def drop_unfinished(cache_dir: str, spans: Sequence[Span]) -> None:
+    """Deletes those spans' entries that no finished run has marked."""
+    for span in spans:
+        if not files.exists(_marker(cache_dir, span)):
+            files.delete_tree(files.join(cache_dir, span.key))
+
+
+def unmark(cache_dir: str, spans: Sequence[Span]) -> None:
+    """Says that entries of those spans are being written."""
+    for span in spans:
+        files.delete(_marker(cache_dir, span))
+
+
+def mark(cache_dir: str, spans: Sequence[Span]) -> None:
+    """Says that those spans' entries are whole."""
+    for span in spans:
+        with files.write_atomically(_marker(cache_dir, span)) as file:
+            file.write(b"")
+
+
+def _marker(cache_dir: str, span: Span) -> str:
+    return files.join(cache_dir, span.key, _MARKER)
+
+
+def copy_cache(cache_dirs: Sequence[str], target_dir: str) -> None:
+    """Copies caches into one folder; of a span in several of them the first one's is kept."""
+    for cache_dir in cache_dirs:
+        for folder, _, names in tf.io.gfile.walk(cache_dir):
+            below = folder[len(cache_dir.rstrip("/")) :].strip("/")
+            target = files.join(target_dir, below) if below else target_dir
+            if names and files.exists(files.join(target, _MARKER)):
+                continue
+            tf.io.gfile.makedirs(target)
+            # The marker last, so that a copy that was cut off does not pass for whole.
+            for name in sorted(names, key=lambda name: name == _MARKER):
+                tf.io.gfile.copy(files.join(folder, name), files.join(target, name), overwrite=True)

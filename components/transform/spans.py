@@ -1,0 +1,127 @@
+"""The data sets that one analysis covers: what each holds, by its manifest and its index."""
+
+import collections
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tensorflow as tf
+
+from components import files
+from components.code_version import code_version
+from components.errors import UserError
+from components.feeding.options import ViewOptions
+from components.ingest.manifest import INDEX, MANIFEST, read_whole_manifest
+from components.transform.options import TransformOptions
+from components.transform.sampling import keep_records
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """The analysed part of one data set.
+
+    Attributes:
+      examples_dir: the data set's folder.
+      key: a hash of all that its pixels in the analysis hang on; a cache's name for it.
+      shards: paths of the TFRecord files.
+      classes: split to class name to number of records, of all splits.
+      analysed: class name to number of records that the analysis reads.
+    """
+
+    examples_dir: str
+    key: str
+    shards: tuple[str, ...]
+    classes: dict[str, collections.Counter]
+    analysed: collections.Counter
+
+
+def read_spans(
+    examples_dirs: Sequence[str], view: ViewOptions, options: TransformOptions
+) -> list[Span]:
+    """Reads what the data sets hold.
+
+    Args:
+      examples_dirs: folders with manifests.
+      view: the model's input.
+      options: of the analysis.
+
+    Raises:
+      UserError: if a data set is not whole, lacks a split or is given twice, or if there is no
+        record to analyse.
+    """
+    spans = [_read_span(folder, view, options) for folder in examples_dirs]
+    keys = [span.key for span in spans]
+    if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
+        raise UserError(f"the same data set is given more than once: {twice}; give it once.")
+    if not any(span.analysed for span in spans):
+        raise UserError(
+            f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
+            f"{list(options.analyze_splits)} at transform.analyze_fraction "
+            f"{options.analyze_fraction}; add images, or raise the fraction."
+        )
+    return spans
+
+
+def list_shards(examples_dir: str, manifest: dict, splits: Sequence[str]) -> tuple[str, ...]:
+    """The paths of some splits' shards.
+
+    Raises:
+      UserError: if the data set has no such split.
+    """
+    known = manifest["splits"]
+    if missing := [split for split in splits if split not in known]:
+        raise UserError(
+            f"transform.analyze_splits names {missing}, but the data set has {list(known)}; "
+            "name one of those, or add it to ingest.splits."
+        )
+    return tuple(
+        files.join(examples_dir, shard["file"])
+        for split in splits
+        for shard in known[split]["shards"]
+        if shard["records"]
+    )
+
+
+def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) -> Span:
+    manifest = read_whole_manifest(examples_dir)
+    shards = list_shards(examples_dir, manifest, options.analyze_splits)
+    classes: dict[str, collections.Counter] = {
+        split: collections.Counter() for split in manifest["splits"]
+    }
+    analysed: collections.Counter = collections.Counter()
+    for split, labels, ids in read_index_rows(examples_dir):
+        classes[split].update(labels)
+        if split in options.analyze_splits:
+            analysed.update(
+                labels[keep_records(tf.constant(ids), options.analyze_fraction).numpy()]
+            )
+    key = span_key(examples_dir, view, options)
+    return Span(examples_dir, key, shards, classes, analysed)
+
+
+def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Reads the index: each split's labels and record ids (both object [n]), a part at a time."""
+    with files.open_input(files.join(examples_dir, INDEX)) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=["split", "label", "record_id"]):
+            rows = pa.Table.from_batches([batch]).to_pandas()
+            for split, own in rows.groupby("split"):
+                yield split, own["label"].to_numpy(), own["record_id"].to_numpy()
+
+
+def span_key(examples_dir: str, view: ViewOptions, options: TransformOptions) -> str:
+    """Hashes what a data set's batches hang on: its content, the view, the choice, the code.
+
+    What the analyzers compute is not part of it: tf.Transform's cache knows them by their graph.
+    """
+    with files.open_input(files.join(examples_dir, MANIFEST)) as file:
+        manifest = file.read()
+    choice = options.model_dump(
+        mode="json", include={"columns", "analyze_splits", "analyze_fraction"}
+    )
+    rest = [view.model_dump(mode="json"), choice, code_version("feeding", "transform")]
+    digest = hashlib.sha256(manifest + json.dumps(rest, sort_keys=True).encode())
+    return f"span-{digest.hexdigest()[:32]}"

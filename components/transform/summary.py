@@ -1,0 +1,113 @@
+"""`analysis.json`: what was analysed and found, for people, beside the transform graph."""
+
+import collections
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from components import files
+from components.errors import UserError
+from components.feeding.options import ViewOptions
+from components.transform.options import TransformOptions
+from components.transform.spans import Span
+from components.transform.statistics import read_statistics
+
+SUMMARY = "analysis.json"
+# Statistics that `labels.label_ids` and the analysis itself leave in the graph.
+_CLASSES = ("class_names", "class_counts", "class_priors", "class_weights")
+_OWN = (*_CLASSES, "records", "constant_channels")
+_SHORT = 64  # values of a statistic that people read; longer ones are only described
+
+
+def write_summary(
+    output_dir: str, spans: Sequence[Span], view: ViewOptions, options: TransformOptions
+) -> dict[str, Any]:
+    """Writes `analysis.json` into the transform graph's folder.
+
+    Returns:
+      What it holds.
+
+    Raises:
+      RuntimeError: if the analysis saw another number of records than the data sets hold.
+    """
+    found = read_statistics(output_dir)
+    check_records(int(found["records"]), sum(span.analysed.total() for span in spans))
+    named = {name: value for name, value in found.items() if name not in _OWN}
+    summary = {
+        "splits": options.analyze_splits,
+        "fraction": options.analyze_fraction,
+        "records": int(found["records"]),
+        "records_in_splits": sum(
+            span.classes[split].total() for span in spans for split in options.analyze_splits
+        ),
+        "preprocessing_fn": options.preprocessing_fn,
+        "columns": options.columns,
+        "view": view.model_dump(mode="json"),
+        "statistics": {
+            name: value.tolist() for name, value in named.items() if value.size <= _SHORT
+        },
+        "large_statistics": {
+            name: describe(value) for name, value in named.items() if value.size > _SHORT
+        },
+        "constant_channels": np.flatnonzero(found.get("constant_channels", [])).tolist(),
+        "classes": list_classes(found),
+        "unknown_classes": find_unknown_classes(spans),
+    }
+    with files.write_atomically(files.join(output_dir, SUMMARY)) as file:
+        file.write(json.dumps(summary, indent=1, ensure_ascii=False).encode() + b"\n")
+    return summary
+
+
+def check_records(analysed: int, expected: int) -> int:
+    """Fails the run if the analyzers saw another number of records than the data sets hold."""
+    if analysed != expected:
+        raise RuntimeError(f"Stage ReadViews lost records: {expected} in, {analysed} out.")
+    return analysed
+
+
+def describe(value: np.ndarray) -> dict[str, Any]:
+    """A statistic too large to read: its shape and, of numbers, the range."""
+    described: dict[str, Any] = {"shape": list(value.shape)}
+    if value.dtype.kind in "fiu":
+        described |= {"min": value.min().item(), "max": value.max().item()}
+    return described
+
+
+def list_classes(found: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """The classes in the order of their ids, with the analysed records of each."""
+    if not all(name in found for name in _CLASSES):
+        return []  # A user's function that numbers its labels itself.
+    rows = zip(*(found[name].tolist() for name in _CLASSES), strict=True)
+    return [
+        {"name": name.decode(errors="replace"), "records": count, "prior": prior, "weight": weight}
+        for name, count, prior, weight in rows
+    ]
+
+
+def find_unknown_classes(spans: Sequence[Span]) -> dict[str, dict[str, int]]:
+    """Classes that no analysed record has: split to class name to records that will get id -1."""
+    known = {label for span in spans for label in span.analysed}
+    unknown: dict[str, collections.Counter] = {}
+    for span in spans:
+        for split, labels in span.classes.items():
+            for label, count in labels.items():
+                if label not in known:
+                    unknown.setdefault(split, collections.Counter())[label] += count
+    return {split: dict(sorted(labels.items())) for split, labels in sorted(unknown.items())}
+
+
+def check_unknown_classes(spans: Sequence[Span], options: TransformOptions) -> None:
+    """Refuses classes that no analysed record has, if the options say so.
+
+    Raises:
+      UserError: it names them.
+    """
+    unknown = find_unknown_classes(spans)
+    if unknown and options.unknown_label == "error":
+        raise UserError(
+            f"every class must be among the analysed records, but {unknown} are not; add such "
+            f"images to {list(options.analyze_splits)} (ingest.stratify shares classes out), or "
+            "set transform.unknown_label to 'minus_one' to leave them out."
+        )

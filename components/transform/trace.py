@@ -1,0 +1,128 @@
+"""A user's `preprocessing_fn`, traced without data, and its mistakes told in plain words."""
+
+import dataclasses
+import difflib
+import inspect
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+import tensorflow_transform as tft
+from tensorflow_transform import impl_helper
+
+from components.errors import UserError
+from components.transform import contract, statistics
+
+PreprocessingFn = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Traced:
+    """What a function did to symbolic inputs.
+
+    Attributes:
+      graph: all its operations.
+      inputs: the symbolic inputs by name.
+      outputs: what it returned.
+      scratch_dir: where analyzers' files would be; constants that name it differ between traces.
+    """
+
+    graph: tf.Graph
+    inputs: Mapping[str, tf.Tensor]
+    outputs: Mapping[str, Any]
+    scratch_dir: str
+
+
+def trace(function: PreprocessingFn, specs: Mapping[str, tf.TensorSpec]) -> Traced:
+    """Traces a function as tf.Transform does, analyzers and all.
+
+    Args:
+      function: as `guard` returns it.
+      specs: its inputs, see `record_batches.input_specs`.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        graph, inputs, outputs = impl_helper.trace_preprocessing_function(
+            function, dict(specs), use_tf_compat_v1=False, base_temp_dir=scratch
+        )
+    return Traced(graph, inputs, outputs, scratch)
+
+
+def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
+    """Wraps a user's function so that its mistakes are `UserError`s, and records are counted.
+
+    Args:
+      function: the user's.
+      name: its dotted path, for messages.
+
+    Returns:
+      The function to analyse. Its graph holds the statistic `records`, how many were analysed.
+    """
+
+    def preprocessing_fn(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        records = tft.sum(tf.ones_like(inputs[contract.IMAGE_INPUT][:, 0, 0, 0], tf.int64))
+        outputs = _call(function, name, inputs)
+        label = statistics.keep_statistics(
+            outputs[contract.LABEL_OUTPUT], [statistics.name_statistic("records", records)]
+        )
+        return {**outputs, contract.LABEL_OUTPUT: label}
+
+    return preprocessing_fn
+
+
+class _Inputs(dict):
+    """The inputs; asking for another one says what there is, and how to get more."""
+
+    def __missing__(self, key: str) -> tf.Tensor:
+        near = difflib.get_close_matches(str(key), self, n=1)
+        raise UserError(
+            f"it reads the input {key!r}, but its inputs are {sorted(self)}"
+            + (f"; did you mean {near[0]!r}?" if near else ";")
+            + " Name further columns of a record in transform.columns."
+        )
+
+
+def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor]) -> dict:
+    """Calls the user's function and checks the kind of what it returns."""
+    try:
+        outputs = function(_Inputs(inputs))
+    except UserError as error:
+        raise UserError(f"preprocessing_fn {name}{_where(function, error)}: {error}") from error
+    except Exception as error:
+        raise UserError(
+            f"preprocessing_fn {name} failed{_where(function, error)}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    wanted = {contract.IMAGE_OUTPUT: "float [batch, ...]", contract.LABEL_OUTPUT: "int64 [batch]"}
+    if not isinstance(outputs, Mapping):
+        raise UserError(
+            f"preprocessing_fn {name} must return a dict of {wanted}, got "
+            f"{type(outputs).__name__}; return such a dict."
+        )
+    if missing := [key for key in wanted if key not in outputs]:
+        raise UserError(
+            f"preprocessing_fn {name} must return a dict of {wanted}, got {sorted(outputs)}; "
+            f"return {missing} too."
+        )
+    for key in wanted:
+        if not isinstance(outputs[key], tf.Tensor):
+            raise UserError(
+                f"preprocessing_fn {name} must return a dense tensor as {key!r}, got "
+                f"{type(outputs[key]).__name__}; make it dense, for example with .to_tensor()."
+            )
+    return dict(outputs)
+
+
+def _where(function: PreprocessingFn, error: Exception) -> str:
+    """The line of the function's own file in which the error arose, if it did there."""
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        return ""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file
+    ]
+    return f" (line {lines[-1]})" if lines else ""

@@ -1,0 +1,161 @@
+"""What a `preprocessing_fn` must not be. Tests look lines up by the comments at their ends."""
+
+import random
+import random as dice
+import time
+
+import numpy as np
+import tensorflow as tf
+from numpy.random import default_rng
+
+GENERATOR = np.random.default_rng(0)
+
+
+def _plain(inputs, offset=0.0):
+    """A good function, plus whatever is added to the pixels."""
+    image = tf.cast(inputs["image"], tf.float32) + offset
+    return {"image": image, "label": tf.strings.to_hash_bucket_fast(inputs["label"], 10)}
+
+
+def _noise():
+    return np.random.rand()  # numpy.random.rand
+
+
+def numpy_random(inputs):
+    return _plain(inputs, _noise())
+
+
+def python_random(inputs):
+    return _plain(inputs, random.random())  # random.random
+
+
+def aliased_random(inputs):
+    return _plain(inputs, dice.uniform(0, 1))  # random.uniform
+
+
+def imported_generator(inputs):
+    return _plain(inputs, default_rng(1).normal())  # numpy.random.default_rng
+
+
+def module_generator(inputs):
+    return _plain(inputs, GENERATOR.normal())  # random generator GENERATOR
+
+
+def clock(inputs):
+    return _plain(inputs, time.time())  # time.time
+
+
+def local_name_random(inputs):
+    random = inputs["image"]  # not the module
+    return _plain({**inputs, "image": random.ref().deref()})
+
+
+class Counter:
+    """Hides what differs between traces from the source's reader."""
+
+    calls = 0
+
+    def next(self):
+        self.calls += 1
+        return float(self.calls)
+
+
+COUNTER = Counter()
+
+
+def differs_every_time(inputs):
+    return _plain(inputs, COUNTER.next() + tf.constant(0.0) + COUNTER.calls)
+
+
+def tensorflow_random(inputs):
+    return _plain(inputs, tf.random.uniform([]))  # RandomUniform
+
+
+def random_inside_a_branch(inputs):
+    bright = tf.reduce_mean(tf.cast(inputs["image"], tf.float32)) > 0
+    return _plain(inputs, tf.cond(bright, lambda: tf.random.normal([]), lambda: 0.0))
+
+
+def random_flip(inputs):
+    return _plain({**inputs, "image": tf.image.random_flip_left_right(inputs["image"])})
+
+
+def calls_python(inputs):
+    return _plain(inputs, tf.py_function(lambda: 1.0, [], tf.float32))  # EagerPyFunc
+
+
+def fixed_projection(inputs):
+    """A pure function of its seed: allowed."""
+    return _plain(inputs, tf.random.stateless_normal([3], seed=[1, 2]))
+
+
+def no_dict(inputs):
+    return tf.cast(inputs["image"], tf.float32)
+
+
+def no_label(inputs):
+    return {"image": _plain(inputs)["image"]}
+
+
+def ragged(inputs):
+    return {**_plain(inputs), "image": tf.RaggedTensor.from_tensor(inputs["image"])}
+
+
+def integer_image(inputs):
+    return {**_plain(inputs), "image": inputs["image"]}
+
+
+def string_label(inputs):
+    return {**_plain(inputs), "label": inputs["label"]}
+
+
+def one_mean(inputs):
+    return {**_plain(inputs), "image": tf.reduce_mean(_plain(inputs)["image"])}
+
+
+def unbatched(inputs):
+    return {**_plain(inputs), "image": tf.reshape(_plain(inputs)["image"], [1, 48])}
+
+
+def unknown_size(inputs):
+    image = _plain(inputs)["image"]
+    rows = tf.cast(tf.reduce_max(image), tf.int32)
+    return {**_plain(inputs), "image": image[:, :rows]}
+
+
+def unknown_key(inputs):
+    return _plain({"image": inputs["image"], "label": inputs["lable"]})
+
+
+def fails(inputs):
+    image = tf.cast(inputs["image"], tf.float32)
+    return _plain({**inputs, "image": image @ tf.zeros([7, 7])})  # fails
+
+
+def image_from_label(inputs):
+    length = tf.cast(tf.strings.length(inputs["label"]), tf.float32)
+    return _plain(inputs, length[:, None, None, None])
+
+
+def label_from_image(inputs):
+    return {**_plain(inputs), "label": tf.cast(inputs["image"][:, 0, 0, 0], tf.int64)}
+
+
+def batch_mean(inputs):
+    image = _plain(inputs)["image"]
+    return {**_plain(inputs), "image": image - tf.reduce_mean(image)}
+
+
+def nan_on_black(inputs):
+    image = _plain(inputs)["image"]
+    return {**_plain(inputs), "image": image / tf.reduce_max(image, axis=[1, 2, 3], keepdims=True)}
+
+
+def two_rows_an_image(inputs):
+    return {**_plain(inputs), "image": tf.repeat(_plain(inputs)["image"], 2, axis=0)}
+
+
+def pairs_only(inputs):
+    first, second = tf.split(_plain(inputs)["image"], 2, axis=0)
+    image = tf.concat([first, second], axis=0)
+    return {**_plain(inputs), "image": tf.ensure_shape(image, [None, *inputs["image"].shape[1:]])}
