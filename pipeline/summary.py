@@ -87,7 +87,7 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _numbers(value: Any) -> str:
     if not isinstance(value, list):
-        return f"{value:,.4f}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
     if len(value) > 8 or any(isinstance(each, list) for each in value):
         return f"{len(value)} values"
     return ", ".join(f"{each:,.4f}" for each in value)
