@@ -10,6 +10,7 @@ many there are.
 """
 
 import dataclasses
+import functools
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -85,7 +86,7 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
         wrong = sorted(values.keys() ^ {column.key for column in columns})
         raise KeyError(f"values and columns must name the same features; only one has {wrong}.")
     entries = [
-        _field(1, _field(1, column.key.encode()) + _field(2, _feature(column, values[column.key])))
+        _field(1, _key_field(column.key) + _field(2, _feature(column, values[column.key])))
         for column in columns
     ]
     return _field(1, b"".join(entries))
@@ -116,6 +117,11 @@ def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str
     if missing := sorted(by_key.keys() - values.keys()):
         raise ValueError(f"the features {missing} are missing")
     return values
+
+
+@functools.cache
+def _key_field(key: str) -> bytes:
+    return _field(1, key.encode())
 
 
 def _feature(column: Column, value: Value) -> bytes:

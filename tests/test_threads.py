@@ -1,3 +1,4 @@
+import itertools
 import threading
 import time
 
@@ -10,14 +11,20 @@ from components.threads import map_in_order, usable_cores
 pytestmark = pytest.mark.unit
 
 
-@given(st.lists(st.integers(), max_size=60), st.integers(1, 5))
-def test_results_come_in_the_order_of_the_items(items, threads):
-    assert list(map_in_order(lambda item: item * 2, items, threads)) == [i * 2 for i in items]
+@given(st.lists(st.integers(), max_size=60), st.integers(1, 5), st.integers(1, 9))
+def test_results_come_in_the_order_of_the_items(items, threads, batch):
+    doubled = map_in_order(lambda item: item * 2, items, threads, batch)
+    assert list(doubled) == [i * 2 for i in items]
 
 
 def test_items_run_side_by_side():
     barrier = threading.Barrier(3, timeout=10)  # Passes only if three threads wait at once.
     assert list(map_in_order(lambda item: barrier.wait() >= 0, range(3), 3)) == [True] * 3
+
+
+def test_a_batch_is_one_thread_s_work():
+    names = map_in_order(lambda _: threading.current_thread().name, range(8), 2, batch=4)
+    assert len(set(itertools.islice(names, 4))) == 1
 
 
 def test_few_results_wait_when_they_are_taken_slowly():

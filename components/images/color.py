@@ -73,7 +73,7 @@ def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, 
 
 
 # A data set has few profiles, and building a transform costs 5 ms, twice a photo's decoding.
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=64)
 def _srgb_transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
     """Returns the perceptual transform from a profile to sRGB, or None if it is sRGB already.
 

@@ -1,9 +1,11 @@
 """Any image file to upright 8-bit pixels, or a `BadImage` that says why not.
 
 OpenCV decodes ordinary JPEGs, every PNG and 16-bit TIFFs: it is the faster decoder, keeps 16 bits
-and refuses damaged PNGs. Pillow reads all headers, and the pixels of everything else.
+and refuses damaged PNGs. Pillow reads the headers of all but plain JPEGs, and the pixels of
+everything else.
 """
 
+import contextlib
 import io
 import re
 from dataclasses import dataclass
@@ -31,7 +33,12 @@ from components.images.color import (
     orient,
     read_orientation,
 )
-from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
+from components.images.jpeg import (
+    expose_missing_data,
+    is_arithmetic,
+    read_jpeg_structure,
+    read_plain_header,
+)
 
 # The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
 # of them would only compete for the same cores.
@@ -142,8 +149,10 @@ def decode_image(
         raise BadImage(reason, f"the decoder gave up: {error!r}") from error
 
 
-def _open_image(data: bytes) -> Image.Image:
+def _open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
     """Reads the header, by content. A file of a known format that does not open is damaged."""
+    if plain := read_plain_header(data):
+        return contextlib.nullcontext(plain)  # type: ignore[arg-type]
     try:
         return Image.open(io.BytesIO(data), formats=_OPENED_FORMATS)
     except Image.UnidentifiedImageError as error:
@@ -295,7 +304,8 @@ def _check_decoded(pixels: np.ndarray | None, image: Image.Image) -> np.ndarray:
     if pixels is None:
         raise BadImage(CORRUPT, "the compressed data is damaged or ends before the last pixel")
     if pixels.shape[:2] != (image.height, image.width):
-        message = f"decoded to {pixels.shape[:2]}, but the header says {image.size[::-1]}"
+        header = (image.height, image.width)
+        message = f"decoded to {pixels.shape[:2]}, but the header says {header}"
         raise BadImage(CORRUPT, message)
     return pixels
 

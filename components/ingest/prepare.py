@@ -22,7 +22,7 @@ from components.ingest.perceptual import hash_image
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern
 from components.threads import map_in_order, usable_cores
 
-CODE_VERSION = 2  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 3  # Raise it when the same source and options would give other rows or payloads.
 
 ROW_SCHEMA = pa.schema(
     [
@@ -125,6 +125,7 @@ def _write_payloads(
         lambda ref: prepare_source(ref, images_dir, work_dir, options),
         chunk.refs,
         options.threads or usable_cores(),
+        batch=8,
     )
     with files.write_atomically(files.join(work_dir, "prepared", f"{name}.payload")) as file:
         for row, payload in results:

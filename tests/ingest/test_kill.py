@@ -52,7 +52,7 @@ def _bytes(output):
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    return write_folder(tmp_path_factory.mktemp("kill") / "images", per_class=1500)
+    return write_folder(tmp_path_factory.mktemp("kill") / "images", per_class=2500)
 
 
 @pytest.fixture(scope="module")
