@@ -5,7 +5,7 @@ TensorFlow ops only, because the view must also travel inside the exported Saved
 
 import tensorflow as tf
 
-from components.feeding.options import ViewOptions
+from components.view_options import ViewOptions
 
 
 def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:

@@ -8,11 +8,12 @@ import pydantic
 import yaml
 
 from components.errors import UserError
-from components.feeding.options import FeedingOptions, ViewOptions
+from components.feeding.options import FeedingOptions
 from components.ingest.options import IngestOptions
 from components.options import Options
 from components.training.options import EvaluationOptions, TrainingOptions
 from components.transform.options import TransformOptions
+from components.view_options import ViewOptions
 
 
 class PipelineConfig(Options):

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from components import record, views
 from components.feeding import augment, input_fn, parse
 from components.feeding.graph import TransformGraph
-from components.feeding.options import AugmentOptions, ViewOptions
+from components.feeding.options import AugmentOptions
+from components.view_options import ViewOptions
 
 # Normalised pixels have mean 0 and standard deviation 1; few of them lie outside of ±2.5.
 _MODEL_INPUT_RANGE = (-2.5, 2.5)

@@ -56,6 +56,11 @@ def test_a_module_imports_only_what_stands_to_its_left(path):
         assert not any(
             module.startswith(f"components.{room}") for room in later for module in imported
         )
+    if name.startswith("components/feeding"):
+        later = ("training", "transform")
+        assert not any(
+            module.startswith(f"components.{room}") for room in later for module in imported
+        )
     if name.endswith("options.py"):
         assert not tops & {"tensorflow", "apache_beam", "tfx", "keras"}
 

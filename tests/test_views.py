@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from components import views
-from components.feeding.options import ViewOptions
+from components.view_options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit

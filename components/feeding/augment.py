@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from components import record, views
 from components.feeding import parse
-from components.feeding.options import AugmentOptions, ViewOptions
+from components.feeding.options import AugmentOptions
+from components.view_options import ViewOptions
 
 # torchvision.transforms.RandomResizedCrop draws up to ten crops before it takes the fallback.
 CROP_TRIES = 10

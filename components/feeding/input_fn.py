@@ -6,12 +6,12 @@ from typing import Literal
 
 import tensorflow as tf
 
-from components import record, views
+from components import contract, record, views
 from components.errors import UserError
 from components.feeding import augment, parse
 from components.feeding.graph import TransformGraph
-from components.feeding.options import FeedingOptions, ViewOptions
-from components.transform import contract
+from components.feeding.options import FeedingOptions
+from components.view_options import ViewOptions
 
 Mode = Literal["train", "eval"]
 

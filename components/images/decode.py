@@ -8,6 +8,7 @@ everything else.
 import contextlib
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,7 +81,8 @@ class DecodedImage:
     """Upright pixels and what was learned about the file on the way."""
 
     pixels: np.ndarray
-    """uint8 gray [height, width], RGB [height, width, 3] or CMYK [height, width, 4]."""
+    """Of the file's size, or of a fraction that `target_size` allows;
+    uint8 gray [height, width], RGB [height, width, 3] or CMYK [height, width, 4]."""
     icc: bytes | None
     """Colour profile of `pixels`; None means sRGB. Not applied yet: that costs 25 ns a pixel, more
     than decoding a JPEG does, so it is for the caller to shrink the image first."""
@@ -113,6 +115,7 @@ def decode_image(
     min_side_px: int,
     max_pixels: int,
     max_file_bytes: int,
+    target_size: Callable[[int, int], tuple[int, int]] = lambda height, width: (height, width),
 ) -> DecodedImage:
     """Decodes a file, whatever its name, and applies orientation and alpha.
 
@@ -127,6 +130,8 @@ def decode_image(
       min_side_px: least length of each side.
       max_pixels: most pixels; checked against the header, before anything is decoded.
       max_file_bytes: most bytes of the file.
+      target_size: (height, width) of the file to those that it will be resized to. A JPEG of a
+        multiple of that size is decoded at a half, a quarter or an eighth of its own.
 
     Returns:
       The upright pixels, in the file's own colours.
@@ -143,7 +148,8 @@ def decode_image(
         with _open_image(data) as image:
             height, width = _header_size(image)
             _check_size(height, width, min_side_px, max_pixels)
-            return _decode_opened(data, image, (height, width), gray, alpha_background)
+            reduction = _choose_reduction(height, width, target_size(height, width))
+            return _decode_opened(data, image, (height, width), gray, alpha_background, reduction)
     except DECODER_ERRORS as error:
         reason = TRUNCATED if "truncated" in str(error).lower() else CORRUPT
         raise BadImage(reason, f"the decoder gave up: {error!r}") from error
@@ -189,12 +195,26 @@ def _check_size(height: int, width: int, min_side_px: int, max_pixels: int) -> N
         raise BadImage(TOO_MANY_PIXELS, message)
 
 
+def _choose_reduction(height: int, width: int, target: tuple[int, int]) -> int:
+    """Returns by how many times smaller a JPEG may be decoded: 8, 4, 2 or 1.
+
+    libjpeg averages blocks of pixels before it computes them, which takes half the time for large
+    photos. At least 1.5 times the target's sides are left to the resize: then the result is as near
+    to Pillow's antialiased resize as that of all pixels (0.2 gray levels nearer, over 7 photos).
+    Sides that are no multiple would be padded, and the image stretched by a fraction of a pixel.
+    """
+    factor = min(height / target[0], width / target[1])
+    fits = (d for d in (8, 4, 2) if factor >= 1.5 * d and height % d == width % d == 0)
+    return next(fits, 1)
+
+
 def _decode_opened(
     data: bytes,
     image: Image.Image,
     size: tuple[int, int],
     gray: bool,
     alpha_background: tuple[int, int, int],
+    reduction: int,
 ) -> DecodedImage:
     """Decodes, then applies alpha and orientation."""
     source_format = _FORMATS[str(image.format)]
@@ -203,7 +223,9 @@ def _decode_opened(
     frames = getattr(image, "n_frames", 1)
     notes = ((f"frames:{frames}",) if frames > 1 else ()) + orientation_notes
     lossless = _is_lossless(image, source_format)
-    color, alpha, decoder_notes = _read_pixels(data, image, source_format, gray and icc is None)
+    color, alpha, decoder_notes = _read_pixels(
+        data, image, source_format, gray and icc is None, reduction
+    )
     source_channels = 1 if image.mode in ("1", "L", "LA", "I;16", "I;16B") else 3
     if alpha is not None:
         # The background is an sRGB colour, so the image has to become sRGB first.
@@ -231,10 +253,12 @@ def _is_lossless(image: Image.Image, source_format: str) -> bool:
     return source_format in ("png", "bmp", "gif")
 
 
-def _read_pixels(data: bytes, image: Image.Image, source_format: str, luma_only: bool) -> _Pixels:
+def _read_pixels(
+    data: bytes, image: Image.Image, source_format: str, luma_only: bool, reduction: int
+) -> _Pixels:
     """Chooses the decoder. `luma_only` lets a JPEG skip its colour channels."""
     if source_format == "jpeg":
-        return _decode_jpeg(data, image, luma_only)
+        return _decode_jpeg(data, image, luma_only, reduction)
     if source_format == "png":
         return _decode_png(data, image)
     if source_format == "tiff" and max(_tiff_bits(image)) > 8:
@@ -242,7 +266,7 @@ def _read_pixels(data: bytes, image: Image.Image, source_format: str, luma_only:
     return _decode_with_pillow(image)
 
 
-def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool) -> _Pixels:
+def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: int) -> _Pixels:
     """Decodes a JPEG of 1, 3 or 4 channels; one without data for every pixel is refused."""
     structure = read_jpeg_structure(data)
     data = expose_missing_data(data, structure)
@@ -251,10 +275,27 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool) -> _Pixels:
         with Image.open(io.BytesIO(data), formats=("JPEG",)) as reopened:
             return _Pixels(np.asarray(reopened), None, (*notes, "cmyk"))
     gray = image.mode == "L" or luma_only
-    flags = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR_RGB
+    flags = _GRAY_FLAGS[reduction] if gray else _COLOR_FLAGS[reduction]
     # Orientation is left to `orient`, for every format alike.
     pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
-    return _Pixels(_check_decoded(pixels, image), None, notes)
+    pixels = _check_decoded(pixels, image, reduction)
+    if reduction > 1 and not gray:  # OpenCV has no reduced RGB.
+        pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
+    return _Pixels(pixels, None, notes)
+
+
+_GRAY_FLAGS = {
+    1: cv2.IMREAD_GRAYSCALE,
+    2: cv2.IMREAD_REDUCED_GRAYSCALE_2,
+    4: cv2.IMREAD_REDUCED_GRAYSCALE_4,
+    8: cv2.IMREAD_REDUCED_GRAYSCALE_8,
+}
+_COLOR_FLAGS = {
+    1: cv2.IMREAD_COLOR_RGB,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+}
 
 
 # --- PNG, TIFF and the rest ---------------------------------------------------------------------
@@ -299,12 +340,12 @@ def _tiff_bits(image: Image.Image) -> tuple[int, ...]:
     return tuple(image.tag_v2.get(258, (1,)))  # type: ignore[attr-defined]
 
 
-def _check_decoded(pixels: np.ndarray | None, image: Image.Image) -> np.ndarray:
+def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int = 1) -> np.ndarray:
     """Returns OpenCV's pixels, or raises where it gave none, or not those of the header."""
     if pixels is None:
         raise BadImage(CORRUPT, "the compressed data is damaged or ends before the last pixel")
-    if pixels.shape[:2] != (image.height, image.width):
-        header = (image.height, image.width)
+    header = (image.height // reduction, image.width // reduction)
+    if pixels.shape[:2] != header:
         message = f"decoded to {pixels.shape[:2]}, but the header says {header}"
         raise BadImage(CORRUPT, message)
     return pixels

@@ -112,9 +112,12 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
         min_side_px=options.min_side_px,
         max_pixels=options.max_pixels,
         max_file_bytes=options.max_file_bytes,
+        target_size=lambda height, width: _target_size(height, width, options),
     )
     # Colour conversion comes after shrinking, because it costs more per pixel than decoding.
-    resized = _resize(decoded.pixels, options)
+    source_size = (decoded.source_height, decoded.source_width)
+    upright_size = source_size if decoded.orientation <= 4 else source_size[::-1]
+    resized = _resize(decoded.pixels, _target_size(*upright_size, options), options.max_pixels)
     srgb, profile_notes = convert_to_srgb(resized, decoded.icc)
     pixels = convert_channels(srgb, gray=options.color == "gray")
     notes = decoded.notes + profile_notes
@@ -152,20 +155,20 @@ def _target_size(height: int, width: int, options: PrepareOptions) -> tuple[int,
     )
 
 
-def _resize(pixels: np.ndarray, options: PrepareOptions) -> np.ndarray:
+def _resize(pixels: np.ndarray, target: tuple[int, int], max_pixels: int) -> np.ndarray:
     """Shrinks by pixel area (no aliasing), enlarges by cubic interpolation, each where needed.
 
     Args:
       pixels: uint8 [height, width(, channels)].
-      options: the rule.
+      target: (height, width) to resize to.
+      max_pixels: most pixels of the result.
 
     Returns:
-      uint8 [new_height, new_width(, channels)].
+      uint8 [*target(, channels)].
     """
     height, width = pixels.shape[:2]
-    target = _target_size(height, width, options)
-    if target[0] * target[1] > options.max_pixels:
-        message = f"resizing gives {target[1]}x{target[0]} px, over max_pixels={options.max_pixels}"
+    if target[0] * target[1] > max_pixels:
+        message = f"resizing gives {target[1]}x{target[0]} px, over max_pixels={max_pixels}"
         raise BadImage(TOO_MANY_PIXELS, message)
     shrunk = (min(height, target[0]), min(width, target[1]))
     if shrunk != (height, width):

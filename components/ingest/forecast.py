@@ -127,7 +127,7 @@ def _run_trials(
         )
         run(sample[0])  # The first image pays for what is loaded once.
         started = time.monotonic()
-        trials = list(map_in_order(run, sample, options.threads or usable_cores()))
+        trials = list(map_in_order(run, sample, options.threads or usable_cores() + 1))
         wall_seconds = time.monotonic() - started
     cpu_seconds = sum(trial.prepare_seconds + trial.write_seconds for trial in trials)
     return trials, max(cpu_seconds, 1e-9) / wall_seconds

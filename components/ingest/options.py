@@ -49,7 +49,8 @@ class IngestOptions(Options):
     seed: int = 0
     """Changes the order of records, and nothing else."""
     threads: pydantic.NonNegativeInt = 0
-    """Threads a task; 0 means one for each core. Never changes a byte of the output."""
+    """Threads a task; 0 means one more than there are cores, so that none is idle while a thread
+    waits for a file. Never changes a byte of the output."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "IngestOptions":

@@ -124,7 +124,7 @@ def _write_payloads(
     results = map_in_order(
         lambda ref: prepare_source(ref, images_dir, work_dir, options),
         chunk.refs,
-        options.threads or usable_cores(),
+        options.threads or usable_cores() + 1,
         batch=8,
     )
     with files.write_atomically(files.join(work_dir, "prepared", f"{name}.payload")) as file:

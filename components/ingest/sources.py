@@ -101,7 +101,7 @@ def listing_key(path: str, images_dir: str) -> str:
 
 
 def make_chunks(
-    refs: Iterable[ImageRef], max_refs: int = 1024, max_bytes: int = 64 * 2**20
+    refs: Iterable[ImageRef], max_refs: int = 4096, max_bytes: int = 256 * 2**20
 ) -> Iterator[Chunk]:
     """Groups references into chunks, each a fraction of a minute's work.
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from components import record, views
 from components.feeding import parse
 from components.feeding.graph import TransformGraph
-from components.feeding.options import ViewOptions
+from components.view_options import ViewOptions
 
 # Signatures.
 SERVE_IMAGES = "serving_default"  # image files → probabilities and class names

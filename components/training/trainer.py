@@ -10,13 +10,14 @@ import keras
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from components import contract
 from components.dotted import load_object
 from components.errors import UserError
 from components.feeding.input_fn import count_records, input_fn
-from components.feeding.options import FeedingOptions, ViewOptions
+from components.feeding.options import FeedingOptions
 from components.training.options import TrainingOptions
 from components.training.serving import export_model
-from components.transform import contract
+from components.view_options import ViewOptions
 
 HISTORY_FILE = "history.json"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
+from components import contract
 from components.errors import UserError
-from components.transform import contract
 from components.transform.trace import Traced
 
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
+from components import contract
 from components.errors import UserError
 from components.feeding.graph import TransformGraph
-from components.transform import contract
 from components.transform.statistics import read_statistics
 
 # How far an image's output may move, relative to the greatest value, when its neighbours change:

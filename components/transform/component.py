@@ -12,11 +12,11 @@ from tfx.types import (
 )
 
 from components.code_version import code_version
-from components.feeding.options import ViewOptions
 from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
 from components.transform.run import run_analysis
 from components.transform.span_cache import copy_cache
+from components.view_options import ViewOptions
 
 # Of the cache's channels, which exist only where the component is given `keep_cache`.
 CACHE_INPUT = "analyzer_cache"

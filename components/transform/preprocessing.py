@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from components.transform import contract, statistics
+from components import contract
+from components.transform import statistics
 from components.transform.labels import label_ids
 from components.transform.moments import channel_mean_and_std, mean_image
 

@@ -9,7 +9,6 @@ import tensorflow_transform.beam as tft_beam
 from components.dotted import load_object
 from components.errors import UserError, find_user_error
 from components.feeding.input_fn import read_eval_views
-from components.feeding.options import ViewOptions
 from components.transform import span_cache
 from components.transform.analysis import AnalyzeImages
 from components.transform.check_function import check_dependencies, check_outputs
@@ -20,6 +19,7 @@ from components.transform.record_batches import input_specs
 from components.transform.spans import Span, read_spans
 from components.transform.summary import check_unknown_classes, write_summary
 from components.transform.trace import PreprocessingFn, guard
+from components.view_options import ViewOptions
 
 
 def run_analysis(

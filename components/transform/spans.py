@@ -14,10 +14,10 @@ import tensorflow as tf
 from components import files
 from components.code_version import code_version
 from components.errors import UserError
-from components.feeding.options import ViewOptions
 from components.ingest.manifest import INDEX, MANIFEST, read_whole_manifest
 from components.transform.options import TransformOptions
 from components.transform.sampling import keep_records
+from components.view_options import ViewOptions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from components import files
 from components.errors import UserError
-from components.feeding.options import ViewOptions
 from components.transform.options import TransformOptions
 from components.transform.spans import Span
 from components.transform.statistics import read_statistics
+from components.view_options import ViewOptions
 
 SUMMARY = "analysis.json"
 # Statistics that `labels.label_ids` and the analysis itself leave in the graph.

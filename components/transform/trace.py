@@ -12,8 +12,9 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from tensorflow_transform import impl_helper
 
+from components import contract
 from components.errors import UserError
-from components.transform import contract, statistics
+from components.transform import statistics
 
 PreprocessingFn = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 

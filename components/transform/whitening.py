@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_transform import analyzer_nodes, analyzers
 
+from components import contract
 from components.errors import UserError
-from components.transform import contract, statistics
+from components.transform import statistics
 from components.transform.labels import label_ids
 
 MAX_VALUES = 4096  # 64×64 in grey, 36×36 in colour: 134 MB an accumulator

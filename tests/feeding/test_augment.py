@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from components import views
 from components.feeding import augment, parse
-from components.feeding.options import AugmentOptions, ViewOptions
+from components.feeding.options import AugmentOptions
+from components.view_options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from components import views
 from components.errors import UserError
 from components.feeding import input_fn
-from components.feeding.options import AugmentOptions, FeedingOptions, ViewOptions
+from components.feeding.options import AugmentOptions, FeedingOptions
+from components.view_options import ViewOptions
 from tests import graphs, shards
 
 pytestmark = pytest.mark.unit

@@ -18,8 +18,8 @@ SETTINGS = ("--set", "ingest.shards=3", "--set", "ingest.max_bad_fraction=0.5")
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
-    # More than one chunk of 1024 files, so that there is something to spread.
-    images = write_folder(tmp_path_factory.mktemp("runners") / "images", per_class=600)
+    # More than one chunk of 4096 files, so that there is something to spread.
+    images = write_folder(tmp_path_factory.mktemp("runners") / "images", per_class=2100)
     (images / "cat" / "bad.png").write_bytes(b"not an image")
     (images / "dog" / "copy.png").write_bytes((images / "cat" / "000.png").read_bytes())
     return images

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from components.feeding.input_fn import input_fn
-from components.feeding.options import AugmentOptions, FeedingOptions, ViewOptions
+from components.feeding.options import AugmentOptions, FeedingOptions
+from components.view_options import ViewOptions
 from pipeline import plots
 from tests import graphs, shards
 

@@ -4,10 +4,10 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components.feeding.options import ViewOptions
 from components.training import serving
 from components.training.evaluation import evaluation_config
 from components.training.options import TrainingOptions
+from components.view_options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
 

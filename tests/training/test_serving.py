@@ -10,10 +10,11 @@ import pytest
 import tensorflow as tf
 
 from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions, ViewOptions
+from components.feeding.options import FeedingOptions
 from components.training import serving
 from components.training.model import build_model
 from components.training.options import TrainingOptions
+from components.view_options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
 

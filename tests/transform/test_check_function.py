@@ -6,11 +6,11 @@ import pytest
 
 from components import record
 from components.errors import UserError
-from components.feeding.options import ViewOptions
 from components.transform import preprocessing
 from components.transform.check_function import check_dependencies, check_outputs, reach_inputs
 from components.transform.record_batches import input_specs
 from components.transform.trace import guard, trace
+from components.view_options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit

@@ -3,10 +3,10 @@
 import pytest
 from tfx.types import channel_utils, standard_artifacts
 
-from components.feeding.options import ViewOptions
 from components.transform import component
 from components.transform.component import ImageTransform, ImageTransformExecutor
 from components.transform.options import TransformOptions
+from components.view_options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

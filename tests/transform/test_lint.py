@@ -5,10 +5,10 @@ import pathlib
 import pytest
 
 from components.errors import UserError
-from components.feeding.options import ViewOptions
 from components.transform import preprocessing, whitening
 from components.transform.lint import check_random
 from components.transform.record_batches import input_specs
+from components.view_options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit

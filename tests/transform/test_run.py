@@ -10,7 +10,6 @@ import tensorflow_transform as tft
 from components import record
 from components.errors import UserError
 from components.feeding.input_fn import read_eval_views
-from components.feeding.options import ViewOptions
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from components.transform import analysis, contract
@@ -19,6 +18,7 @@ from components.transform.run import run_analysis
 from components.transform.sampling import keep_records
 from components.transform.spans import read_index_rows, read_spans
 from components.transform.summary import check_records, check_unknown_classes, find_unknown_classes
+from components.view_options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline
 

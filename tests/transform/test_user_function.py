@@ -15,13 +15,14 @@ from components import record
 from components.errors import UserError
 from components.feeding.graph import TransformGraph
 from components.feeding.input_fn import input_fn, match_files, read_eval_views, read_shard
-from components.feeding.options import FeedingOptions, ViewOptions
+from components.feeding.options import FeedingOptions
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from components.training.serving import LABEL, Classifier
 from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
 from components.transform.run import load_preprocessing_fn, run_analysis
+from components.view_options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline
 

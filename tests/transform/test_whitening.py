@@ -6,11 +6,11 @@ import tensorflow as tf
 
 from components.errors import UserError
 from components.feeding.graph import TransformGraph
-from components.feeding.options import ViewOptions
 from components.transform.lint import check_random
 from components.transform.record_batches import input_specs
 from components.transform.statistics import read_statistics
 from components.transform.whitening import EPSILON, WhiteningCombiner, whiten_pca, whiten_zca
+from components.view_options import ViewOptions
 from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.beam

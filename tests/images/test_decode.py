@@ -1,0 +1,89 @@
+"""JPEGs that are decoded at a fraction of their size, because they will be shrunk anyway."""
+
+import io
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from components.images.decode import decode_image
+from components.images.prepare import BadImage, PrepareOptions, prepare_image
+from tests.drawings import draw_smooth
+from tests.images import zoo
+
+pytestmark = pytest.mark.unit
+
+LIMITS = {"min_side_px": 1, "max_pixels": 2**30, "max_file_bytes": 2**30}
+WIDE = draw_smooth(1, 800, 1200)
+RAW = PrepareOptions(size_px=100, encoding="raw")
+
+
+def decode(data, target_side, gray=False):
+    return decode_image(
+        data,
+        gray=gray,
+        alpha_background=(0, 0, 0),
+        target_size=lambda height, width: (target_side, target_side * width // height),
+        **LIMITS,
+    )
+
+
+@pytest.mark.parametrize("gray", [False, True])
+@pytest.mark.parametrize(
+    ("target_side", "shape"),
+    [
+        (800, (800, 1200)),
+        (267, (800, 1200)),
+        (266, (400, 600)),
+        (134, (400, 600)),
+        (133, (200, 300)),
+        (67, (200, 300)),
+        (20, (100, 150)),
+    ],
+)
+def test_one_and_a_half_times_the_target_s_sides_are_kept(target_side, shape, gray):
+    decoded = decode(zoo.save_jpeg(WIDE), target_side, gray)
+    assert decoded.pixels.shape[:2] == shape
+    assert (decoded.source_height, decoded.source_width) == (800, 1200)
+
+
+def test_sides_that_are_no_multiple_are_decoded_less_reduced():
+    assert decode(zoo.save_jpeg(WIDE[:796, :]), 20).pixels.shape == (199, 300, 3)
+    assert decode(zoo.save_jpeg(WIDE[:799, :]), 20).pixels.shape == (799, 1200, 3)
+
+
+@pytest.mark.parametrize("reduced_to", [400, 200, 100])
+def test_the_pixels_are_the_averages_of_the_whole_image(reduced_to):
+    data = zoo.save_jpeg(WIDE, quality=95)
+    pixels = decode(data, reduced_to * 3 // 5).pixels
+    whole = np.asarray(Image.open(io.BytesIO(data)))
+    expected = cv2.resize(whole, pixels.shape[1::-1], interpolation=cv2.INTER_AREA)
+    assert pixels.shape[0] == reduced_to
+    assert np.abs(pixels.astype(int) - expected).mean() < 1
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_reduced_images_are_turned_like_whole_ones(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = zoo.save_jpeg(WIDE, exif=exif.tobytes())
+    with Image.open(io.BytesIO(data)) as image:
+        upright = ImageOps.exif_transpose(image)
+    expected = prepare_image(zoo.save(upright, "PNG"), RAW)  # PNGs are always decoded whole.
+    turned = prepare_image(data, RAW)
+    assert (turned.height, turned.width) == (expected.height, expected.width)
+    difference = _pixels(turned) - _pixels(expected)
+    assert np.abs(difference).mean() < 1
+
+
+def _pixels(image):
+    return np.frombuffer(image.encoded, np.uint8).astype(int)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_missing_data_is_noticed_at_every_reduction(share):
+    data = zoo.save_jpeg(WIDE, quality=95)
+    for target_side in (500, 200, 100, 50):
+        with pytest.raises(BadImage):
+            decode(data[: int(len(data) * share)] + b"\xff\xd9", target_side)
