@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from components import record, views
-from components.feeding import augment, input_fn, parse
+from components.feeding import augment, parse, streaming
 from components.feeding.graph import TransformGraph
 from components.feeding.options import AugmentOptions
 from components.view_options import ViewOptions
@@ -64,7 +64,7 @@ def read_views(
     """
     transform = TransformGraph(transform_graph_dir)
     columns = (*parse.IMAGE_COLUMNS, parse.SOURCE_ID_COLUMN, parse.LABEL_COLUMN)
-    shards = map(input_fn.read_shard, input_fn.match_files(files))
+    shards = map(streaming.read_shard, streaming.match_files(files))
     found = []
     for serialized in itertools.islice(itertools.chain.from_iterable(shards), records):
         features = parse.parse_record(serialized, columns)

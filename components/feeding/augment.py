@@ -11,14 +11,16 @@ import tensorflow as tf
 
 from components import record, views
 from components.feeding import parse
-from components.feeding.options import AugmentOptions
+from components.feeding.options import AugmentOptions, ManyViewsOptions
 from components.view_options import ViewOptions
 
 # torchvision.transforms.RandomResizedCrop draws up to ten crops before it takes the fallback.
 CROP_TRIES = 10
 
 
-def record_seed(seed: int, epoch: tf.Tensor, source_id: tf.Tensor) -> tf.Tensor:
+def record_seed(
+    seed: int, epoch: tf.Tensor, source_id: tf.Tensor, copy: tf.Tensor | int = 0
+) -> tf.Tensor:
     """The seed of one record in one epoch.
 
     It hangs on the record's id, not on its position, so that a record's view does not change with
@@ -28,13 +30,15 @@ def record_seed(seed: int, epoch: tf.Tensor, source_id: tf.Tensor) -> tf.Tensor:
       seed: the training run's seed.
       epoch: int64 scalar, counted from 0.
       source_id: string scalar, the record's id.
+      copy: int64 scalar, how often the epoch has drawn the record before.
 
     Returns:
       int64 [2], a seed for stateless random ops.
     """
     identity = tf.strings.to_hash_bucket_fast(source_id, 2**63 - 1)
     epoch_seed = tf.stack([tf.constant(seed, tf.int64), tf.cast(epoch, tf.int64)])
-    return tf.random.experimental.stateless_fold_in(epoch_seed, identity)
+    fold_in = tf.random.experimental.stateless_fold_in
+    return fold_in(fold_in(epoch_seed, identity), copy)
 
 
 def train_view(
@@ -42,6 +46,8 @@ def train_view(
     seed: tf.Tensor,
     view: ViewOptions,
     options: AugmentOptions,
+    many_views: ManyViewsOptions = ManyViewsOptions(),  # noqa: B008 (it is frozen)
+    number: tf.Tensor | int = 0,
 ) -> tf.Tensor:
     """Makes one random view of a record's image.
 
@@ -50,16 +56,24 @@ def train_view(
       seed: int [2].
       view: the input's size.
       options: which random steps are taken, and how far they go.
+      many_views: which views of an image an epoch has.
+      number: int64 scalar, the view's number among them: crop by crop, and with `mirror` each crop
+        before its mirror image.
 
     Returns:
       uint8 [view.height_px, view.width_px, view.channels].
     """
+    number = tf.cast(number, tf.int64)
+    crop = number // 2 if many_views.mirror else number
+    seed = tf.random.experimental.stateless_fold_in(seed, crop)
     crop_seed, flip_seed = tf.unstack(tf.random.split(seed, 2))
     if options.random_resized_crop:
         image = _random_resized_crop(features, crop_seed, view, options)
     else:
         image = views.eval_view(parse.decode_record(features, view.channels), view)
-    if options.flip:
+    if many_views.mirror:
+        image = tf.cond(number % 2 == 1, lambda: tf.image.flip_left_right(image), lambda: image)
+    elif options.flip:
         image = tf.image.stateless_random_flip_left_right(image, flip_seed)
     return tf.ensure_shape(image, [view.height_px, view.width_px, view.channels])
 

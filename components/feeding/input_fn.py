@@ -1,6 +1,6 @@
 """From shards to batches: the whole input pipeline, read top to bottom."""
 
-import functools
+import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -8,12 +8,16 @@ import tensorflow as tf
 
 from components import contract, record, views
 from components.errors import UserError
-from components.feeding import augment, parse
+from components.feeding import augment, memory, parse, service
 from components.feeding.graph import TransformGraph
+from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
+from components.feeding.records import open_records
+from components.feeding.streaming import count_records, match_files
 from components.view_options import ViewOptions
 
 Mode = Literal["train", "eval"]
+_LOG = logging.getLogger(__name__)
 
 
 def input_fn(
@@ -26,29 +30,41 @@ def input_fn(
     seed: int = 0,
     epochs: int | None = 1,
     first_epoch: int = 0,
+    first_step: int = 0,
+    worker: int = 0,
+    workers: int = 1,
 ) -> tf.data.Dataset:
     """Reads shards into batches; the batches are a pure function of the arguments.
 
-    Every epoch has every record exactly once, in batches that never reach into the next epoch, so
-    `ceil(records / batch_size)` batches are one epoch. "train" shuffles and makes random views,
-    "eval" does neither.
+    (With `feeding.data_service` their records are; their order is that of arrival.)
+
+    Every epoch has every record exactly once (unless `feeding` balances classes or asks for many
+    views), in batches that never reach into the next epoch, so `steps_per_epoch` batches are one
+    epoch. "train" shuffles and makes random views, "eval" does neither.
 
     Args:
       files: TFRecord paths or patterns; those that end in .gz are gunzipped.
       view: the model's input size.
-      feeding: batch size, shuffling and augmentation.
+      feeding: batch size, order, selection and augmentation.
       transform_graph_dir: the folder of the transform graph, or None for untransformed batches.
       mode: "train" or "eval".
       seed: decides order and random views, together with the epoch's number.
-      epochs: passes over the records; None for passes without end.
+      epochs: passes over the records, the first one from `first_step` on; None for passes without
+        end.
       first_epoch: number of the first pass. Training that goes on after n epochs gives n.
+      first_step: number of the first pass's first batch. Training that goes on within an epoch
+        gives the batches of it that are done; all that follows is as if it had not stopped.
+      worker: number of this worker, from 0; `InputContext.input_pipeline_id`.
+      workers: how many share each batch; `InputContext.num_input_pipelines`. Together they read
+        what one would read, batch by batch. A small last batch may leave some without a record:
+        workers that step together need `feeding.remainder` "drop" or "pad".
 
     Returns:
       Pairs of float32 [batch, height, width, channels] and int64 [batch], class ids (-1 for a class
       that the graph does not know); without a graph, of uint8 pixels and string class names.
 
     Raises:
-      UserError: if a pattern matches no file.
+      UserError: if a pattern matches no file, or an option does not fit the data set.
       ValueError: if the mode is neither "train" nor "eval".
     """
     transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
@@ -60,6 +76,9 @@ def input_fn(
         seed=seed,
         epochs=epochs,
         first_epoch=first_epoch,
+        first_step=first_step,
+        worker=worker,
+        workers=workers,
         columns=() if transform is None else transform.columns,
     )
     if transform is None:
@@ -68,11 +87,10 @@ def input_fn(
         )
     else:
         # On whole uint8 batches: as the graph was analysed, and a quarter of float's bytes to copy.
-        batches = batches.map(
-            transform.transform_views, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
+        apply = transform.compile() if feeding.compiled else transform.transform_views
+        batches = batches.map(apply, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     # The next batch is made while the model works on this one.
-    return batches.prefetch(tf.data.AUTOTUNE)
+    return batches.prefetch(feeding.prefetch_batches)
 
 
 def read_views(
@@ -84,6 +102,9 @@ def read_views(
     seed: int = 0,
     epochs: int | None = 1,
     first_epoch: int = 0,
+    first_step: int = 0,
+    worker: int = 0,
+    workers: int = 1,
     columns: Sequence[str] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> tf.data.Dataset:
@@ -93,62 +114,61 @@ def read_views(
       files: as `input_fn` has them, like all that is not listed here.
       columns: feature keys of further scalar columns to read.
       keep: of a record's id (string scalar), whether the record is read (bool); None for all.
+        Makes the records stream.
 
     Returns:
       Dicts keyed as the transform graph's inputs are: "image" uint8 [batch, height, width,
       channels], "label" string [batch], and each further column [batch] under its feature key.
 
     Raises:
-      UserError: if a pattern matches no file.
-      ValueError: if the mode is neither "train" nor "eval".
+      UserError: if a pattern matches no file, or an option does not fit the data set.
+      ValueError: if the mode is neither "train" nor "eval", or the workers do not fit.
     """
-    if mode not in ("train", "eval"):
-        raise ValueError(f"mode must be 'train' or 'eval', got {mode!r}.")
-    paths = match_files(files)
+    _check_arguments(mode, feeding.batch_size, worker, workers)
     training = mode == "train"
-    parsed = _columns_to_parse(columns)
+    paths = match_files(files)
+    records = open_records(paths, feeding, training, seed, keep)
+    _LOG.info(memory.check_budget(records.plan_memory(view), feeding))
+    parsed = parse.columns_to_parse(columns)
 
-    def view_record(serialized: tf.Tensor, epoch: tf.Tensor) -> dict[str, tf.Tensor]:
-        features = parse.parse_record(serialized, parsed)
+    def view_record(drawn: dict[str, tf.Tensor], epoch: tf.Tensor) -> dict[str, tf.Tensor]:
+        features = parse.parse_record(drawn["serialized"], parsed)
         if training:
-            record_seed = augment.record_seed(seed, epoch, features[record.SOURCE_ID])
-            image = augment.train_view(features, record_seed, view, feeding.augment)
+            record_seed = augment.record_seed(
+                seed, epoch, features[record.SOURCE_ID], drawn["copy"]
+            )
+            image = augment.train_view(
+                features, record_seed, view, feeding.augment, feeding.many_views, drawn["view"]
+            )
         else:
             image = views.eval_view(parse.decode_record(features, view.channels), view)
         extra = {key: features[key] for key in columns}
         return {contract.IMAGE_INPUT: image, contract.LABEL_INPUT: features[record.LABEL], **extra}
 
-    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        # Sets the seed of this function's graph only: otherwise the order would also hang on
-        # `tf.random.set_seed`, which anyone may call. (A 0 here makes TensorFlow compare tensors.)
-        tf.compat.v1.set_random_seed(1)
-        # Another order of shards every epoch, so that the window below meets other neighbours.
-        shuffle = tf.random.experimental.stateless_shuffle
-        order = shuffle(paths, [seed, epoch]) if training else paths
-        # Several shards at once mix well and hide the delay of a remote store; `deterministic`
-        # takes turns strictly, so a slow shard delays the order but never changes it.
-        records = tf.data.Dataset.from_tensor_slices(order).interleave(
-            read_shard,
-            cycle_length=min(feeding.files_at_once, len(paths)),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-        if keep is not None:
-            records = records.filter(functools.partial(_keep_by_id, keep))
-        if training:
-            # Encoded records are shuffled, not images: a window of 10,000 takes megabytes.
-            order_seed = tf.random.stateless_uniform([], [seed, epoch], 0, 2**31 - 1, tf.int64)
-            records = records.shuffle(
-                feeding.shuffle_records, seed=order_seed, reshuffle_each_iteration=False
-            )
+    def read_share(epoch: tf.Tensor, share: service.Share = (0, 1)) -> tf.data.Dataset:
+        is_first = tf.equal(epoch, first_epoch)
+        start = tf.where(is_first, tf.constant(first_step, tf.int64), 0)
+        batches = records.read_epoch(epoch, start, is_first)
+        if workers > 1:
+            batches = batches.map(lambda drawn: _take_share(drawn, worker, workers))
+        number, shares = share
+        drawn = batches.unbatch().shard(shares, number)
         # Decoding is where the time goes: all cores, and still in order.
-        images = records.map(
-            lambda serialized: view_record(serialized, epoch),
+        return drawn.map(
+            lambda drawn: view_record(drawn, epoch),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
+
+    batch_size = feeding.batch_size // workers
+    read_images: Callable[[tf.Tensor], tf.data.Dataset] = read_share
+    if training and feeding.data_service is not None:
+        read_images = service.serve(feeding.data_service, read_share, batch_size)
+
+    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         # Inside the epoch, so that the last batch is small instead of half of the next epoch.
-        return images.batch(feeding.batch_size, drop_remainder=training and feeding.drop_remainder)
+        drop = training and feeding.remainder != "keep"
+        return read_images(epoch).batch(batch_size, drop_remainder=drop)
 
     # The epoch's number reaches every seed, and the functions above are traced once for all epochs.
     return _count_epochs(first_epoch, epochs).flat_map(read_epoch)
@@ -176,61 +196,54 @@ def read_eval_views(
     Raises:
       UserError: if a pattern matches no file.
     """
-    feeding = FeedingOptions(batch_size=batch_size)
+    # Whole shards in their own order: nothing that an index would be needed for.
+    feeding = FeedingOptions(batch_size=batch_size, source="streaming")
     batches = read_views(files, view=view, feeding=feeding, mode="eval", columns=columns, keep=keep)
     return batches.prefetch(tf.data.AUTOTUNE)
 
 
-def count_records(files: Sequence[str]) -> int:
-    """Counts the records of TFRecord files by reading them once.
+def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:
+    """Counts the batches of one epoch: from the index, or by reading all records once.
 
     Raises:
-      UserError: if a pattern matches no file.
+      UserError: if there are none.
     """
-    paths = match_files(files)
-    records = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        read_shard, cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
-    )
-    return int(records.reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
-
-
-def match_files(files: Sequence[str]) -> list[str]:
-    """Resolves paths and patterns to paths, sorted: the same on every file system.
-
-    Raises:
-      UserError: if one of them matches no file, or none are given.
-    """
-    matches = {pattern: tf.io.gfile.glob(pattern) for pattern in files}
-    missing = [pattern for pattern, paths in matches.items() if not paths]
-    if missing or not matches:
+    training = mode == "train"
+    records = open_records(match_files(files), feeding, training, seed=0)
+    if isinstance(records, IndexedRecords):
+        count, steps = records.order.length, records.steps
+    else:
+        count = count_records(files)
+        round_up = 0 if training and feeding.remainder == "drop" else feeding.batch_size - 1
+        steps = (count + round_up) // feeding.batch_size
+    if steps == 0:
         raise UserError(
-            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
-            "check the path, or run ingest first."
+            f"an epoch must have a batch of records, but {list(files)} hold {count} and "
+            f"feeding.batch_size is {feeding.batch_size}; add images, or lower feeding.batch_size."
         )
-    return sorted({path for paths in matches.values() for path in paths})
+    return steps
 
 
-def read_shard(path: tf.Tensor) -> tf.data.Dataset:
-    """Reads the serialized records of one TFRecord file (string scalar), gunzipped if it is .gz."""
-    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+def _take_share(drawn: dict[str, tf.Tensor], worker: int, workers: int) -> dict[str, tf.Tensor]:
+    """This worker's part of a batch, as `batches.worker_slice` cuts it."""
+    size = tf.size(drawn["copy"])
+    start, stop = size * worker // workers, size * (worker + 1) // workers
+    return {name: values[start:stop] for name, values in drawn.items()}
 
 
-def _keep_by_id(keep: Callable[[tf.Tensor], tf.Tensor], serialized: tf.Tensor) -> tf.Tensor:
-    """Asks `keep` about a record without parsing more than its id."""
-    return keep(parse.parse_record(serialized, [parse.SOURCE_ID_COLUMN])[record.SOURCE_ID])
-
-
-def _columns_to_parse(further: Sequence[str]) -> list[record.Column]:
-    """What a view needs, and the columns asked for; each once."""
-    needed = [*parse.IMAGE_COLUMNS, parse.SOURCE_ID_COLUMN, parse.LABEL_COLUMN]
-    return needed + [
-        column for column in record.COLUMNS if column.key in further and column not in needed
-    ]
+def _check_arguments(mode: str, batch_size: int, worker: int, workers: int) -> None:
+    if mode not in ("train", "eval"):
+        raise ValueError(f"mode must be 'train' or 'eval', got {mode!r}.")
+    if not 0 <= worker < workers:
+        raise ValueError(f"worker must be from 0 to workers - 1, got {worker} of {workers}.")
+    if batch_size % workers:
+        raise ValueError(
+            f"feeding.batch_size must be a multiple of the {workers} workers that share each "
+            f"batch, got {batch_size}; set feeding.batch_size."
+        )
 
 
 def _count_epochs(first_epoch: int, epochs: int | None) -> tf.data.Dataset:
     """The numbers of the epochs: int64 scalars."""
-    if epochs is None:
-        return tf.data.Dataset.counter(first_epoch)
-    return tf.data.Dataset.range(first_epoch, first_epoch + epochs)
+    counter = tf.data.Dataset.counter(first_epoch)
+    return counter if epochs is None else counter.take(epochs)

@@ -1,5 +1,7 @@
 """Options of the way training reads records."""
 
+from typing import Literal
+
 import pydantic
 
 from components.options import Options
@@ -34,16 +36,112 @@ class AugmentOptions(Options):
         return self
 
 
+class SubsetOptions(Options):
+    """Which of a split's records are read."""
+
+    where: str | None = None
+    """A condition on the index's columns, such as `label in ("cat", "dog") and height > 128`."""
+    fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
+    """Share of the records, chosen by their ids: adding data never takes one away."""
+    fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None
+    """`[k, n]` reads all but the k-th of n folds for training, and only that for evaluation."""
+
+
+class EvalSubsetOptions(Options):
+    """A part of the evaluation split that is always the same."""
+
+    records: pydantic.PositiveInt
+    """How many."""
+    seed: int = 0
+    """Another seed, another subset."""
+    stratified: bool = True
+    """Whether every class has its share of them."""
+
+
+class ManyViewsOptions(Options):
+    """Several views of each image an epoch, never two of them in one batch."""
+
+    crops: pydantic.PositiveInt = 1
+    """Random crops of each image an epoch."""
+    mirror: bool = False
+    """Whether each of them is followed, elsewhere in the epoch, by its mirror image; then no view
+    is flipped at random."""
+
+    @property
+    def count(self) -> int:
+        """Views of one image an epoch."""
+        return self.crops * (2 if self.mirror else 1)
+
+
 class FeedingOptions(Options):
     """How `input_fn` reads shards."""
 
     batch_size: pydantic.PositiveInt = 64
-    """Records a batch."""
-    drop_remainder: bool = False
-    """Leave out the records of an epoch's last, smaller batch. Training only; gives every batch the
-    same shape, which TPUs and compiled training steps want."""
+    """Records a batch, over all workers together."""
+    remainder: Literal["keep", "drop", "pad"] = "keep"
+    """An epoch's last, smaller batch: keep it, drop it, or pad it with the epoch's first records.
+    Training only; the latter two give every batch one shape, which TPUs and compiled training steps
+    want. `pad` needs the index."""
+    source: Literal["auto", "indexed", "streaming"] = "auto"
+    """`indexed` takes records from mapped shards in any order; `streaming` reads files from their
+    beginning and shuffles a window. `auto` takes the index where there is one on a local disk."""
+    data_service: str | None = pydantic.Field(default=None, pattern=r"^grpc://.+:\d+$")
+    """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
+    workers stream, decode and augment. Every record still comes once an epoch, but in the order of
+    arrival; `components/feeding/service.py` says what else this promises less."""
     shuffle_records: pydantic.PositiveInt = 10_000
-    """Encoded records in the shuffle window; shards are shuffled already, so a window is enough."""
+    """Streaming: encoded records in the shuffle window."""
     files_at_once: pydantic.PositiveInt = 16
-    """Shards read side by side by the interleave (fewer, if there are fewer)."""
+    """Streaming: shards read side by side by the interleave (fewer, if there are fewer)."""
+    prefetch_batches: pydantic.PositiveInt = 2
+    """Finished batches kept ready. More than two only hold memory: what they could even out, the
+    parallel stages before them have evened out already."""
+    memory_fraction: float = pydantic.Field(default=0.5, gt=0, le=1)
+    """Share of the free memory that windows, batches and prefetch may take; a plan over it is
+    refused before anything is read."""
+    compiled: bool = True
+    """Whether XLA compiles the transform graph's pixels, for a tenth of their time. It falls back,
+    with a warning, where the bits would not be the same."""
+    select: SubsetOptions = SubsetOptions()
+    """Which records are read. Needs the index."""
+    balance: Literal["none", "uniform"] | dict[str, pydantic.PositiveFloat] = "none"
+    """Training: shares of the classes in an epoch; `{class: weight}` for those that are read.
+    Needs the index."""
+    max_oversampling: float = pydantic.Field(default=10.0, ge=1)
+    """Balance: how often a record may be drawn in an epoch, at most; other classes fill up."""
+    many_views: ManyViewsOptions = ManyViewsOptions()
+    """Training: several views of each image an epoch. Needs the index."""
+    eval_subset: EvalSubsetOptions | None = None
+    """Evaluation: only these records. Needs the index."""
+    verify: Literal["none", "first_epoch", "always"] = "none"
+    """Whether the checksums of indexed records are computed when they are read (0.1 ms a
+    megabyte). Streaming always does."""
+    bad_records: Literal["stop", "skip"] = "stop"
+    """What an indexed record does that cannot be read: stop with its name, or be left out of its
+    batch and be logged."""
     augment: AugmentOptions = AugmentOptions()
+
+    @pydantic.model_validator(mode="after")
+    def _check_combinations(self) -> "FeedingOptions":
+        if self.balance != "none" and self.many_views.count > 1:
+            raise ValueError(
+                "balance and many_views cannot be combined: a balanced epoch draws records, not "
+                "each view once; set one of them."
+            )
+        if self.source == "streaming" and (needing := self.index_options()):
+            raise ValueError(
+                f"source is streaming, but {needing} need the index; set source=indexed or auto."
+            )
+        if self.data_service and (self.source == "indexed" or self.index_options()):
+            needing = self.index_options() or ["source=indexed"]
+            raise ValueError(
+                f"data_service streams, but {needing} need the index; leave out one of them."
+            )
+        return self
+
+    def index_options(self) -> list[str]:
+        """The options set that only work with the index."""
+        defaults = FeedingOptions.model_construct()
+        names = ("select", "balance", "many_views", "eval_subset")
+        needing = [name for name in names if getattr(self, name) != getattr(defaults, name)]
+        return needing + (["remainder=pad"] if self.remainder == "pad" else [])

@@ -18,6 +18,14 @@ LABEL_COLUMN = _COLUMN_OF_KEY[record.LABEL]
 SOURCE_ID_COLUMN = _COLUMN_OF_KEY[record.SOURCE_ID]
 
 
+def columns_to_parse(further: Sequence[str]) -> list[record.Column]:
+    """What a view needs, and the columns of the further feature keys; each once."""
+    needed = [*IMAGE_COLUMNS, SOURCE_ID_COLUMN, LABEL_COLUMN]
+    return needed + [
+        column for column in record.COLUMNS if column.key in further and column not in needed
+    ]
+
+
 def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFeature]:
     """Derives TensorFlow's parsing spec from the record's columns.
 

@@ -60,10 +60,10 @@ def test_eval_reads_every_record_in_file_order_and_keeps_the_small_last_batch(pa
         np.testing.assert_array_equal(image, shards.draw_image(number))
 
 
-def test_eval_ignores_augmentation_seed_and_drop_remainder(pattern):
+def test_eval_ignores_augmentation_seed_and_remainder(pattern):
     plain = read(pattern, mode="eval")
     other = read(
-        pattern, mode="eval", augment=AugmentOptions(), seed=9, feeding={"drop_remainder": True}
+        pattern, mode="eval", augment=AugmentOptions(), seed=9, feeding={"remainder": "drop"}
     )
     assert all(
         np.array_equal(a, b)
@@ -159,8 +159,8 @@ def test_a_records_view_does_not_hang_on_how_records_are_read(pattern):
         np.testing.assert_array_equal(image, other[number])
 
 
-def test_drop_remainder_leaves_out_the_small_batch(pattern):
-    batches = read(pattern, feeding={"drop_remainder": True}, epochs=2)
+def test_remainder_drop_leaves_out_the_small_batch(pattern):
+    batches = read(pattern, feeding={"remainder": "drop"}, epochs=2)
     assert [len(labels) for _, labels in batches] == [8, 8, 8, 8]
 
 
@@ -202,7 +202,6 @@ def test_gzipped_shards_are_read_by_their_ending(pattern, tmp_path):
     for path in sorted(pathlib.Path(pattern).parent.iterdir()):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert order(read(str(tmp_path / "*.gz"), mode="eval")) == list(range(RECORDS))
-    assert input_fn.count_records([str(tmp_path / "*.gz")]) == RECORDS
 
 
 @pytest.mark.beam
@@ -233,22 +232,45 @@ def test_eval_views_are_keyed_as_the_graphs_inputs(pattern):
     assert batches[1]["label"][3] == b"19"
 
 
-def test_count_records_counts_all_shards(pattern):
-    assert input_fn.count_records([pattern]) == RECORDS
-
-
-def test_files_are_sorted_and_listed_once(pattern):
-    paths = input_fn.match_files([pattern, pattern.replace("*", "00003*")])
-    assert [path[-14:-9] for path in paths] == ["00000", "00001", "00002", "00003"]
-
-
-def test_a_pattern_without_files_is_an_error(pattern):
-    with pytest.raises(UserError, match=r"no file matches \['/nowhere/\*'\]; check the path"):
-        input_fn.match_files([pattern, "/nowhere/*"])
-    with pytest.raises(UserError, match="no file matches none"):
-        input_fn.match_files([])
-
-
 def test_an_unknown_mode_is_an_error(pattern):
     with pytest.raises(ValueError, match="mode must be 'train' or 'eval', got 'test'"):
         read(pattern, mode="test")
+
+
+def test_an_unknown_worker_is_an_error(pattern):
+    with pytest.raises(ValueError, match="worker must be from 0 to workers - 1, got 2 of 2"):
+        read(pattern, worker=2, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "remainder", "steps"),
+    [(4, "keep", 5), (6, "keep", 4), (6, "drop", 3), (20, "drop", 1), (21, "keep", 1)],
+)
+def test_steps_are_counted_with_or_without_the_small_one(batch_size, remainder, steps, pattern):
+    feeding = FeedingOptions(batch_size=batch_size, remainder=remainder)
+    assert input_fn.steps_per_epoch([pattern], feeding, "train") == steps
+    assert len(read(pattern, feeding=feeding.model_dump() | {"augment": PLAIN})) == steps
+
+
+def test_an_epoch_without_a_batch_is_explained(pattern):
+    feeding = FeedingOptions(batch_size=21, remainder="drop")
+    with pytest.raises(
+        UserError, match=r"hold 20 and feeding.batch_size is 21; add images, or lower"
+    ):
+        input_fn.steps_per_epoch([pattern], feeding, "train")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"source": "indexed"},
+        {"balance": "uniform"},
+        {"select": {"fraction": 0.5}},
+        {"many_views": {"crops": 2}},
+        {"remainder": "pad"},
+    ],
+    ids=str,
+)
+def test_what_needs_an_index_says_so(pattern, options):
+    with pytest.raises(UserError, match=r"needs shards with an index on a local disk"):
+        read(pattern, feeding=options)

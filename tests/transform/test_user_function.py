@@ -14,8 +14,9 @@ import tensorflow as tf
 from components import record
 from components.errors import UserError
 from components.feeding.graph import TransformGraph
-from components.feeding.input_fn import input_fn, match_files, read_eval_views, read_shard
+from components.feeding.input_fn import input_fn, read_eval_views
 from components.feeding.options import FeedingOptions
+from components.feeding.streaming import match_files, read_shard
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from components.training.serving import LABEL, Classifier

@@ -1,0 +1,131 @@
+"""Start-up time and memory of the index of very many records, without pixels.
+
+    python benchmarks/index_scale.py [--records 10000000]
+
+Writes the index that ingest would have written (a row group a shard, random record ids, real
+paths), then opens it in a process of its own as training does: the order, and one batch's draw.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from components.feeding.batches import batch_positions
+from components.feeding.index import INDEX_FILE, read_index
+from components.feeding.order import BalancedOrder, ShuffledOrder
+from components.ingest.shards import INDEX_SCHEMA
+from pipeline.memory import watch_memory
+
+RECORDS_A_SHARD = 5_000  # 30 kB a record and 150 MB a shard
+RECORD_BYTES = 30_000
+CLASSES = 1_000
+BATCH_SIZE = 256
+
+
+def write_index(folder: pathlib.Path, records: int) -> None:
+    """Writes the index of one split."""
+    with pq.ParquetWriter(folder / INDEX_FILE, INDEX_SCHEMA) as writer:
+        for shard, first in enumerate(range(0, records, RECORDS_A_SHARD)):
+            rows = min(RECORDS_A_SHARD, records - first)
+            writer.write_table(make_rows(shard, first, rows))
+
+
+def make_rows(shard: int, first: int, rows: int) -> pa.Table:
+    """One shard's rows of the index."""
+    generator = np.random.default_rng(shard)
+    ids = generator.bytes(16 * rows).hex()
+    classes = generator.integers(0, CLASSES, rows).tolist()
+    offsets = np.arange(rows) * (RECORD_BYTES + 16)
+    same = {
+        "split": "train",
+        "shard": shard,
+        "record_length": RECORD_BYTES,
+        "payload_length": RECORD_BYTES - 300,
+        "format": "jpeg",
+        "height": 256,
+        "width": 341,
+        "channels": 3,
+        "source_format": "jpeg",
+        "source_bytes": 110_000,
+        "source_height": 375,
+        "source_width": 500,
+        "orientation": 1,
+        "notes": [],
+    }
+    columns = {name: [value] * rows for name, value in same.items()} | {
+        "record_offset": offsets,
+        "payload_offset": offsets + 312,
+        "record_id": [ids[start : start + 32] for start in range(0, 32 * rows, 32)],
+        "label": [f"class-{n:03d}" for n in classes],
+        "source": [f"class-{n:03d}/image-{first + i:08d}.jpg" for i, n in enumerate(classes)],
+    }
+    arrays = [
+        pa.array(columns.get(field.name, [None] * rows), field.type) for field in INDEX_SCHEMA
+    ]
+    return pa.table(arrays, schema=INDEX_SCHEMA)
+
+
+def open_index(folder: pathlib.Path, records: int) -> None:
+    """Reads the index, draws a batch of two orders, and prints what that took."""
+    shards = -(-records // RECORDS_A_SHARD)
+    paths = [
+        f"{folder}/Split-train/data_tfrecord-{number:05d}-of-{shards:05d}"
+        for number in range(shards)
+    ]
+    before_mb = psutil.Process().memory_info().rss / 1e6
+    with watch_memory() as memory:
+        started = time.perf_counter()
+        index = read_index(paths)
+        print(
+            f"read_index   {time.perf_counter() - started:7.2f} s  "
+            f"{len(index):,} records of {len(index.classes):,} classes in {shards:,} shards"
+        )
+    resident_mb = psutil.Process().memory_info().rss / 1e6
+    print(
+        f"memory       {resident_mb:7,.0f} MB resident, peak {memory.peak_rss_mb:,.0f} MB, "
+        f"of which {before_mb:,.0f} MB were there before; columns {index.nbytes / 1e6:,.0f} MB"
+    )
+    rows = np.arange(len(index))
+    orders = {
+        "shuffled": lambda: ShuffledOrder(rows, seed=0),
+        "balanced": lambda: BalancedOrder(index.label, rows, "uniform", 0, 10.0),
+    }
+    for name, make in orders.items():
+        started = time.perf_counter()
+        order = make()
+        made = time.perf_counter()
+        order.draw(3, batch_positions(1_000, BATCH_SIZE, order.length))
+        drawn = time.perf_counter()
+        print(
+            f"{name}     {made - started:7.2f} s to make, {1e3 * (drawn - made):.2f} ms for a "
+            f"batch of {BATCH_SIZE}; {psutil.Process().memory_info().rss / 1e6:,.0f} MB resident"
+        )
+
+
+def main() -> None:
+    """Writes an index, then opens it in a fresh process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--open", type=pathlib.Path, help="only open the index of this folder")
+    arguments = parser.parse_args()
+    if arguments.open:
+        open_index(arguments.open, arguments.records)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        write_index(pathlib.Path(scratch), arguments.records)
+        size_mb = pathlib.Path(scratch, INDEX_FILE).stat().st_size / 1e6
+        print(f"{INDEX_FILE}: {size_mb:,.0f} MB")
+        again = ["--records", str(arguments.records), "--open", scratch]
+        subprocess.run([sys.executable, __file__, *again], check=True)
+
+
+if __name__ == "__main__":
+    main()

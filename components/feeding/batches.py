@@ -1,0 +1,160 @@
+"""From steps to positions: batches, their share for each worker, and where training stands."""
+
+import dataclasses
+import json
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from components.errors import UserError
+
+Remainder = Literal["keep", "drop", "pad"]
+Part = TypeVar("Part", np.ndarray, range)
+# Seeds and epochs beyond this would not fit TensorFlow's int64 seeds.
+_LARGEST = 2**63 - 1
+
+
+def steps_per_epoch(length: int, batch_size: int, remainder: Remainder) -> int:
+    """The number of batches of an epoch.
+
+    Args:
+      length: draws an epoch, at least 1.
+      batch_size: records a global batch, at least 1.
+      remainder: what becomes of the last records if they fill no batch: "keep" makes a smaller
+        batch, "drop" leaves them out, "pad" fills the batch up from the epoch's beginning.
+
+    Raises:
+      UserError: if "drop" would leave no batch at all.
+      ValueError: if an argument is out of its range.
+    """
+    if length < 1 or batch_size < 1:
+        raise ValueError(
+            f"length and batch_size must be positive, got {length} and {batch_size}; "
+            "set feeding.batch_size."
+        )
+    if remainder not in ("keep", "drop", "pad"):
+        raise ValueError(f"remainder must be 'keep', 'drop' or 'pad', got {remainder!r}.")
+    if remainder == "drop" and batch_size > length:
+        raise UserError(
+            f"An epoch of {length} records has no whole batch of {batch_size}, and the remainder "
+            "is dropped; make feeding.batch_size smaller, or keep or pad the remainder."
+        )
+    return length // batch_size if remainder == "drop" else -(-length // batch_size)
+
+
+def batch_positions(
+    step: int, batch_size: int, length: int, remainder: Remainder = "keep"
+) -> np.ndarray:
+    """The positions of an epoch that make up a global batch.
+
+    Args:
+      step: number of the batch in its epoch, from 0.
+      batch_size: records a global batch.
+      length: draws an epoch.
+      remainder: see `steps_per_epoch`.
+
+    Returns:
+      int64 [batch_size], consecutive, or fewer in the last batch with "keep". With "pad", the last
+      batch goes on at position 0 after the end of the epoch: its first `real_records` are the
+      epoch's, and what follows has been seen and is to be masked or given no weight.
+
+    Raises:
+      UserError: if "drop" would leave no batch at all.
+      ValueError: if the epoch has no such step.
+    """
+    steps = steps_per_epoch(length, batch_size, remainder)
+    if not 0 <= step < steps:
+        raise ValueError(
+            f"step must be in [0, {steps}), got {step}; go on with step 0 of the next epoch."
+        )
+    start = step * batch_size
+    end = start + batch_size if remainder == "pad" else min(start + batch_size, length)
+    return np.arange(start, end, dtype=np.int64) % length
+
+
+def real_records(step: int, batch_size: int, length: int) -> int:
+    """How many of a batch's records, from its first, are the epoch's and not padding."""
+    return min(batch_size, length - step * batch_size)
+
+
+def worker_slice(positions: Part, worker: int, num_workers: int) -> Part:
+    """A worker's contiguous part of a global batch.
+
+    The global batch never depends on the number of workers; laid end to end in the workers' order,
+    their parts are the batch. Their sizes differ by at most one (and are 0 for some if there are
+    more workers than records).
+
+    Args:
+      positions: [n], a global batch, or anything else that has one entry a record; or a range.
+      worker: from 0.
+      num_workers: how many share the batch.
+
+    Returns:
+      [n // num_workers or one more], a view of `positions`.
+
+    Raises:
+      ValueError: if there is no such worker.
+    """
+    if not 0 <= worker < num_workers:
+        raise ValueError(
+            f"worker must be in [0, {num_workers}), got {worker}; workers are counted from 0."
+        )
+    start, end = (len(positions) * number // num_workers for number in (worker, worker + 1))
+    return positions[start:end]
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """Where training stands, in under 1 KB: to be kept beside the model's checkpoint.
+
+    Attributes:
+      seed: the run's seed, an int64.
+      epoch: number of the epoch, from 0.
+      step: number of the next batch in the epoch, from 0.
+    """
+
+    seed: int
+    epoch: int = 0
+    step: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks types and ranges."""
+        for name, least in (("seed", -_LARGEST - 1), ("epoch", 0), ("step", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= _LARGEST:
+                raise ValueError(
+                    f"{name} must be a whole number from {least} to {_LARGEST}, got {value!r}."
+                )
+
+    def advance(self, steps: int, steps_per_epoch: int) -> "Position":
+        """The position after so many more batches (at least 0)."""
+        if steps < 0 or steps_per_epoch < 1:
+            raise ValueError(
+                f"steps must be at least 0 and steps_per_epoch at least 1, got {steps} and "
+                f"{steps_per_epoch}; positions only move on."
+            )
+        epochs, step = divmod(self.step + steps, steps_per_epoch)
+        return dataclasses.replace(self, epoch=self.epoch + epochs, step=step)
+
+    def to_json(self) -> str:
+        """One line of JSON, at most 100 bytes."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Position":
+        """Reads what `to_json` wrote.
+
+        Raises:
+          UserError: if the text is anything else.
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        try:
+            values = json.loads(text)
+            if not isinstance(values, dict) or sorted(values) != sorted(names):
+                raise ValueError(f"it must be an object of {', '.join(names)} and nothing else")
+            return cls(**values)
+        except (ValueError, RecursionError) as error:
+            raise UserError(
+                f"Not a position of training: {text[:80]!r} ({error}); "
+                "take the one that was stored with the checkpoint, or start without."
+            ) from error

@@ -1,0 +1,72 @@
+"""The transform graph from pixels to pixels, compiled by XLA: the same bits in a tenth of the time.
+
+`(x - mean) / std` over a last dimension of 3 costs TensorFlow's own kernels 0.6 ms for an image of
+224 x 224, on one core; compiled it costs 0.05. A whole transform graph cannot be compiled (it looks
+labels up in a table), so the branch from image to image is cut out of it.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from components import contract
+
+_LOG = logging.getLogger(__name__)
+
+
+def compile_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:
+    """Compiles a saved transform graph's image output.
+
+    Args:
+      transform_fn: the signature of a loaded transform graph, see `contract`.
+
+    Returns:
+      A function from uint8 to float32 [batch, height, width, channels], whose output has the bits
+      of the graph's own; None, with a warning, if XLA cannot compile the graph or gives other bits.
+    """
+    try:
+        pixels = tf.function(_cut_out_pixels(transform_fn), jit_compile=True)
+        same = _gives_the_same(pixels, transform_fn)
+    except (tf.errors.OpError, ValueError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+    else:
+        if same:
+            return pixels
+        reason = "it gives other bits than TensorFlow's kernels"
+    _LOG.warning(
+        "The transform graph is not compiled (%s): normalising costs about ten times as much, "
+        "0.6 instead of 0.05 ms for an image of 224 x 224.",
+        reason,
+    )
+    return None
+
+
+def _cut_out_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Prunes the graph to what leads from the image input to the image output."""
+    frozen = convert_variables_to_constants_v2(transform_fn, aggressive_inlining=True)
+    graph_def = frozen.graph.as_graph_def()
+    for node in graph_def.node:  # Control inputs would hold on to the tables' initialisers.
+        data_inputs = [name for name in node.input if not name.startswith("^")]
+        del node.input[:]
+        node.input.extend(data_inputs)
+    whole = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph_def, name=""), [])
+    (specs,), _ = transform_fn.structured_input_signature
+    # Inputs and outputs are flattened in the order of their sorted names.
+    image = frozen.inputs[sorted(specs).index(contract.IMAGE_INPUT)]
+    output = frozen.outputs[sorted(transform_fn.structured_outputs).index(contract.IMAGE_OUTPUT)]
+    return whole.prune(image.name, output.name)
+
+
+def _gives_the_same(pixels: Callable[[tf.Tensor], tf.Tensor], transform_fn: Any) -> bool:
+    """Compares the bits on two random images, which have every level many times."""
+    (specs,), _ = transform_fn.structured_input_signature
+    shape = (2, *specs[contract.IMAGE_INPUT].shape[1:])
+    images = tf.constant(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+    inputs = {name: tf.zeros([2], spec.dtype) for name, spec in specs.items()}
+    inputs[contract.IMAGE_INPUT] = images
+    expected = transform_fn(inputs)[contract.IMAGE_OUTPUT]
+    return pixels(images).numpy().tobytes() == expected.numpy().tobytes()

@@ -1,0 +1,58 @@
+"""What an order of records is, and what all orders share."""
+
+import dataclasses
+from typing import Protocol
+
+import numpy as np
+
+# Rows of the index: any list of them, or a range, which takes no memory.
+Rows = np.ndarray | range
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Draws:
+    """What n positions of an epoch draw.
+
+    Attributes:
+      rows: int64 [n], rows of the index.
+      views: int64 [n], which view of the picture; 0 unless views are asked for.
+      copies: int64 [n], how many-th time the row is drawn with this view in this epoch, from 0; 0
+        unless classes are oversampled. With row and view it seeds the random augmentation.
+    """
+
+    rows: np.ndarray
+    views: np.ndarray
+    copies: np.ndarray
+
+
+class Order(Protocol):
+    """An order of drawing records."""
+
+    @property
+    def length(self) -> int:
+        """Draws an epoch."""
+
+    def draw(self, epoch: int, positions: np.ndarray) -> Draws:
+        """Says what each position (int64 [n], in [0, length)) of an epoch draws, in any order.
+
+        Raises:
+          ValueError: if a position is out of range.
+        """
+
+
+def check_rows(rows: Rows) -> None:
+    """Raises ValueError if there are none."""
+    if not len(rows):
+        raise ValueError("rows must not be empty; select at least one record of the index.")
+
+
+def take_rows(rows: Rows, places: np.ndarray) -> np.ndarray:
+    """The rows at these places (int64 [n]): int64 [n]."""
+    if isinstance(rows, range):
+        return rows.start + rows.step * places.astype(np.int64)
+    return rows[places].astype(np.int64)
+
+
+def single_draws(rows: np.ndarray) -> Draws:
+    """Draws of rows that come once an epoch."""
+    return Draws(rows, np.zeros_like(rows), np.zeros_like(rows))

@@ -1,0 +1,97 @@
+"""What the input pipeline holds in memory, stage by stage, computed before anything is read."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import psutil
+
+from components.errors import UserError
+from components.feeding.options import FeedingOptions
+from components.view_options import ViewOptions
+
+# Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
+_READ_AHEAD_BYTES = 256 * 1024
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage's share.
+
+    Attributes:
+      name: of the stage, in the order of the data's way.
+      size_bytes: what it holds at most.
+      made_of: the product that this is, in words, with the options that decide it.
+    """
+
+    name: str
+    size_bytes: int
+    made_of: str
+
+
+def plan_streaming(
+    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, shards: int, training: bool
+) -> list[Stage]:
+    """What streaming holds; `record_bytes` is the mean size of a serialized record."""
+    files = min(feeding.files_at_once, shards)
+    read = Stage("read ahead", files * _READ_AHEAD_BYTES, f"{files} files_at_once x 256 KiB")
+    records = feeding.shuffle_records if training else 0
+    window = Stage(
+        "shuffle window",
+        records * record_bytes,
+        f"{records} shuffle_records x {record_bytes} bytes, encoded",
+    )
+    return [read, window, *_plan_batches(feeding, view, record_bytes)]
+
+
+def plan_indexed(
+    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int
+) -> list[Stage]:
+    """What random access holds; shards are mapped, and the system takes those pages back."""
+    index = Stage("index", index_bytes, "60 bytes a record")
+    return [index, *_plan_batches(feeding, view, record_bytes)]
+
+
+def _plan_batches(feeding: FeedingOptions, view: ViewOptions, record_bytes: int) -> list[Stage]:
+    batch, ready = feeding.batch_size, feeding.prefetch_batches
+    pixels = view.height_px * view.width_px * view.channels
+    size = f"{view.height_px} x {view.width_px} x {view.channels}"
+    return [
+        Stage("encoded batches", 3 * batch * record_bytes, f"3 x {batch} batch_size, encoded"),
+        Stage("views", 2 * batch * pixels, f"2 x {batch} batch_size x {size}, uint8"),
+        Stage(
+            "ready batches",
+            (ready + 2) * batch * pixels * 4,
+            f"({ready} prefetch_batches + 2 in work) x {batch} batch_size x {size}, float32",
+        ),
+    ]
+
+
+def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
+    """Holds the plan against the budget.
+
+    Returns:
+      The plan as text, a line a stage.
+
+    Raises:
+      UserError: if the stages together exceed it.
+    """
+    total = sum(stage.size_bytes for stage in stages)
+    lines = [
+        f"  {stage.name:<16} {_megabytes(stage.size_bytes):>12}  {stage.made_of}"
+        for stage in stages
+    ]
+    plan = "\n".join([f"The input pipeline holds at most {_megabytes(total)}:", *lines])
+    available = psutil.virtual_memory().available
+    budget = int(feeding.memory_fraction * available)
+    if total > budget:
+        largest = max(stages, key=lambda stage: stage.size_bytes)
+        raise UserError(
+            f"{plan}\nThat must stay within feeding.memory_fraction = {feeding.memory_fraction:g} "
+            f"of the {_megabytes(available)} available, {_megabytes(budget)}; lower what makes "
+            f"the {largest.name} large, or raise memory_fraction."
+        )
+    return plan
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"

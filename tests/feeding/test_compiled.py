@@ -1,0 +1,84 @@
+import logging
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from components import contract
+from components.feeding.compiled import compile_pixels
+from components.feeding.graph import TransformGraph
+from components.transform import preprocessing
+from tests import graphs
+
+pytestmark = pytest.mark.beam
+
+SIZE = (12, 10, 3)
+
+
+def standardize_by_constants(inputs):
+    pixels = tf.cast(inputs[contract.IMAGE_INPUT], tf.float32)
+    mean, std = tf.constant([120.3, 110.7, 99.1]), tf.constant([60.2, 61.4, 62.9])
+    return _with_label(inputs, (pixels - mean) / std)
+
+
+def shuffle_by_strings(inputs):
+    """Goes through strings, which XLA does not know."""
+    texts = tf.strings.as_string(tf.cast(inputs[contract.IMAGE_INPUT], tf.int32))
+    return _with_label(inputs, tf.strings.to_number(texts))
+
+
+def _with_label(inputs, pixels):
+    label = tft.compute_and_apply_vocabulary(
+        inputs[contract.LABEL_INPUT], default_value=-1, vocab_filename=contract.LABEL_VOCABULARY
+    )
+    return {contract.IMAGE_OUTPUT: pixels, contract.LABEL_OUTPUT: label}
+
+
+def load(folder, preprocessing_fn):
+    return TransformGraph(graphs.write_graph(folder, SIZE, preprocessing_fn=preprocessing_fn))
+
+
+def draw_batch(count=5):
+    return np.random.default_rng(3).integers(0, 256, (count, *SIZE), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "preprocessing_fn",
+    [standardize_by_constants, preprocessing.standardize, preprocessing.subtract_mean],
+)
+def test_the_compiled_graph_has_the_bits_of_the_saved_one(preprocessing_fn, tmp_path):
+    graph = load(tmp_path, preprocessing_fn)
+    views = {
+        "image": tf.constant(draw_batch()),
+        "label": tf.constant(["cat", "dog", "x", "", "cat"]),
+    }
+    expected_images, expected_labels = graph.transform_views(views)
+    images, labels = graph.compile()(views)
+    assert images.numpy().tobytes() == expected_images.numpy().tobytes()
+    np.testing.assert_array_equal(labels, expected_labels)
+
+
+def test_it_compiles(tmp_path):
+    graph = load(tmp_path, standardize_by_constants)
+    pixels = compile_pixels(graph._loaded.transform_fn)
+    assert pixels is not None and pixels._jit_compile
+    assert pixels(tf.constant(draw_batch(1))).shape == (1, *SIZE)
+
+
+def test_a_graph_that_cannot_be_compiled_is_used_as_it_is(tmp_path, caplog):
+    graph = load(tmp_path, shuffle_by_strings)
+    views = {"image": tf.constant(draw_batch(2)), "label": tf.constant(["cat", "dog"])}
+    with caplog.at_level(logging.WARNING):
+        images, _ = graph.compile()(views)
+    np.testing.assert_array_equal(images, draw_batch(2).astype(np.float32))
+    assert "The transform graph is not compiled" in caplog.text
+    assert "0.6 instead of 0.05 ms" in caplog.text
+
+
+def test_other_bits_are_refused(tmp_path, caplog, monkeypatch):
+    graph = load(tmp_path, standardize_by_constants)
+    monkeypatch.setattr("components.feeding.compiled._gives_the_same", lambda *_: False)
+    with caplog.at_level(logging.WARNING):
+        assert compile_pixels(graph._loaded.transform_fn) is None
+    assert "it gives other bits than TensorFlow's kernels" in caplog.text

@@ -1,0 +1,76 @@
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from components import record
+from components.errors import UserError
+from components.feeding.index import is_indexed, read_index, read_table
+from components.tfrecord import read_records
+
+pytestmark = pytest.mark.beam
+
+
+def _records(path):
+    with open(path, "rb") as file:
+        return [record.decode_example(data) for data in read_records(file)]
+
+
+def test_the_rows_are_the_records_in_the_order_of_the_shards(train_shards):
+    index = read_index(list(reversed(train_shards)))
+    records = [values for path in train_shards for values in _records(path)]
+    assert index.shard_paths == tuple(train_shards)
+    assert [i.tobytes().hex().encode() for i in index.record_id] == [
+        values[record.SOURCE_ID] for values in records
+    ]
+    assert [index.classes[code].encode() for code in index.label] == [
+        values[record.LABEL] for values in records
+    ]
+    assert index.classes == ("cat", "dog")
+    assert len(index) == len(records)
+
+
+def test_splits_may_be_read_together_and_shards_alone(data_set, train_shards):
+    every = sorted(map(str, data_set.glob("Split-*/*")))
+    assert len(read_index(every)) == 30
+    assert len(read_index(train_shards[1:2])) == len(_records(train_shards[1]))
+
+
+def test_a_row_is_named_by_shard_number_and_source(train_shards):
+    index = read_index(train_shards)
+    first = len(_records(train_shards[0]))
+    source = _records(train_shards[1])[2][record.FILENAME].decode()
+    assert index.describe(first + 2) == f"record 2 of {train_shards[1]} (source {source!r})"
+
+
+def test_columns_keep_their_memory_small(train_shards):
+    index = read_index(train_shards)
+    assert index.nbytes == len(index) * (4 + 8 + 8 + 16 + 4)
+
+
+def test_what_is_indexed(data_set, train_shards, tmp_path):
+    assert is_indexed(train_shards)
+    assert not is_indexed(
+        [*train_shards, "gs://elsewhere/Split-train/data_tfrecord-00000-of-00001"]
+    )
+    assert not is_indexed([str(tmp_path / "Split-train" / "data_tfrecord-00000-of-00001")])
+    assert not is_indexed([f"{path}.gz" for path in train_shards])
+    assert not is_indexed(["records.tfrecord"])
+
+
+def test_a_shard_that_the_index_does_not_know(data_set):
+    unknown = f"{data_set}/Split-train/data_tfrecord-00007-of-00008"
+    with pytest.raises(UserError, match=r"has no record of .*00007-of-00008; run `image-pipeline"):
+        read_index([unknown])
+
+
+def test_an_index_in_another_order_of_shards(data_set, train_shards, tmp_path):
+    table = pq.read_table(data_set / "index.parquet")
+    folder = tmp_path / "moved"
+    paths = [path.replace(str(data_set), str(folder)) for path in train_shards]
+    folder.mkdir()
+    starts = [i for i in range(1, len(table)) if table["shard"][i] != table["shard"][i - 1]]
+    cut = starts[0]
+    halves = [table.slice(cut), table.slice(0, cut)]
+    pq.write_table(pa.concat_tables(halves), folder / "index.parquet")
+    moved = read_table(str(folder), paths, ["record_id"])["record_id"]
+    assert moved.equals(read_table(str(data_set), train_shards, ["record_id"])["record_id"])

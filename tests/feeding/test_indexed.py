@@ -1,0 +1,258 @@
+"""Indexed records up to pixels: exact, resumable, the same on any number of workers."""
+
+import collections
+import itertools
+import logging
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.errors import UserError, find_user_error
+from components.feeding import input_fn
+from components.feeding.index import read_index
+from components.feeding.indexed import IndexedRecords
+from components.feeding.options import AugmentOptions, FeedingOptions
+from components.view_options import ViewOptions
+
+pytestmark = pytest.mark.beam
+
+VIEW = ViewOptions(height_px=8, width_px=8)
+AUGMENTED = AugmentOptions()
+
+
+def read(paths, mode="train", feeding=None, **arguments):
+    """The batches, each a list of (pixels as bytes, label)."""
+    feeding = FeedingOptions(**{"batch_size": 4, **(feeding or {})})
+    batches = input_fn.input_fn(
+        paths, view=VIEW, feeding=feeding, transform_graph_dir=None, mode=mode, **arguments
+    )
+    return [
+        [(image.tobytes(), label) for image, label in zip(images, labels, strict=True)]
+        for images, labels in batches.as_numpy_iterator()
+    ]
+
+
+def flat(batches):
+    return list(itertools.chain(*batches))
+
+
+def drawn(paths, epoch, feeding=None, training=True, seed=0):
+    """The rows of each batch of an epoch."""
+    records = IndexedRecords(paths, FeedingOptions(**(feeding or {})), training, seed)
+    return [records.draw(epoch, step).rows.tolist() for step in range(records.steps)]
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 2**31 - 1), batch_size=st.integers(1, 30), epoch=st.integers(0, 9))
+def test_every_epoch_has_every_record_once(train_shards, seed, batch_size, epoch):
+    batches = drawn(train_shards, epoch, {"batch_size": batch_size}, seed=seed)
+    records = len(read_index(train_shards))
+    assert sorted(flat(batches)) == list(range(records))
+    assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
+
+
+def test_order_differs_between_epochs_and_seeds(train_shards):
+    orders = [drawn(train_shards, epoch, seed=seed) for epoch in (0, 1) for seed in (0, 1)]
+    assert len({str(order) for order in orders}) == 4
+
+
+def test_pixels_are_those_of_streaming(train_shards):
+    feeding = {"augment": AUGMENTED}
+    indexed = read(train_shards, feeding=feeding, seed=5)
+    streamed = read(train_shards, feeding=feeding | {"source": "streaming"}, seed=5)
+    assert sorted(flat(indexed)) == sorted(flat(streamed))
+    assert indexed != streamed
+
+
+def test_evaluation_reads_in_the_index_s_order(train_shards):
+    assert flat(drawn(train_shards, 0, training=False)) == list(
+        range(len(read_index(train_shards)))
+    )
+    assert read(train_shards, "eval", seed=1) == read(train_shards, "eval", seed=2)
+
+
+@pytest.mark.parametrize("feeding", [{}, {"source": "streaming"}, {"balance": "uniform"}], ids=str)
+def test_resuming_at_every_step_gives_what_would_have_followed(train_shards, feeding):
+    whole = read(train_shards, feeding=feeding, seed=3, epochs=2, first_epoch=1)
+    steps = len(whole) // 2
+    for step in range(steps):
+        rest = read(train_shards, feeding=feeding, seed=3, epochs=2, first_epoch=1, first_step=step)
+        assert rest == whole[step:]
+
+
+@pytest.mark.parametrize(
+    "feeding", [{}, {"source": "streaming"}, {"remainder": "pad"}, {"remainder": "drop"}], ids=str
+)
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_workers_share_each_batch(train_shards, feeding, workers):
+    alone = read(train_shards, feeding=feeding, epochs=1)
+    shares = [
+        read(train_shards, feeding=feeding, epochs=1, worker=worker, workers=workers)
+        for worker in range(workers)
+    ]
+    # The small last batch may have no record for some; with drop and pad all take equal steps.
+    uneven = feeding.get("remainder", "keep") == "keep"
+    assert uneven or len({len(share) for share in shares}) == 1
+    together = [flat(parts) for parts in itertools.zip_longest(*shares, fillvalue=[])]
+    assert together == alone
+
+
+def test_the_last_batch_is_kept_dropped_or_padded(train_shards):
+    records = len(read_index(train_shards))
+    sizes = {
+        remainder: [len(batch) for batch in read(train_shards, feeding={"remainder": remainder})]
+        for remainder in ("keep", "drop", "pad")
+    }
+    full, rest = divmod(records, 4)
+    assert rest
+    assert sizes == {
+        "keep": [4] * full + [rest],
+        "drop": [4] * full,
+        "pad": [4] * (full + 1),
+    }
+    padded = drawn(train_shards, 0, {"batch_size": 4, "remainder": "pad"})
+    assert padded[-1][rest:] == padded[0][: 4 - rest]
+
+
+def test_a_balanced_epoch_draws_classes_equally_and_other_pixels_each_time(train_shards):
+    index = read_index(train_shards)
+    feeding = {"balance": {"cat": 3, "dog": 1}, "augment": AUGMENTED}
+    images = flat(read(train_shards, feeding=feeding))
+    counts = collections.Counter(label for _, label in images)
+    assert counts[b"cat"] == pytest.approx(len(index) * 3 / 4, abs=1)
+    assert len(set(images)) == len(images)  # A record drawn twice is cropped anew.
+
+
+def test_balance_names_an_unknown_class(train_shards):
+    weights = {"cat": 1, "dog": 1, "cow": 1}
+    with pytest.raises(UserError, match=r"'cow' is only in one of balance .*; correct it"):
+        read(train_shards, feeding={"balance": weights})
+
+
+def test_many_views_are_all_there_and_apart(train_shards):
+    feeding = {
+        "many_views": {"crops": 2, "mirror": True},
+        "augment": {"crop_area": (0.5, 1.0)},
+        "batch_size": 4,
+    }
+    records = len(read_index(train_shards))
+    images = flat(read(train_shards, feeding=feeding))
+    assert len(images) == 4 * records
+    arrays = [np.frombuffer(pixels, np.uint8).reshape(8, 8, 3) for pixels, _ in images]
+    known = {array.tobytes() for array in arrays}
+    assert all(array[:, ::-1].tobytes() in known for array in arrays)
+    for batch in drawn(train_shards, 0, feeding):
+        assert len(set(batch)) == len(batch)
+
+
+def test_selection_by_condition_fraction_and_fold(train_shards):
+    labels = {label for _, label in flat(read(train_shards, feeding=_where('label == "cat"')))}
+    assert labels == {b"cat"}
+    half = drawn(train_shards, 0, {"select": {"fraction": 0.5}})
+    assert 0 < len(flat(half)) < len(read_index(train_shards))
+    folds = [
+        [
+            sorted(flat(drawn(train_shards, 0, {"select": {"fold": (k, 3)}}, training)))
+            for k in range(3)
+        ]
+        for training in (True, False)
+    ]
+    everything = list(range(len(read_index(train_shards))))
+    assert sorted(flat(folds[1])) == everything
+    assert all(sorted(a + b) == everything for a, b in zip(*folds, strict=True))
+
+
+def test_a_selection_of_nothing_is_an_error(train_shards):
+    with pytest.raises(UserError, match=r"at least one record must be selected, but .*; widen it"):
+        read(train_shards, feeding=_where("height > 1000"))
+
+
+def _where(condition):
+    return {"select": {"where": condition}}
+
+
+def test_the_eval_subset_is_always_the_same(train_shards):
+    feeding = {"eval_subset": {"records": 6, "seed": 1}}
+    first = flat(drawn(train_shards, 0, feeding, training=False))
+    assert len(first) == 6
+    assert flat(drawn(train_shards, 7, feeding, training=False, seed=9)) == first
+    classes = read_index(train_shards).label[first].tolist()
+    assert sorted(classes) == [0] * 3 + [1] * 3
+    other = {"eval_subset": {"records": 6, "seed": 2}}
+    assert flat(drawn(train_shards, 0, other, training=False)) != first
+    assert len(flat(drawn(train_shards, 0, feeding))) == len(read_index(train_shards))
+
+
+def test_evaluation_never_resets_training(train_shards):
+    feeding = FeedingOptions(batch_size=4)
+    common = {"view": VIEW, "feeding": feeding, "transform_graph_dir": None}
+    training = iter(input_fn.input_fn(train_shards, mode="train", epochs=2, **common))
+    expected = read(train_shards, epochs=2)
+    evaluation = input_fn.input_fn(train_shards, mode="eval", **common)
+    for batch in expected:
+        images, _ = next(training)
+        assert [i.tobytes() for i in images.numpy()] == [pixels for pixels, _ in batch]
+        assert sum(len(labels) for _, labels in evaluation) == len(read_index(train_shards))
+
+
+@pytest.fixture
+def damaged(data_set, tmp_path):
+    """The train shards of a copy whose record 2 has a flipped bit."""
+    shutil.copytree(data_set, tmp_path / "data")
+    paths = sorted(map(str, (tmp_path / "data").glob("Split-train/*")))
+    index = read_index(paths)
+    with open(paths[0], "r+b") as file:
+        file.seek(int(index.offset[2]) + 30)
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 4]))
+    return paths
+
+
+@pytest.mark.parametrize("verify", ["first_epoch", "always"])
+def test_a_damaged_record_stops_with_its_name(damaged, verify):
+    with pytest.raises(tf.errors.OpError) as caught:
+        read(damaged, "eval", feeding={"verify": verify})
+    message = str(find_user_error(caught.value))
+    assert message.startswith(f"record 2 of {damaged[0]} (source '")
+    assert "its data or the data's checksum is damaged; run ingest again" in message
+
+
+def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
+    records = len(read_index(damaged))
+    feeding = {"verify": "always", "bad_records": "skip"}
+    with caplog.at_level(logging.WARNING):
+        batches = read(damaged, "eval", feeding=feeding)
+    assert sum(map(len, batches)) == records - 1
+    assert f"Skipped record number 1: record 2 of {damaged[0]}" in caplog.text
+
+
+def test_only_the_first_epoch_is_verified_where_asked(damaged):
+    records = IndexedRecords(damaged, FeedingOptions(verify="first_epoch"), False, 0)
+    with pytest.raises(UserError, match="record 2 of"):
+        records.fetch(0, 0, True)
+    assert len(records.fetch(1, 0, False)[0]) == len(read_index(damaged))
+
+
+def test_mirrored_strategy_and_keras_read_it(train_shards):
+    feeding = FeedingOptions(batch_size=4, remainder="drop")
+    devices = tf.config.list_logical_devices("CPU")
+    strategy = tf.distribute.MirroredStrategy([device.name for device in devices][:2])
+
+    def make(context):
+        return input_fn.input_fn(
+            train_shards,
+            view=VIEW,
+            feeding=feeding,
+            transform_graph_dir=None,
+            mode="train",
+            worker=context.input_pipeline_id,
+            workers=context.num_input_pipelines,
+        )
+
+    distributed = strategy.distribute_datasets_from_function(make)
+    assert sum(1 for _ in distributed) == len(read_index(train_shards)) // 4

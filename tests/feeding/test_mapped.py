@@ -1,0 +1,77 @@
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from components import record
+from components.errors import UserError
+from components.feeding.index import read_index
+from components.feeding.mapped import MappedRecords
+from components.tfrecord import read_records
+
+pytestmark = pytest.mark.beam
+
+
+def _read_all(paths):
+    for path in paths:
+        with open(path, "rb") as file:
+            yield from read_records(file)
+
+
+@pytest.fixture
+def copied(data_set, tmp_path):
+    """The paths of a copy of the train split, to be damaged."""
+    shutil.copytree(data_set, tmp_path / "data")
+    return sorted(map(str, (tmp_path / "data").glob("Split-train/*")))
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_every_record_is_read_in_any_order(train_shards, verify):
+    expected = list(_read_all(train_shards))
+    records = MappedRecords(read_index(train_shards))
+    rows = np.random.default_rng(0).permutation(len(expected))
+    assert records.read_many(rows, verify) == [expected[row] for row in rows]
+
+
+def test_threads_share_one_map(train_shards):
+    expected = list(_read_all(train_shards))
+    records = MappedRecords(read_index(train_shards), max_open=1)
+    rows = np.random.default_rng(1).integers(0, len(expected), 2000).tolist()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(records.read, rows)) == [expected[row] for row in rows]
+    assert len(records._maps) == 1
+
+
+def test_damage_is_found_where_asked_and_named(copied):
+    index = read_index(copied)
+    row = 4
+    with open(copied[0], "r+b") as file:
+        file.seek(int(index.offset[row]) + 40)
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 1]))
+    records = MappedRecords(index)
+    assert records.read(row) != b""
+    with pytest.raises(UserError, match=rf"record 4 of {copied[0]} \(source .*\.png'\) is damaged"):
+        records.read(row, verify=True)
+
+
+def test_a_cut_shard_names_the_record(copied):
+    index = read_index(copied)
+    with open(copied[0], "r+b") as file:
+        file.truncate(int(index.offset[3]) + 30)
+    records = MappedRecords(index)
+    assert record.IMAGE.encode() in records.read(2)
+    with pytest.raises(UserError, match=r"record 3 of .* is damaged: the shard ends before it"):
+        records.read(3)
+
+
+@pytest.mark.parametrize("damage", ["empty", "gone"])
+def test_a_shard_that_cannot_be_read(copied, damage):
+    index = read_index(copied)
+    shutil.move(copied[0], f"{copied[0]}.old")
+    if damage == "empty":
+        open(copied[0], "w").close()
+    with pytest.raises(UserError, match=r"cannot read the shard .*; run ingest again"):
+        MappedRecords(index).read(0)

@@ -1,0 +1,74 @@
+import psutil
+import pytest
+
+from components.errors import UserError
+from components.feeding.memory import check_budget, plan_indexed, plan_streaming
+from components.feeding.options import FeedingOptions
+from components.view_options import ViewOptions
+
+pytestmark = pytest.mark.unit
+
+VIEW = ViewOptions(height_px=10, width_px=20)
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    """A machine with 16 GB of free memory."""
+    found = psutil.virtual_memory()._replace(available=16_000_000_000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
+
+
+def sizes(stages):
+    return {stage.name: stage.size_bytes for stage in stages}
+
+
+def test_what_streaming_holds():
+    feeding = FeedingOptions(batch_size=8, shuffle_records=50, files_at_once=3, prefetch_batches=4)
+    assert sizes(plan_streaming(feeding, VIEW, record_bytes=1000, shards=9, training=True)) == {
+        "read ahead": 3 * 262_144,
+        "shuffle window": 50_000,
+        "encoded batches": 3 * 8 * 1000,
+        "views": 2 * 8 * 600,
+        "ready batches": 6 * 8 * 600 * 4,
+    }
+
+
+def test_evaluation_has_no_window_and_no_more_files_than_shards():
+    found = sizes(plan_streaming(FeedingOptions(), VIEW, 1000, shards=2, training=False))
+    assert found["shuffle window"] == 0
+    assert found["read ahead"] == 2 * 262_144
+
+
+def test_the_index_counts():
+    assert sizes(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000))["index"] == 5_000
+
+
+def test_a_plan_within_the_budget_is_told_by_stage():
+    plan = check_budget(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000_000), FeedingOptions())
+    assert plan.splitlines()[0] == "The input pipeline holds at most 5.9 MB:"
+    assert "ready batches" in plan and "(2 prefetch_batches + 2 in work) x 64 batch_size" in plan
+
+
+@pytest.mark.parametrize(
+    ("options", "record_bytes", "culprit"),
+    [
+        # A queue of 50,000 decoded images, as a window of raw records is.
+        ({"shuffle_records": 50_000}, 256 * 256 * 3, "shuffle window"),
+        # Batches of 20,000 behind a prefetch of 10.
+        ({"batch_size": 20_000, "prefetch_batches": 10}, 20_000, "ready batches"),
+    ],
+    ids=["capacity", "prefetch"],
+)
+def test_a_plan_over_the_budget_is_refused_and_names_the_stage(options, record_bytes, culprit):
+    feeding = FeedingOptions(**options)
+    stages = plan_streaming(feeding, ViewOptions(), record_bytes, shards=16, training=True)
+    with pytest.raises(UserError, match=rf"8,000.0 MB; lower what makes the {culprit} large"):
+        check_budget(stages, feeding)
+    check_budget(stages[:1], feeding)
+
+
+def test_the_share_of_memory_is_an_option():
+    stages = plan_indexed(FeedingOptions(), VIEW, 1000, 9_000_000_000)
+    check_budget(stages, FeedingOptions(memory_fraction=0.6))
+    with pytest.raises(UserError, match=r"memory_fraction = 0.5 of the 16,000.0 MB available"):
+        check_budget(stages, FeedingOptions(memory_fraction=0.5))
