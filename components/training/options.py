@@ -1,5 +1,7 @@
 """Options of training."""
 
+from typing import Literal
+
 import pydantic
 
 from components.options import Options
@@ -14,8 +16,17 @@ class TrainingOptions(Options):
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3
     """Adam's learning rate (read by the default model)."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """`balanced`: a record's share of the training loss is records / (classes · its class's
+    records), as counted by the analysis, so that every class weighs the same. Evaluation does not
+    change. (`feeding.balance` draws small classes more often instead; use one of them.)"""
     seed: int = 0
     """Seeds weights, order and augmentation."""
+    checkpoint_dir: str | None = None
+    """Folder (or URI) of checkpoints: training that was interrupted goes on from the latest one, at
+    the very next batch. None stores none."""
+    checkpoint_steps: pydantic.PositiveInt = 1000
+    """Steps between checkpoints within an epoch; the end of an epoch always makes one."""
 
 
 class EvaluationOptions(Options):

@@ -1,9 +1,10 @@
 """TFX's Trainer: from shards and a transform graph to a trained, exported model."""
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,8 +14,11 @@ import tensorflow_transform as tft
 from components import contract
 from components.dotted import load_object
 from components.errors import UserError
-from components.feeding.input_fn import count_records, input_fn
+from components.feeding.batches import Position
+from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
+from components.training.checkpoint import Checkpoints, restore_latest
+from components.training.class_weights import read_class_weights, weigh_records
 from components.training.options import TrainingOptions
 from components.training.serving import export_model
 from components.view_options import ViewOptions
@@ -46,27 +50,93 @@ def run_fn(fn_args: Any) -> None:
     build_model = load_object(training.model)
     model = build_model((view.height_px, view.width_px, view.channels), len(class_names), training)
 
-    train_batches = count_batches(fn_args.train_files, feeding, feeding.drop_remainder)
-    eval_batches = count_batches(fn_args.eval_files, feeding)
+    train_batches = steps_per_epoch(fn_args.train_files, feeding, "train")
+    eval_batches = steps_per_epoch(fn_args.eval_files, feeding, "eval")
     common: dict[str, Any] = {"view": view, "feeding": feeding, "transform_graph_dir": graph_dir}
-    train_data = input_fn(
-        fn_args.train_files, mode="train", seed=training.seed, epochs=training.epochs, **common
-    )
+
+    def make_train_data(**part: Any) -> tf.data.Dataset:
+        data = input_fn(fn_args.train_files, mode="train", seed=training.seed, **part, **common)
+        if training.class_weights == "none":
+            return data
+        return weigh_records(data, read_class_weights(graph_dir, class_names))
+
     eval_data = input_fn(fn_args.eval_files, mode="eval", **common)
     clock = EpochClock()
-    history = model.fit(
-        # One data set of all epochs, so that it is traced once, not once an epoch.
-        train_data,
-        epochs=training.epochs,
-        steps_per_epoch=train_batches,
+    callbacks: list[keras.callbacks.Callback] = [clock]
+    start = Position(training.seed)
+    if training.checkpoint_dir is not None:
+        folder = os.path.join(training.checkpoint_dir, _name_run(fn_args))
+        start = restore_latest(model, folder, training.seed)
+        callbacks.append(Checkpoints(folder, training.checkpoint_steps, start, train_batches))
+    metrics = fit_from(
+        start,
+        model,
+        make_train_data,
+        training.epochs,
+        train_batches,
         # Keras warns of data that runs out unless it knows where they end.
         validation_data=eval_data.apply(tf.data.experimental.assert_cardinality(eval_batches)),
         shuffle=False,  # the data are
-        callbacks=[clock],
+        callbacks=callbacks,
         verbose=2,  # a line an epoch: logs are read after the fact
     )
-    write_history(fn_args.model_run_dir, history.history, train_batches, clock.seconds)
+    write_history(fn_args.model_run_dir, metrics, train_batches, clock.seconds)
     export_model(model, graph_dir, view, class_names, fn_args.serving_model_dir)
+
+
+def fit_from(
+    start: Position,
+    model: keras.Model,
+    make_train_data: Callable[..., tf.data.Dataset],
+    epochs: int,
+    steps_per_epoch: int,
+    **fit_arguments: Any,
+) -> dict[str, list[float]]:
+    """Trains from a position on: the rest of an epoch that was begun, then whole epochs.
+
+    Args:
+      start: the first batch.
+      model: compiled.
+      make_train_data: gives batches from `first_epoch`, `first_step` on, for `epochs` epochs.
+      epochs: number of the epoch to stop before.
+      steps_per_epoch: batches of a whole epoch.
+      **fit_arguments: of Keras's `fit`.
+
+    Returns:
+      Each metric's values after every epoch that was trained.
+    """
+    begun = 1 if start.step else 0
+    parts = [
+        (start.epoch, start.step, begun),
+        (start.epoch + begun, 0, epochs - start.epoch - begun),
+    ]
+    metrics: dict[str, list[float]] = {}
+    for first_epoch, first_step, count in parts:
+        if count <= 0:
+            continue
+        history = model.fit(
+            # One data set of all epochs, so that it is traced once, not once an epoch.
+            make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),
+            initial_epoch=first_epoch,
+            epochs=first_epoch + count,
+            steps_per_epoch=steps_per_epoch - first_step,
+            **fit_arguments,
+        )
+        for name, values in history.history.items():
+            metrics.setdefault(name, []).extend(values)
+    return metrics
+
+
+def _name_run(fn_args: Any) -> str:
+    """Names checkpoints by data and options, so that other ones never go on from them.
+
+    More epochs are no other run: it goes on where it ended.
+    """
+    config = json.loads(json.dumps(fn_args.custom_config or {}))
+    for name in ("epochs", "checkpoint_dir", "checkpoint_steps"):
+        config.get("training", {}).pop(name, None)
+    inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_class_names(transform_graph_dir: str) -> list[str]:
@@ -83,25 +153,6 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
             f"vocab_filename={contract.LABEL_VOCABULARY!r}."
         )
     return [name.decode() for name in output.vocabulary_by_name(contract.LABEL_VOCABULARY)]
-
-
-def count_batches(
-    files: Sequence[str], feeding: FeedingOptions, drop_remainder: bool = False
-) -> int:
-    """Counts the batches of one epoch.
-
-    Raises:
-      UserError: if there are none.
-    """
-    records = count_records(files)
-    round_up = 0 if drop_remainder else feeding.batch_size - 1
-    batches = (records + round_up) // feeding.batch_size
-    if batches == 0:
-        raise UserError(
-            f"an epoch must have a batch of records, but {list(files)} hold {records} and "
-            f"feeding.batch_size is {feeding.batch_size}; add images, or lower feeding.batch_size."
-        )
-    return batches
 
 
 class EpochClock(keras.callbacks.Callback):

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from components.errors import UserError
-from components.feeding.options import FeedingOptions
 from components.training import trainer
 from tests import graphs, shards
 
@@ -87,7 +86,7 @@ def test_training_again_gives_the_same_model(trained, tmp_path):
         {"training": {"epochs": 3}},
         {"training": {"model": "components.training.model.build_model"}},
         {"feeding": {"batch_size": 5}},
-        {"feeding": {"drop_remainder": True}},
+        {"feeding": {"remainder": "drop"}},
         {"feeding": {"augment": {"flip": False}}},
         {"view": {"crop_fraction": 0.5}},
     ],
@@ -143,19 +142,3 @@ def test_a_graph_without_a_label_vocabulary_is_explained(tmp_path):
     graphs.write_graph(tmp_path, preprocessing_fn=no_vocabulary)
     with pytest.raises(UserError, match="must have a vocabulary named 'label'; give the"):
         trainer.read_class_names(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("batch_size", "drop", "batches"), [(4, False, 3), (4, True, 2), (5, False, 2), (11, False, 1)]
-)
-def test_batches_are_counted_with_or_without_the_small_one(batch_size, drop, batches, tmp_path):
-    pattern = shards.write_shards(tmp_path, shards.make_examples(10), 2)
-    assert trainer.count_batches([pattern], FeedingOptions(batch_size=batch_size), drop) == batches
-
-
-def test_an_epoch_without_a_batch_is_explained(tmp_path):
-    pattern = shards.write_shards(tmp_path, shards.make_examples(3))
-    with pytest.raises(
-        UserError, match=r"hold 3 and feeding.batch_size is 4; add images, or lower"
-    ):
-        trainer.count_batches([pattern], FeedingOptions(batch_size=4), drop_remainder=True)

@@ -1,0 +1,96 @@
+"""Checkpoints of training: the model, its optimizer, and where in the data it stands.
+
+The position is under 100 bytes, because the order of the data is a function of (seed, epoch, step):
+nothing of the input pipeline's state is stored, and any number of workers goes on from it.
+"""
+
+import os
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from components.errors import UserError
+from components.feeding.batches import Position
+
+_POSITION_FILE = "position.json"  # Written last: its presence means that the checkpoint is whole.
+_STATE = "state"
+_KEPT = 2
+
+
+class Checkpoints(keras.callbacks.Callback):
+    """Stores a checkpoint every so many steps and after every epoch; the last two are kept."""
+
+    def __init__(self, folder: str, every_steps: int, start: Position, steps_per_epoch: int):
+        """Takes where checkpoints go, and where training starts."""
+        super().__init__()
+        self._folder = folder
+        self._every_steps = every_steps
+        self._position = start
+        self._steps_per_epoch = steps_per_epoch
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Counts the step, and stores a checkpoint if it is one's turn."""
+        self._position = self._position.advance(1, self._steps_per_epoch)
+        if self._position.step and self._position.step % self._every_steps == 0:
+            self._save()
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Stores a checkpoint."""
+        self._save()
+
+    def _save(self) -> None:
+        position = self._position
+        folder = os.path.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
+        _trackable(self.model).write(os.path.join(folder, _STATE))
+        with tf.io.gfile.GFile(os.path.join(folder, _POSITION_FILE), "w") as file:
+            file.write(position.to_json())
+        for old in _list_checkpoints(self._folder)[:-_KEPT]:
+            tf.io.gfile.rmtree(old)
+
+
+def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
+    """Restores the model from the latest checkpoint, if there is one.
+
+    Args:
+      model: compiled; its weights and its optimizer's are overwritten.
+      folder: where `Checkpoints` stores.
+      seed: of the training run.
+
+    Returns:
+      Where training goes on; the beginning if there is no checkpoint.
+
+    Raises:
+      UserError: if the checkpoint is of another seed or another model.
+    """
+    checkpoints = _list_checkpoints(folder)
+    if not checkpoints:
+        return Position(seed)
+    latest = checkpoints[-1]
+    with tf.io.gfile.GFile(os.path.join(latest, _POSITION_FILE)) as file:
+        position = Position.from_json(file.read())
+    if position.seed != seed:
+        raise UserError(
+            f"The checkpoint {latest} was trained with training.seed={position.seed}, not {seed}: "
+            "its order of data would be lost; set that seed, or another training.checkpoint_dir."
+        )
+    try:
+        _trackable(model).read(os.path.join(latest, _STATE)).assert_consumed()
+    except (AssertionError, ValueError, tf.errors.OpError) as error:
+        first_line = str(error).splitlines()[0]
+        raise UserError(
+            f"The checkpoint {latest} does not fit the model ({first_line}); "
+            "set another training.checkpoint_dir for another model."
+        ) from error
+    return position
+
+
+def _trackable(model: keras.Model) -> Any:
+    model.optimizer.build(model.trainable_variables)  # So that its variables are there to restore.
+    return tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+
+
+def _list_checkpoints(folder: str) -> list[str]:
+    """The folders of whole checkpoints, oldest first."""
+    positions = tf.io.gfile.glob(os.path.join(folder, "*", _POSITION_FILE))
+    return sorted(os.path.dirname(path) for path in positions)

@@ -1,0 +1,52 @@
+"""How much a record counts in the loss, for classes of different sizes."""
+
+import numpy as np
+import tensorflow as tf
+
+from components.errors import UserError
+from components.transform.statistics import read_statistics
+
+
+def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.ndarray:
+    """Reads the weights that the analysis left in the graph: records / (classes · class's records).
+
+    Args:
+      transform_graph_dir: the folder that tf.Transform wrote.
+      class_names: the vocabulary, in the order of the ids.
+
+    Returns:
+      float32 [classes], in the order of the ids. Over the analysed records their mean is 1.
+
+    Raises:
+      UserError: if the graph has none for these classes.
+    """
+    found = read_statistics(transform_graph_dir)
+    names = [name.decode() for name in found.get("class_names", np.array([], object)).tolist()]
+    if names != class_names:
+        raise UserError(
+            "training.class_weights=balanced needs the weights of the vocabulary's "
+            f"{len(class_names)} classes, and the transform graph has those of {len(names)}; "
+            "number labels in the preprocessing_fn by components.transform.labels.label_ids, or "
+            "set training.class_weights=none."
+        )
+    return found["class_weights"].astype(np.float32)
+
+
+def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.data.Dataset:
+    """Gives every record its class's weight; records of unknown class (id -1) get 0.
+
+    Args:
+      batches: pairs of images and int64 [batch], class ids.
+      class_weights: float32 [classes].
+
+    Returns:
+      Triples of images, class ids and float32 [batch], by which Keras multiplies each record's
+      loss before it takes the batch's mean.
+    """
+    table = tf.constant(class_weights)
+
+    def weigh(images: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        weights = tf.gather(table, tf.maximum(ids, 0))
+        return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
+
+    return batches.map(weigh, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
