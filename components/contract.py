@@ -13,3 +13,7 @@ LABEL_INPUT = "label"  # string [batch], the class's name
 IMAGE_OUTPUT = "image"  # float32 [batch, height, width, channels], normalised
 LABEL_OUTPUT = "label"  # int64 [batch], the class's line in the vocabulary; -1 when it has none
 LABEL_VOCABULARY = "label"  # tf.Transform's name of the vocabulary: one class name a line
+# What the image input's numbers mean. Ingest stores upright sRGB whatever the source was, and no
+# view changes that; a server's caller has to send the same.
+CHANNEL_ORDER = {1: "gray", 3: "RGB"}  # by the number of channels
+COLOR_SPACE = "sRGB"

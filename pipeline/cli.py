@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from components.errors import UserError
+from pipeline.commands.inspect import inspect
 from pipeline.commands.plan import plan
 from pipeline.commands.quarantine import quarantine
 from pipeline.commands.shared import (
@@ -168,6 +169,7 @@ def _run_with_progress(
     return summary
 
 
+cli.add_command(inspect)
 cli.add_command(plan)
 cli.add_command(quarantine)
 cli.add_command(verify)

@@ -8,7 +8,7 @@ from tfx import v1 as tfx
 # After TFX, which puts a stand-in where this wants a module that tfx-bsl 1.21 no longer has.
 import tensorflow_data_validation as tfdv
 
-from components import record
+from components import files, record
 from components.code_version import code_version
 from components.ingest.component import ImageExampleGen
 from components.training.evaluation import evaluation_config
@@ -57,7 +57,12 @@ def create_pipeline(
     )
 
     # What must be known of the whole train split becomes a graph over uint8 pixel batches.
-    image_transform = ImageTransform(example_gen.outputs["examples"], config.view, config.transform)
+    image_transform = ImageTransform(
+        example_gen.outputs["examples"],
+        config.view,
+        config.transform,
+        files.join(pipeline_root, "analyzer_cache") if config.transform.keep_cache else None,
+    )
 
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.
     trainer = tfx.components.Trainer(

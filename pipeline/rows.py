@@ -1,7 +1,8 @@
-"""Named lines: how results are shown to a person."""
+"""Named lines: how results are shown to a person, and how their values are written."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,3 +19,28 @@ def print_rows(rows: Sequence[tuple[str, str]], console: Console, style: str = "
 def printable(path: str) -> str:
     """A path that any terminal can show: bytes that are not UTF-8 become backslash escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def format_numbers(value: Any) -> str:
+    """A statistic in a few words: a number, up to eight numbers, or how many there are."""
+    if not isinstance(value, list):
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
+    if len(value) > 8 or any(isinstance(each, list) for each in value):
+        return f"{len(value)} values"
+    return ", ".join(f"{each:,.4f}" for each in value)
+
+
+def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
+    """How many classes, and the ends of the list, which is in the order of falling counts.
+
+    Args:
+      classes: as `analysis.json` has them; at least one.
+    """
+    most, fewest = classes[0], classes[-1]
+    ends = f"most {most['name']} ({most['records']:,}), fewest {fewest['name']}"
+    return f"{len(classes):,}, {ends} ({fewest['records']:,})"
+
+
+def format_constant_channels(channels: Sequence[int]) -> str:
+    """The channels of one value only, and what was done about them."""
+    return f"{', '.join(map(str, channels))}: one value everywhere, so divided by 1 (std 1)"

@@ -11,7 +11,7 @@ from components import files
 from components.ingest.manifest import read_manifest
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
 from pipeline.local import ComponentRun, pushed_dir
-from pipeline.rows import print_rows
+from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
 # TFMA's names of the metrics in `components.training.evaluation`, as people say them.
 _SHORT = {"sparse_categorical_accuracy": "accuracy", "example_count": "records"}
@@ -29,13 +29,12 @@ def summarize_run(runs: Sequence[ComponentRun], output_dir: str, log_path: str) 
       A dict that `json.dumps` takes, for machines and for `print_summary`.
     """
     outputs = {run.name: run.outputs for run in runs}
+    analysis = _read_json(outputs["ImageTransform"]["transform_graph"], "analysis.json")
     history = _read_json(outputs["Trainer"]["model_run"], "history.json")
     blessed = os.path.exists(files.join(outputs["Evaluator"]["blessing"], "BLESSED"))
     return {
         "ingest": summarize_manifest(read_manifest(outputs["ImageExampleGen"]["examples"])),
-        "statistics": _read_json(outputs["ImageTransform"]["transform_graph"], "analysis.json")[
-            "statistics"
-        ],
+        **{name: analysis[name] for name in ("statistics", "constant_channels", "classes")},
         "training": {
             "epochs": len(history["seconds_per_epoch"]),
             "steps": history["steps_per_epoch"] * len(history["seconds_per_epoch"]),
@@ -76,21 +75,17 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
 
 def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     training, evaluation = summary["training"], summary["evaluation"]
-    rows = [(name, _numbers(value)) for name, value in summary["statistics"].items()]
+    rows = [(name, format_numbers(value)) for name, value in summary["statistics"].items()]
+    if constant := summary["constant_channels"]:
+        rows.append(("constant channels", format_constant_channels(constant)))
+    if classes := summary["classes"]:
+        rows.append(("classes", format_classes(classes)))
     rows.append(("training", f"{training['steps']:,} steps, {training['epochs']:,} epochs"))
     rows += [(f"eval {name}", f"{value:,.4g}") for name, value in evaluation["overall"].items()]
     if worst := evaluation["worst_class"]:
         rows.append(("weakest class", f"{worst['class']}, accuracy {worst['accuracy']:.4g}"))
     rows.append(("model", "blessed" if summary["blessed"] else "not blessed, so not pushed"))
     return rows
-
-
-def _numbers(value: Any) -> str:
-    if not isinstance(value, list):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
-    if len(value) > 8 or any(isinstance(each, list) for each in value):
-        return f"{len(value)} values"
-    return ", ".join(f"{each:,.4f}" for each in value)
 
 
 def _read_json(folder: str, name: str) -> Any:

@@ -15,12 +15,7 @@ from components.code_version import code_version
 from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
 from components.transform.run import run_analysis
-from components.transform.span_cache import copy_cache
 from components.view_options import ViewOptions
-
-# Of the cache's channels, which exist only where the component is given `keep_cache`.
-CACHE_INPUT = "analyzer_cache"
-CACHE_OUTPUT = "updated_analyzer_cache"
 
 
 class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):
@@ -28,17 +23,13 @@ class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Unpacks the artifacts and the parameters and analyses."""
-        cache_dir = None
-        if output_dict.get(CACHE_OUTPUT):
-            cache_dir = artifact_utils.get_single_uri(output_dict[CACHE_OUTPUT])
-            copy_cache([kept.uri for kept in input_dict.get(CACHE_INPUT) or []], cache_dir)
         run_analysis(
             [examples.uri for examples in input_dict["examples"]],
             artifact_utils.get_single_uri(output_dict["transform_graph"]),
             ViewOptions.model_validate_json(exec_properties["view"]),
             TransformOptions.model_validate_json(exec_properties["options"]),
             self._make_beam_pipeline,
-            cache_dir,
+            exec_properties.get("cache_dir"),
         )
 
 
@@ -49,18 +40,13 @@ class ImageTransformSpec(component_spec.ComponentSpec):
         "view": component_spec.ExecutionParameter(type=str),
         "options": component_spec.ExecutionParameter(type=str),
         "code_version": component_spec.ExecutionParameter(type=str),
+        "cache_dir": component_spec.ExecutionParameter(type=str, optional=True),
     }
     INPUTS = {  # noqa: RUF012
         "examples": component_spec.ChannelParameter(type=standard_artifacts.Examples),
-        CACHE_INPUT: component_spec.ChannelParameter(
-            type=standard_artifacts.TransformCache, optional=True
-        ),
     }
     OUTPUTS = {  # noqa: RUF012
         "transform_graph": component_spec.ChannelParameter(type=standard_artifacts.TransformGraph),
-        CACHE_OUTPUT: component_spec.ChannelParameter(
-            type=standard_artifacts.TransformCache, optional=True
-        ),
     }
 
 
@@ -75,8 +61,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         examples: channel.BaseChannel,
         view: ViewOptions,
         options: TransformOptions,
-        analyzer_cache: channel.BaseChannel | None = None,
-        keep_cache: bool = False,
+        cache_dir: str | None = None,
     ):
         """Declares the component.
 
@@ -84,14 +69,12 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
           examples: ImageExampleGen's output; all its artifacts are analysed together.
           view: the model's input.
           options: of the analysis.
-          analyzer_cache: an earlier run's `updated_analyzer_cache` (by a Resolver): what it holds
-            is not read again.
-          keep_cache: whether there is an output `updated_analyzer_cache` for later runs.
+          cache_dir: a folder or URI, the same for all runs, where what is found in each data set is
+            kept, so that later runs read only others. Of one run at a time. None keeps nothing.
+            It is no artifact that a Resolver passes on: every run would then have another input,
+            and TFX would never re-use the transform graph, nor the model behind it. The result is
+            the same with and without it, so lineage loses nothing.
         """
-        cache = {CACHE_INPUT: analyzer_cache} if analyzer_cache is not None else {}
-        if keep_cache or analyzer_cache is not None:
-            kept = channel_utils.as_channel([standard_artifacts.TransformCache()])
-            cache[CACHE_OUTPUT] = kept
         version = code_version("transform", "feeding")
         super().__init__(
             ImageTransformSpec(
@@ -100,6 +83,6 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
                 options=options.model_dump_json(),
                 code_version=f"{version}-{function_version(options.preprocessing_fn)}",
                 transform_graph=channel_utils.as_channel([standard_artifacts.TransformGraph()]),
-                **cache,
+                cache_dir=cache_dir,
             )
         )

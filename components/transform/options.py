@@ -32,6 +32,10 @@ class TransformOptions(Options):
     unknown_label: Literal["minus_one", "error"] = "minus_one"
     """A class of another split that is not among the analysed records: its id is -1, which training
     and metrics leave out, or it is an error before anything is analysed."""
+    keep_cache: bool = False
+    """Whether what is found in each data set is kept beside the pipeline's outputs, so that a later
+    run with a further data set, or another function with the same analyzers, reads less. The result
+    is the same."""
     batch_size: pydantic.PositiveInt = 64
     """Images a batch of the analysis. Changes memory and speed, never the result."""
 

@@ -13,6 +13,7 @@ from components.transform import span_cache
 from components.transform.analysis import AnalyzeImages
 from components.transform.check_function import check_dependencies, check_outputs
 from components.transform.check_graph import check_graph
+from components.transform.function_errors import find_function_error
 from components.transform.lint import check_random
 from components.transform.options import TransformOptions
 from components.transform.record_batches import input_specs
@@ -61,7 +62,8 @@ def run_analysis(
         ):
             root | "AnalyzeImages" >> analysis
     except Exception as error:
-        raise find_user_error(error) or error from error
+        known = find_user_error(error) or find_function_error(error, options.preprocessing_fn)
+        raise known or error from error
     _check_result(output_dir, spans, view, options)
     summary = write_summary(output_dir, spans, view, options)
     if cache_dir is not None:

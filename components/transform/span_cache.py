@@ -6,8 +6,6 @@ of files that are not there. A marker, written after the run, tells what may be 
 
 from collections.abc import Sequence
 
-import tensorflow as tf
-
 from components import files
 from components.transform.spans import Span
 
@@ -36,17 +34,3 @@ def mark(cache_dir: str, spans: Sequence[Span]) -> None:
 
 def _marker(cache_dir: str, span: Span) -> str:
     return files.join(cache_dir, span.key, _MARKER)
-
-
-def copy_cache(cache_dirs: Sequence[str], target_dir: str) -> None:
-    """Copies caches into one folder; of a span in several of them the first one's is kept."""
-    for cache_dir in cache_dirs:
-        for folder, _, names in tf.io.gfile.walk(cache_dir):
-            below = folder[len(cache_dir.rstrip("/")) :].strip("/")
-            target = files.join(target_dir, below) if below else target_dir
-            if names and files.exists(files.join(target, _MARKER)):
-                continue
-            tf.io.gfile.makedirs(target)
-            # The marker last, so that a copy that was cut off does not pass for whole.
-            for name in sorted(names, key=lambda name: name == _MARKER):
-                tf.io.gfile.copy(files.join(folder, name), files.join(target, name), overwrite=True)

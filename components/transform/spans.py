@@ -14,7 +14,7 @@ import tensorflow as tf
 from components import files
 from components.code_version import code_version
 from components.errors import UserError
-from components.ingest.manifest import INDEX, MANIFEST, read_whole_manifest
+from components.ingest.manifest import INDEX, MANIFEST, describe_file, read_whole_manifest
 from components.transform.options import TransformOptions
 from components.transform.sampling import keep_records
 from components.view_options import ViewOptions
@@ -27,6 +27,7 @@ class Span:
     Attributes:
       examples_dir: the data set's folder.
       key: a hash of all that its pixels in the analysis hang on; a cache's name for it.
+      manifest_sha256: of the data set's manifest, 64 hexadecimal digits.
       shards: paths of the TFRecord files.
       classes: split to class name to number of records, of all splits.
       analysed: class name to number of records that the analysis reads.
@@ -34,6 +35,7 @@ class Span:
 
     examples_dir: str
     key: str
+    manifest_sha256: str
     shards: tuple[str, ...]
     classes: dict[str, collections.Counter]
     analysed: collections.Counter
@@ -100,7 +102,8 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
                 labels[keep_records(tf.constant(ids), options.analyze_fraction).numpy()]
             )
     key = span_key(examples_dir, view, options)
-    return Span(examples_dir, key, shards, classes, analysed)
+    manifest_sha256 = describe_file(files.join(examples_dir, MANIFEST))["sha256"]
+    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed)
 
 
 def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from components import files
+from components import contract, files
+from components.code_version import code_version
 from components.errors import UserError
+from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
 from components.transform.spans import Span
 from components.transform.statistics import read_statistics
@@ -34,17 +36,49 @@ def write_summary(
     """
     found = read_statistics(output_dir)
     check_records(int(found["records"]), sum(span.analysed.total() for span in spans))
-    named = {name: value for name, value in found.items() if name not in _OWN}
     summary = {
+        **describe_input(view),
+        **describe_origin(spans, options),
+        "records": int(found["records"]),
+        **describe_statistics(found),
+        "classes": list_classes(found),
+        "unknown_label": options.unknown_label,
+        "unknown_classes": find_unknown_classes(spans),
+    }
+    with files.write_atomically(files.join(output_dir, SUMMARY)) as file:
+        file.write(json.dumps(summary, indent=1, ensure_ascii=False).encode() + b"\n")
+    return summary
+
+
+def describe_input(view: ViewOptions) -> dict[str, Any]:
+    """What the graph's image input is: size, and what the numbers mean."""
+    return {
+        "view": view.model_dump(mode="json"),
+        "channel_order": contract.CHANNEL_ORDER[view.channels],
+        "color_space": contract.COLOR_SPACE,
+    }
+
+
+def describe_origin(spans: Sequence[Span], options: TransformOptions) -> dict[str, Any]:
+    """What the graph was made of: the function, the code and the data sets, by their hashes."""
+    return {
+        "preprocessing_fn": options.preprocessing_fn,
+        "function_version": function_version(options.preprocessing_fn),
+        "code_version": code_version("feeding", "transform"),
+        "columns": options.columns,
+        "manifests": [span.manifest_sha256 for span in spans],
         "splits": options.analyze_splits,
         "fraction": options.analyze_fraction,
-        "records": int(found["records"]),
         "records_in_splits": sum(
             span.classes[split].total() for span in spans for split in options.analyze_splits
         ),
-        "preprocessing_fn": options.preprocessing_fn,
-        "columns": options.columns,
-        "view": view.model_dump(mode="json"),
+    }
+
+
+def describe_statistics(found: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What the `preprocessing_fn` named: short values in full, long ones described."""
+    named = {name: value for name, value in found.items() if name not in _OWN}
+    return {
         "statistics": {
             name: value.tolist() for name, value in named.items() if value.size <= _SHORT
         },
@@ -52,12 +86,7 @@ def write_summary(
             name: describe(value) for name, value in named.items() if value.size > _SHORT
         },
         "constant_channels": np.flatnonzero(found.get("constant_channels", [])).tolist(),
-        "classes": list_classes(found),
-        "unknown_classes": find_unknown_classes(spans),
     }
-    with files.write_atomically(files.join(output_dir, SUMMARY)) as file:
-        file.write(json.dumps(summary, indent=1, ensure_ascii=False).encode() + b"\n")
-    return summary
 
 
 def check_records(analysed: int, expected: int) -> int:

@@ -105,6 +105,17 @@ def test_statistics_are_numpys_over_the_train_split(finished):
     np.testing.assert_allclose(summary["statistics"]["std"], exact.std((0, 1, 2)), rtol=1e-12)
 
 
+def test_the_summary_names_the_classes_and_inspect_shows_the_graph_of_this_run(finished, folder):
+    done, summary = finished
+    counts = {row["name"]: row["records"] for row in summary["classes"]}
+    assert counts.keys() == CLASSES.keys()
+    assert sum(counts.values()) == summary["ingest"]["splits"]["train"]
+    assert "3, most " in done.stdout and summary["constant_channels"] == []
+    shown = json.loads(call("inspect", folder / "out", "--json").stdout)
+    assert shown["path"] == summary["paths"]["transform_graph"]
+    assert shown["statistics"] == summary["statistics"]
+
+
 def test_the_schema_knows_the_columns_but_no_image_bytes(finished):
     _, summary = finished
     schema = pathlib.Path(summary["paths"]["schema"], "schema.pbtxt").read_text()

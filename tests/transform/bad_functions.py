@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_transform as tft
 from numpy.random import default_rng
 
 GENERATOR = np.random.default_rng(0)
@@ -159,3 +160,9 @@ def pairs_only(inputs):
     first, second = tf.split(_plain(inputs)["image"], 2, axis=0)
     image = tf.concat([first, second], axis=0)
     return {**_plain(inputs), "image": tf.ensure_shape(image, [None, *inputs["image"].shape[1:]])}
+
+
+def reads_numbers_from_names(inputs):
+    """Traces without an error, and fails on the first class whose name is no number."""
+    greatest = tft.max(tf.strings.to_number(inputs["label"]))
+    return {**_plain(inputs), "image": _plain(inputs)["image"] / greatest}

@@ -1,5 +1,6 @@
 """The analysis as a whole, over data sets that ingest wrote."""
 
+import hashlib
 import json
 import shutil
 
@@ -7,12 +8,13 @@ import numpy as np
 import pytest
 import tensorflow_transform as tft
 
-from components import record
+from components import contract, record
+from components.code_version import code_version
 from components.errors import UserError
 from components.feeding.input_fn import read_eval_views
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
-from components.transform import analysis, contract
+from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
 from components.transform.run import run_analysis
 from components.transform.sampling import keep_records
@@ -74,6 +76,26 @@ def test_an_unknown_split_is_the_users_error(examples):
         read_spans([str(examples)], VIEW, options)
 
 
+def test_a_function_that_fails_on_the_data_is_named(examples, tmp_path):
+    name = "tests.transform.bad_functions.reads_numbers_from_names"
+    options = TransformOptions(preprocessing_fn=name)
+    with pytest.raises(UserError, match=rf"{name} fails on the data: .*convert string: (cat|dog) "):
+        run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
+
+
+def test_the_artifact_tells_what_it_was_made_of(examples, tmp_path):
+    options = TransformOptions(unknown_label="error")
+    written = run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
+    manifest = (examples / "manifest.json").read_bytes()
+    assert written["manifests"] == [hashlib.sha256(manifest).hexdigest()]
+    assert (written["channel_order"], written["color_space"]) == ("RGB", "sRGB")
+    assert written["code_version"] == code_version("feeding", "transform")
+    assert written["function_version"] == function_version(options.preprocessing_fn)
+    assert written["unknown_label"] == "error"
+    read = json.loads((tmp_path / "analysis.json").read_text())
+    assert read == json.loads(json.dumps(written))
+
+
 def test_a_fraction_is_chosen_by_the_records_ids(examples, tmp_path):
     options = TransformOptions(analyze_fraction=0.4, analyze_splits=EVERYTHING, batch_size=3)
     found = run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
@@ -110,25 +132,6 @@ def test_no_record_to_analyse_is_the_users_error(examples):
     options = TransformOptions(analyze_fraction=1e-9)
     with pytest.raises(UserError, match=r"the analysis needs a record, but .* have none"):
         read_spans([str(examples)], VIEW, options)
-
-
-@pytest.fixture
-def read_shards(tmp_path, monkeypatch):
-    """Returns the shards that were analysed since it was asked last; Beam pickles what it runs."""
-    log, real = tmp_path / "read.log", analysis.read_view_batches
-
-    def read_and_log(shard, *arguments):
-        with open(log, "a") as file:
-            file.write(f"{shard}\n")
-        return real(shard, *arguments)
-
-    def take():
-        shards = log.read_text().split() if log.exists() else []
-        log.unlink(missing_ok=True)
-        return shards
-
-    monkeypatch.setattr(analysis, "read_view_batches", read_and_log)
-    return take
 
 
 def test_a_further_span_is_all_that_is_read(examples, more_examples, tmp_path, read_shards):

@@ -1,17 +1,17 @@
-"""A cache is used only where a finished run has marked it, and copied whole."""
+"""A cache is used only where a finished run has marked it."""
 
 import collections
 
 import pytest
 
-from components.transform.span_cache import copy_cache, drop_unfinished, mark, unmark
+from components.transform.span_cache import drop_unfinished, mark, unmark
 from components.transform.spans import Span
 
 pytestmark = pytest.mark.unit
 
 
 def _span(key):
-    return Span("", key, (), {}, collections.Counter())
+    return Span("", key, "", (), {}, collections.Counter())
 
 
 def _names(folder):
@@ -27,15 +27,3 @@ def test_what_no_finished_run_has_marked_is_dropped(tmp_path):
     unmark(str(tmp_path), spans[1:])
     drop_unfinished(str(tmp_path), spans)
     assert _names(tmp_path) == ["whole", "whole/0", "whole/COMPLETE"]
-
-
-def test_the_first_cache_wins_where_spans_are_equal(tmp_path):
-    for name, keys in {"one": ("both",), "two": ("both", "own")}.items():
-        for key in keys:
-            (tmp_path / name / key).mkdir(parents=True)
-            (tmp_path / name / key / "0").write_text(name)
-        mark(str(tmp_path / name), [_span(key) for key in keys])
-    copy_cache([str(tmp_path / "one"), str(tmp_path / "two")], str(tmp_path / "out"))
-    assert (tmp_path / "out" / "both" / "0").read_text() == "one"
-    assert (tmp_path / "out" / "own" / "0").read_text() == "two"
-    assert (tmp_path / "out" / "own" / "COMPLETE").exists()

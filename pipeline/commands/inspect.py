@@ -1,0 +1,29 @@
+"""`image-pipeline inspect`: what a transform graph takes, and what it was made of."""
+
+import dataclasses
+import json
+
+import click
+
+from pipeline.commands.shared import JSON
+
+
+@click.command()
+@click.argument("folder", metavar="OUT")
+@JSON
+def inspect(folder: str, as_json: bool) -> None:
+    """Show the contract of a transform graph: input, statistics, classes, origin.
+
+    OUT is the output folder of a run, whose latest transform graph is shown, or the folder of a
+    transform graph. Only what the graph's folder holds is read.
+    """
+    from rich.console import Console
+
+    from pipeline.inspection import find_graph, print_graph, read_graph
+
+    found = find_graph(folder)
+    graph = read_graph(found.path)
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(found) | graph))
+    else:
+        print_graph(found, graph, Console(highlight=False))

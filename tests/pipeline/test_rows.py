@@ -1,0 +1,29 @@
+import pytest
+
+from pipeline.rows import format_classes, format_constant_channels, format_numbers
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234, "1,234"),
+        (0.12345, "0.1235"),
+        ([1.5, 2], "1.5000, 2.0000"),
+        (list(range(9)), "9 values"),
+        ([[1.0], [2.0]], "2 values"),
+    ],
+)
+def test_a_statistic_takes_a_few_words(value, text):
+    assert format_numbers(value) == text
+
+
+def test_classes_are_told_by_the_ends_of_their_list():
+    classes = [{"name": f"c{n}", "records": 3000 - n} for n in range(1000)]
+    assert format_classes(classes) == "1,000, most c0 (3,000), fewest c999 (2,001)"
+
+
+def test_constant_channels_come_with_their_rule():
+    text = "0, 2: one value everywhere, so divided by 1 (std 1)"
+    assert format_constant_channels([0, 2]) == text

@@ -1,0 +1,83 @@
+"""The analyzer cache through TFX's runner: of two data sets, only the one that changed is read."""
+
+import json
+import pathlib
+
+import pytest
+from tfx import v1 as tfx
+from tfx.types import channel
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.ingest.component import ImageExampleGen
+from components.ingest.options import IngestOptions
+from components.transform.component import ImageTransform
+from components.transform.options import TransformOptions
+from components.transform.run import run_analysis
+from components.view_options import ViewOptions
+from tests.drawings import draw, encode_png, write_folder
+from tests.transform.analyze import make_pipeline
+
+pytestmark = pytest.mark.e2e
+
+VIEW = ViewOptions(height_px=8, width_px=10)
+INGEST = IngestOptions.model_validate(
+    {"prepare": {"encoding": "png"}, "splits": {"train": 0.6, "eval": 0.4}, "shards": 2}
+)
+DAYS = ("monday", "tuesday")
+
+
+def _run(folder, changes):
+    """Runs two ingests and one analysis of both; a change is another fingerprint."""
+    gens = [
+        ImageExampleGen(str(folder / day), INGEST, f"{day}-{changes[day]}").with_id(day)
+        for day in DAYS
+    ]
+    transform = ImageTransform(
+        channel.union([gen.outputs["examples"] for gen in gens]),
+        VIEW,
+        TransformOptions(),
+        str(folder / "cache"),
+    )
+    pipeline = tfx.dsl.Pipeline(
+        pipeline_name="days",
+        pipeline_root=str(folder / "root"),
+        components=[*gens, transform],
+        enable_cache=True,
+        metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(
+            str(folder / "metadata.db")
+        ),
+        beam_pipeline_args=list(LOCAL_BEAM_ARGS),
+    )
+    tfx.orchestration.LocalDagRunner().run(pipeline)
+    return _newest(folder / "root" / "ImageTransform" / "transform_graph")
+
+
+def _newest(folder: pathlib.Path) -> pathlib.Path:
+    return max(folder.iterdir(), key=lambda path: int(path.name))
+
+
+def _read_analysis(graph):
+    return json.loads((graph / "analysis.json").read_text())
+
+
+def test_only_a_changed_data_set_is_read_and_nothing_at_all_when_none_changed(
+    tmp_path, read_shards
+):
+    for number, day in enumerate(DAYS):
+        write_folder(tmp_path / day, classes=[f"cat{number}", "dog"], per_class=10)
+    _run(tmp_path, {"monday": 1, "tuesday": 1})
+    assert len(read_shards()) == 4
+    (tmp_path / "tuesday" / "dog" / "new.png").write_bytes(encode_png(draw(99)))
+    changed = _run(tmp_path, {"monday": 1, "tuesday": 2})
+    shards = read_shards()
+    assert len(shards) == 2 and all("/tuesday/" in shard for shard in shards)
+
+    again = _run(tmp_path, {"monday": 1, "tuesday": 2})
+    assert again == changed and not read_shards()  # TFX re-used it: the cache is no input
+
+    data = [str(_newest(tmp_path / "root" / day / "examples")) for day in DAYS]
+    run_analysis(data, str(tmp_path / "full"), VIEW, TransformOptions(), make_pipeline)
+    found, full = _read_analysis(changed), _read_analysis(tmp_path / "full")
+    del found["code_version"], full["code_version"]
+    found["manifests"].sort(), full["manifests"].sort()
+    assert found == full and found["records"] > 20
