@@ -128,6 +128,8 @@ def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, p
         columns=list(_COLUMNS),
         filter=pc.field("split").isin(sorted(numbers)),
         batch_readahead=_BATCHES_AHEAD,
+        # Buffered ahead, the columns of the whole file would be held until its end.
+        fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
     )
     for batch in batches:
         if len(batch):

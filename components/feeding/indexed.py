@@ -9,9 +9,10 @@ import tensorflow as tf
 from components.errors import UserError
 from components.feeding.balance import Weights
 from components.feeding.batches import batch_positions, steps_per_epoch
+from components.feeding.decoded import DecodedRecords
 from components.feeding.index import RecordIndex, read_index, read_table
 from components.feeding.mapped import MappedRecords
-from components.feeding.memory import Stage, plan_indexed
+from components.feeding.memory import Stage, fits, plan_indexed
 from components.feeding.options import FeedingOptions
 from components.feeding.order import (
     BalancedOrder,
@@ -29,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 _SELECTING_COLUMNS = (
     *("record_id", "label", "group", "format", "height", "width", "channels", "split"),
     *("source", "source_format", "source_bytes", "source_height", "source_width", "orientation"),
+    "notes",
 )
 
 
@@ -53,7 +55,7 @@ class IndexedRecords:
         self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
         self.skipped = 0
         self._feeding = feeding
-        self._records = MappedRecords(self.index)
+        self._records: MappedRecords | DecodedRecords = MappedRecords(self.index)
 
     def read_epoch(
         self, epoch: tf.Tensor, first_step: tf.Tensor, is_first: tf.Tensor
@@ -85,6 +87,24 @@ class IndexedRecords:
         """What reading batches of this view holds in memory."""
         record_bytes = int(self.index.length.mean())
         return plan_indexed(self._feeding, view, record_bytes, self.index.nbytes)
+
+    def hold_decoded(self, view: ViewOptions, others: list[Stage]) -> list[Stage]:
+        """From now on decodes each image only once, if all fit beside the other stages as pixels.
+
+        Returns:
+          The stage that this is, or none.
+        """
+        encoded = Stage("decoded images", int(self.index.length.sum()), "at least")
+        if not self._feeding.hold_decoded or not fits([*others, encoded], self._feeding):
+            return []
+        columns = ["height", "width", "channels"]
+        table = read_table(self.index.root, self.index.shard_paths, columns)
+        height, width, channels = (table[name].to_numpy().astype(np.int64) for name in columns)
+        pixels = Stage("decoded images", int((height * width * channels).sum()), "uint8")
+        if (channels != view.channels).any() or not fits([*others, pixels], self._feeding):
+            return []
+        self._records = DecodedRecords(self.index)
+        return [pixels]
 
     def draw(self, epoch: int, step: int) -> Draws:
         """Which records and views one batch holds."""
@@ -122,7 +142,7 @@ def make_order(index: RecordIndex, feeding: FeedingOptions, training: bool, seed
     Raises:
       UserError: if no record is selected, or a class is not in the data set.
     """
-    rows = _select(index, feeding, training)
+    rows = select(index, feeding, training)
     if not training:
         return SequentialOrder(rows)
     if feeding.many_views.count > 1:
@@ -134,7 +154,7 @@ def make_order(index: RecordIndex, feeding: FeedingOptions, training: bool, seed
     )
 
 
-def _select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.ndarray:
+def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.ndarray:
     """The rows of the index that are read, in its order: int64 [rows]."""
     select, subset = feeding.select, None if training else feeding.eval_subset
     rows = np.arange(len(index))

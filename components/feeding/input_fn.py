@@ -128,7 +128,10 @@ def read_views(
     training = mode == "train"
     paths = match_files(files)
     records = open_records(paths, feeding, training, seed, keep)
-    _LOG.info(memory.check_budget(records.plan_memory(view), feeding))
+    stages = records.plan_memory(view)
+    if isinstance(records, IndexedRecords) and record.FORMAT not in columns:
+        stages += records.hold_decoded(view, stages)
+    _LOG.info(memory.check_budget(stages, feeding))
     parsed = parse.columns_to_parse(columns)
 
     def view_record(drawn: dict[str, tf.Tensor], epoch: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -81,8 +81,7 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
         for stage in stages
     ]
     plan = "\n".join([f"The input pipeline holds at most {_megabytes(total)}:", *lines])
-    available = psutil.virtual_memory().available
-    budget = int(feeding.memory_fraction * available)
+    budget, available = _budget(feeding)
     if total > budget:
         largest = max(stages, key=lambda stage: stage.size_bytes)
         raise UserError(
@@ -91,6 +90,17 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
             f"the {largest.name} large, or raise memory_fraction."
         )
     return plan
+
+
+def fits(stages: Sequence[Stage], feeding: FeedingOptions) -> bool:
+    """Tells whether the stages together are within the budget."""
+    return sum(stage.size_bytes for stage in stages) <= _budget(feeding)[0]
+
+
+def _budget(feeding: FeedingOptions) -> tuple[int, int]:
+    """The budget, and the free memory that it is a share of, in bytes."""
+    available = psutil.virtual_memory().available
+    return int(feeding.memory_fraction * available), available
 
 
 def _megabytes(size_bytes: int) -> str:

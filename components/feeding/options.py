@@ -1,5 +1,6 @@
 """Options of the way training reads records."""
 
+import re
 from typing import Literal
 
 import pydantic
@@ -85,7 +86,7 @@ class FeedingOptions(Options):
     source: Literal["auto", "indexed", "streaming"] = "auto"
     """`indexed` takes records from mapped shards in any order; `streaming` reads files from their
     beginning and shuffles a window. `auto` takes the index where there is one on a local disk."""
-    data_service: str | None = pydantic.Field(default=None, pattern=r"^grpc://.+:\d+$")
+    data_service: str | None = None
     """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
     workers stream, decode and augment. Every record still comes once an epoch, but in the order of
     arrival; `components/feeding/service.py` says what else this promises less."""
@@ -99,6 +100,9 @@ class FeedingOptions(Options):
     memory_fraction: float = pydantic.Field(default=0.5, gt=0, le=1)
     """Share of the free memory that windows, batches and prefetch may take; a plan over it is
     refused before anything is read."""
+    hold_decoded: bool = True
+    """Whether each image is decoded only once, where all of them fit into `memory_fraction` as
+    pixels. Indexed records only, and where the view has the stored images' number of channels."""
     compiled: bool = True
     """Whether XLA compiles the transform graph's pixels, for a tenth of their time. It falls back,
     with a warning, where the bits would not be the same."""
@@ -120,6 +124,16 @@ class FeedingOptions(Options):
     """What an indexed record does that cannot be read: stop with its name, or be left out of its
     batch and be logged."""
     augment: AugmentOptions = AugmentOptions()
+
+    @pydantic.field_validator("data_service")
+    @classmethod
+    def _check_address(cls, address: str | None) -> str | None:
+        if address is not None and not re.fullmatch(r"grpc://.+:\d+", address):
+            raise ValueError(
+                f"data_service must be grpc://<host>:<port>, got {address!r}; set the "
+                "dispatcher's address, or leave it out."
+            )
+        return address
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> "FeedingOptions":

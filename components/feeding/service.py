@@ -11,8 +11,9 @@ What this promises less than streaming without a service:
     workers been equally fast, so near that place some may come twice or not at all;
   - a worker that is lost for good takes its share of the epoch with it: the epoch waits for it.
 
-The workers must be started with this package installed, read the shards under the same paths, and
-be listed in the dispatcher's `worker_addresses`, as static sharding wants it.
+The workers need TensorFlow (the trainer's version) and nothing of this package, must read the
+shards under the same paths, and be listed in the dispatcher's `worker_addresses`, as static
+sharding wants it.
 """
 
 import time

@@ -28,11 +28,20 @@ class Checkpoints(keras.callbacks.Callback):
         self._every_steps = every_steps
         self._position = start
         self._steps_per_epoch = steps_per_epoch
+        self._counted = 0  # steps since Keras began the epoch
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Counts anew, as Keras does."""
+        self._counted = 0
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        """Counts the step, and stores a checkpoint if it is one's turn."""
-        self._position = self._position.advance(1, self._steps_per_epoch)
-        if self._position.step and self._position.step % self._every_steps == 0:
+        """Counts the steps (several with `steps_per_execution`), and stores a checkpoint if due."""
+        before = self._position
+        self._position = before.advance(batch + 1 - self._counted, self._steps_per_epoch)
+        self._counted = batch + 1
+        # At the end of an epoch, it is stored when the epoch has been evaluated.
+        turn = self._position.step // self._every_steps
+        if self._position.epoch == before.epoch and turn > before.step // self._every_steps:
             self._save()
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
@@ -43,8 +52,10 @@ class Checkpoints(keras.callbacks.Callback):
         position = self._position
         folder = os.path.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
         _trackable(self.model).write(os.path.join(folder, _STATE))
-        with tf.io.gfile.GFile(os.path.join(folder, _POSITION_FILE), "w") as file:
+        path = os.path.join(folder, _POSITION_FILE)
+        with tf.io.gfile.GFile(f"{path}.part", "w") as file:
             file.write(position.to_json())
+        tf.io.gfile.rename(f"{path}.part", path, overwrite=True)  # It is there whole or not at all.
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
             tf.io.gfile.rmtree(old)
 
@@ -87,7 +98,10 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
 
 def _trackable(model: keras.Model) -> Any:
     model.optimizer.build(model.trainable_variables)  # So that its variables are there to restore.
-    return tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+    # Keras tells TensorFlow of weights only, not of where dropout's random numbers stand.
+    kept_elsewhere = {id(variable) for variable in (*model.weights, *model.metrics_variables)}
+    random = [var.value for var in model.variables if id(var) not in kept_elsewhere]
+    return tf.train.Checkpoint(model=model, optimizer=model.optimizer, random=random)
 
 
 def _list_checkpoints(folder: str) -> list[str]:

@@ -49,4 +49,5 @@ def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.dat
         weights = tf.gather(table, tf.maximum(ids, 0))
         return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
 
-    return batches.map(weigh, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    # Not in parallel: it copies nothing, and would hold a finished batch a core.
+    return batches.map(weigh)

@@ -67,6 +67,7 @@ def run_fn(fn_args: Any) -> None:
     if training.checkpoint_dir is not None:
         folder = os.path.join(training.checkpoint_dir, _name_run(fn_args))
         start = restore_latest(model, folder, training.seed)
+        _check_start(start, training.epochs, train_batches)
         callbacks.append(Checkpoints(folder, training.checkpoint_steps, start, train_batches))
     metrics = fit_from(
         start,
@@ -125,6 +126,21 @@ def fit_from(
         for name, values in history.history.items():
             metrics.setdefault(name, []).extend(values)
     return metrics
+
+
+def _check_start(start: Position, epochs: int, steps_per_epoch: int) -> None:
+    """Raises UserError if training has passed its end, or its place is no longer there."""
+    if (start.epoch, start.step) > (epochs, 0):
+        raise UserError(
+            f"training.epochs must not be less than what has been trained, but is {epochs}, and "
+            f"the checkpoint stands at step {start.step} of epoch {start.epoch} (from 0); raise "
+            "it, or set another training.checkpoint_dir to begin anew."
+        )
+    if start.step >= steps_per_epoch:
+        raise UserError(
+            f"the checkpoint stands at step {start.step}, but an epoch has {steps_per_epoch}: the "
+            "data have changed; set another training.checkpoint_dir to begin anew."
+        )
 
 
 def _name_run(fn_args: Any) -> str:

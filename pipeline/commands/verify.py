@@ -1,25 +1,47 @@
-"""`image-pipeline verify`: is a data set whole?"""
+"""`image-pipeline verify`: is a data set whole, and does an epoch of it hold what it should?"""
 
 import dataclasses
 import json
 import sys
+from typing import Any
 
 import click
 
-from pipeline.commands.shared import JSON
+from pipeline.commands.shared import CONFIG, JSON, SET
 
 _MOST_LINES = 100
 
 
 @click.command()
 @click.argument("data_set")
+@click.option(
+    "--epoch",
+    type=click.IntRange(min=0),
+    help="Read this epoch of training instead, and count every record.",
+)
+@CONFIG
+@SET
 @JSON
-def verify(data_set: str, as_json: bool) -> None:
+def verify(
+    data_set: str,
+    epoch: int | None,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Check a data set: every file, record and index row.
 
     DATA_SET is the folder that ingest wrote. Each finding names the shard, the record, its source
     image and the byte where it begins. Exit codes: 0 the data set is whole, 1 it is not.
+
+    With --epoch, draws that epoch of training by the options (--config, --set), reads every record
+    of it with its checksums, and checks that each comes as often as the options say.
     """
+    if epoch is not None:
+        _verify_epoch(data_set, epoch, config_path, overrides, as_json)
+        return
+    if config_path or overrides:
+        raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
     from components.ingest.verify import verify_data_set
 
     findings = verify_data_set(data_set)
@@ -32,3 +54,48 @@ def verify(data_set: str, as_json: bool) -> None:
             click.echo(f"… and {len(findings) - _MOST_LINES:,} more; --json lists all of them")
         click.echo(f"{len(findings):,} findings" if findings else "The data set is whole.")
     sys.exit(1 if findings else 0)
+
+
+def _verify_epoch(
+    data_set: str, epoch: int, config_path: str | None, overrides: tuple[str, ...], as_json: bool
+) -> None:
+    from pipeline.config import load_config
+
+    config = load_config(config_path, overrides)
+    from components.feeding.streaming import match_files
+    from components.feeding.verify_epoch import verify_epoch
+
+    paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
+    verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(verified)))
+        return
+    click.echo(_describe_draws(verified))
+    for line in _describe_quality(verified):
+        click.echo(line)
+
+
+def _describe_draws(verified: Any) -> str:
+    """One line: how many records, how often, in how many steps."""
+    if verified.draws == verified.records:
+        times = f"{verified.records:,} records, each exactly once"
+    else:
+        times = f"{verified.draws:,} views of {verified.records:,} records, as often as due"
+    line = f"Epoch {verified.epoch}: {times}, in {verified.steps:,} steps"
+    if verified.dropped:
+        line += f"; {verified.dropped:,} fill no batch and are dropped"
+    if verified.padded:
+        line += f"; {verified.padded:,} more pad the last batch"
+    return f"{line}."
+
+
+def _describe_quality(verified: Any) -> list[str]:
+    """A line a figure of the shuffle, beside what it is for an ideal permutation."""
+    if verified.quality is None:
+        return []
+    ideal = dataclasses.asdict(verified.ideal) if verified.ideal else {}
+    lines = [("shuffle", "here", "ideal" if ideal else "")] + [
+        (name.replace("_", " "), f"{value:.4f}", f"{ideal[name]:.4f}" if ideal else "")
+        for name, value in dataclasses.asdict(verified.quality).items()
+    ]
+    return [f"{name:<22} {here:>9} {best:>9}".rstrip() for name, here, best in lines]

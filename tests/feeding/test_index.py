@@ -74,3 +74,15 @@ def test_an_index_in_another_order_of_shards(data_set, train_shards, tmp_path):
     pq.write_table(pa.concat_tables(halves), folder / "index.parquet")
     moved = read_table(str(folder), paths, ["record_id"])["record_id"]
     assert moved.equals(read_table(str(data_set), train_shards, ["record_id"])["record_id"])
+
+
+def test_small_row_groups_make_no_difference(data_set, train_shards, tmp_path):
+    paths = [path.replace(str(data_set), str(tmp_path)) for path in train_shards]
+    table = pq.read_table(data_set / "index.parquet")
+    pq.write_table(table, tmp_path / "index.parquet", row_group_size=2)
+    index, expected = read_index(paths), read_index(train_shards)
+    assert index.classes == expected.classes
+    for name in ("shard", "offset", "length", "record_id", "label"):
+        found = getattr(index, name)
+        assert found.dtype == getattr(expected, name).dtype
+        assert found.tolist() == getattr(expected, name).tolist()

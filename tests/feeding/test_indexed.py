@@ -15,6 +15,7 @@ from components.errors import UserError, find_user_error
 from components.feeding import input_fn
 from components.feeding.index import read_index
 from components.feeding.indexed import IndexedRecords
+from components.feeding.memory import Stage
 from components.feeding.options import AugmentOptions, FeedingOptions
 from components.view_options import ViewOptions
 
@@ -256,3 +257,27 @@ def test_mirrored_strategy_and_keras_read_it(train_shards):
 
     distributed = strategy.distribute_datasets_from_function(make)
     assert sum(1 for _ in distributed) == len(read_index(train_shards)) // 4
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_images_held_decoded_are_the_same(train_shards, mode):
+    feeding = {"augment": AUGMENTED}
+    held = read(train_shards, mode, feeding, seed=2, epochs=2)
+    assert held == read(train_shards, mode, feeding | {"hold_decoded": False}, seed=2, epochs=2)
+
+
+def test_images_are_held_decoded_where_they_fit(train_shards):
+    def held(view=VIEW, others=(), **feeding):
+        records = IndexedRecords(train_shards, FeedingOptions(**feeding), True, 0)
+        return [stage.size_bytes for stage in records.hold_decoded(view, list(others))]
+
+    assert held() == [len(read_index(train_shards)) * 8 * 10 * 3]
+    assert held(hold_decoded=False) == []
+    assert held(view=ViewOptions(height_px=8, width_px=8, channels=1)) == []
+    assert held(others=[Stage("others", 10**15, "")]) == []
+
+
+def test_a_damaged_record_is_named_without_checksums_too(damaged):
+    with pytest.raises(tf.errors.OpError) as caught:
+        read(damaged, "eval")
+    assert "record 2 of" in str(find_user_error(caught.value))

@@ -152,5 +152,5 @@ def test_options_that_need_the_index_are_refused(options, needing):
 
 def test_an_address_without_protocol_or_port_is_refused():
     for wrong in ("localhost:5000", "grpc://localhost", "grpc://:5000"):
-        with pytest.raises(ValueError, match="data_service"):
+        with pytest.raises(ValueError, match=f"must be grpc://<host>:<port>, got '{wrong}'"):
             FeedingOptions(data_service=wrong)

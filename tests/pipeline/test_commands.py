@@ -162,3 +162,44 @@ def test_a_small_disk_is_a_warning(folder):
 def test_free_disk_of_a_folder_that_does_not_exist_yet(tmp_path):
     assert free_disk_bytes(str(tmp_path / "a" / "b")) > 0
     assert free_disk_bytes("gs://bucket/folder") is None
+
+
+def test_verify_of_an_epoch_tells_records_steps_and_quality(folder):
+    small = ("--set", "feeding.batch_size=4")
+    result, output = call("verify", folder / "out", "--epoch", 2, *small)
+    first, header, *figures = output.splitlines()
+    records = json.loads((folder / "out" / "manifest.json").read_text())["splits"]["train"]
+    count = records["records"]
+    assert result.exit_code == 0
+    assert first == f"Epoch 2: {count} records, each exactly once, in {-(-count // 4)} steps."
+    assert header.split() == ["shuffle", "here", "ideal"]
+    assert [line.split()[0] for line in figures] == ["rank", "repeated", "classes", "label"]
+    verified = json.loads(call("verify", folder / "out", "--epoch", 2, "--json", *small)[1])
+    assert (verified["records"], verified["draws"]) == (count, count)
+    assert verified["quality"]["rank_correlation"] == pytest.approx(
+        float(figures[0].split()[2]), abs=1e-4
+    )
+
+
+def test_verify_of_an_epoch_goes_by_the_options(folder):
+    views = ("--set", "feeding.many_views.crops=3", "--set", "feeding.remainder=pad")
+    first, *rest = call("verify", folder / "out", "--epoch", 0, *views)[1].splitlines()
+    assert "views of" in first and "records, as often as due, in 1 steps; " in first
+    assert first.endswith("more pad the last batch.")
+    assert rest == []  # No whole batch: nothing to measure.
+
+
+def test_verify_of_an_epoch_names_a_damaged_record(folder):
+    (shard,) = (folder / "out" / "Split-train").iterdir()
+    data = bytearray(shard.read_bytes())
+    data[20] ^= 1
+    shard.write_bytes(data)
+    result, message = call("verify", folder / "out", "--epoch", 0)
+    assert result.exit_code == 1
+    assert message.startswith(f"record 0 of {shard} (source '")
+
+
+def test_verify_takes_options_only_for_an_epoch(folder):
+    result, output = call("verify", folder / "out", "--set", "feeding.batch_size=4")
+    assert result.exit_code == 2
+    assert "give --epoch, too" in output

@@ -1,0 +1,187 @@
+"""Verifies an epoch of training: reads all of it, and holds it against what the options promise."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from components import record
+from components.errors import UserError
+from components.feeding.batches import real_records
+from components.feeding.index import RecordIndex, is_indexed
+from components.feeding.indexed import IndexedRecords, select
+from components.feeding.options import FeedingOptions
+from components.feeding.order import BalancedOrder, Draws
+from components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
+
+
+@dataclasses.dataclass(frozen=True)
+class VerifiedEpoch:
+    """An epoch that holds what it should.
+
+    Attributes:
+      epoch: its number.
+      records: different records that were read.
+      draws: records that were read, each time that one came.
+      steps: batches.
+      padded: records that only fill up the last batch, and are no part of `draws`.
+      dropped: draws of the epoch that fill no batch, and were not read.
+      quality: of its shuffle; None if it has no whole batch, or only one record.
+      ideal: what a uniformly random permutation is expected to have; None where the options ask for
+        another distribution than the data's.
+    """
+
+    epoch: int
+    records: int
+    draws: int
+    steps: int
+    padded: int
+    dropped: int
+    quality: ShuffleQuality | None
+    ideal: ShuffleQuality | None
+
+
+def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: int) -> VerifiedEpoch:
+    """Reads a whole training epoch, checksums and all, and counts every record.
+
+    Each record must come as often as the options say: once; once for each of its `many_views`; or,
+    with `balance`, as often as any other of its class, to within one.
+
+    Args:
+      paths: shards of the train split.
+      feeding: the options of training.
+      seed: the run's.
+      epoch: number of the epoch, from 0.
+
+    Returns:
+      What the epoch holds.
+
+    Raises:
+      UserError: naming the record, if one is damaged, lost, repeated, or another than the index
+        says; or if the shards have no index, or an option does not fit the data set.
+    """
+    _check_indexed(paths, feeding)
+    checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
+    records = IndexedRecords(paths, checked, training=True, seed=seed)
+    size, length = feeding.batch_size, records.order.length
+    drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])
+    # What fills no batch is a part of the epoch's order all the same.
+    dropped = records.order.draw(epoch, np.arange(min(records.steps * size, length), length))
+    selected = select(records.index, feeding, True)
+    _check_counts(_join([drawn, dropped]), selected, records, feeding)
+    quality, ideal = _measure(drawn.rows, selected, records, feeding, epoch)
+    return VerifiedEpoch(
+        epoch=epoch,
+        records=len(np.unique(drawn.rows)),
+        draws=len(drawn.rows),
+        steps=records.steps,
+        padded=max(records.steps * size - length, 0) if feeding.remainder == "pad" else 0,
+        dropped=len(dropped.rows),
+        quality=quality,
+        ideal=ideal,
+    )
+
+
+def _check_indexed(paths: list[str], feeding: FeedingOptions) -> None:
+    if feeding.source == "streaming" or feeding.data_service is not None:
+        raise UserError(
+            "an epoch is verified as it is read by the index, but feeding.source="
+            f"{feeding.source} and feeding.data_service={feeding.data_service} stream; "
+            "leave both out."
+        )
+    if not is_indexed(paths):
+        raise UserError(
+            "an epoch is verified by the data set's index on a local disk, but "
+            f"{paths[0]} has none beside its Split folder; ingest again."
+        )
+
+
+def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) -> Draws:
+    """Reads a batch, and checks that its records are those that the index says; without padding."""
+    draws = records.draw(epoch, step)
+    serialized, _, _ = records.fetch(epoch, step, True)
+    for row, data in zip(draws.rows.tolist(), serialized, strict=True):
+        found = record.decode_example(data)[record.SOURCE_ID].decode()
+        if found != records.index.record_id[row].tobytes().hex():
+            raise _order_error(records.index, row, f"there, but has the record id {found}")
+    real = real_records(step, batch_size, records.order.length)
+    return Draws(draws.rows[:real], draws.views[:real], draws.copies[:real])
+
+
+def _check_counts(
+    drawn: Draws, selected: np.ndarray, records: IndexedRecords, feeding: FeedingOptions
+) -> None:
+    """Checks an epoch's draws: every row as often as it must come, and no two draws alike."""
+    index = records.index
+    _check_ids(index)
+    least, greatest = _count_due(index, selected, records, feeding)
+    counts = np.bincount(drawn.rows, minlength=len(index))
+    wrong = np.flatnonzero((counts < least) | (counts > greatest))
+    if len(wrong):
+        row = int(wrong[0])
+        due = f"{least[row]}" + (f" or {greatest[row]}" if least[row] < greatest[row] else "")
+        raise _order_error(
+            index, row, f"due {due} times, but comes {counts[row]} times, as {len(wrong)} are wrong"
+        )
+    # A draw's seed of augmentation: two that are alike would be the very same image.
+    order = np.lexsort((drawn.copies, drawn.views, drawn.rows))
+    alike = np.ones(max(len(order) - 1, 0), bool)
+    for numbers in (drawn.rows, drawn.views, drawn.copies):
+        alike &= numbers[order][1:] == numbers[order][:-1]
+    if alike.any():
+        row = int(drawn.rows[order][1:][alike][0])
+        raise _order_error(index, row, "due in different views, but comes in the same one twice")
+
+
+def _count_due(
+    index: RecordIndex, selected: np.ndarray, records: IndexedRecords, feeding: FeedingOptions
+) -> tuple[np.ndarray, np.ndarray]:
+    """How often each row of the index must come in an epoch, at least and at most: int64 [rows]."""
+    least = np.zeros(len(index), np.int64)
+    least[selected] = feeding.many_views.count
+    greatest = least.copy()
+    if isinstance(records.order, BalancedOrder):
+        for label, times in records.order.oversampling().items():
+            rows = selected[index.label[selected] == label]
+            # Of binary fractions such as 2.9999999 for 3.
+            due = round(times * len(rows))
+            least[rows], greatest[rows] = due // len(rows), -(-due // len(rows))
+    return least, greatest
+
+
+def _check_ids(index: RecordIndex) -> None:
+    ids = np.ascontiguousarray(index.record_id).view("V16").ravel()
+    order = np.argsort(ids, kind="stable")
+    repeated = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if len(repeated):
+        first, second = order[repeated[0]], int(order[repeated[0] + 1])
+        raise _order_error(index, second, f"alone, but has the id of {index.describe(first)}")
+
+
+def _order_error(index: RecordIndex, row: int, problem: str) -> UserError:
+    return UserError(
+        f"{index.describe(row)} must be {problem}; run `image-pipeline verify {index.root}`, and "
+        "report the options, the seed and the epoch if that finds the data set whole."
+    )
+
+
+def _measure(
+    rows: np.ndarray,
+    selected: np.ndarray,
+    records: IndexedRecords,
+    feeding: FeedingOptions,
+    epoch: int,
+) -> tuple[ShuffleQuality | None, ShuffleQuality | None]:
+    """The figures of the shuffle, and what they ideally are."""
+    if len(rows) < max(feeding.batch_size, 2) or len(np.unique(rows)) == 1:
+        return None, None
+    label, size = records.index.label, feeding.batch_size
+    following = records.order.draw(epoch + 1, np.arange(records.order.length)).rows
+    quality = measure_quality(rows, following, label, size)
+    is_plain = feeding.balance == "none" and feeding.many_views.count == 1
+    return quality, ideal_quality(label[selected], size) if is_plain else None
+
+
+def _join(parts: Sequence[Draws]) -> Draws:
+    names = ("rows", "views", "copies")
+    return Draws(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
