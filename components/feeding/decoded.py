@@ -6,11 +6,11 @@ import numpy as np
 from components import record
 from components.errors import UserError
 from components.feeding.index import RecordIndex
-from components.feeding.mapped import MappedRecords
+from components.feeding.stored import StoredRecords
 
 
 class DecodedRecords:
-    """Reads records as `MappedRecords` does, but decodes each only once. Threads may share it.
+    """Reads records as `StoredRecords` does, but decodes each only once. Threads may share it.
 
     A decoded record is the same record stored as `raw`, so nothing after it needs to know: OpenCV
     decodes to the very pixels that TensorFlow's accurate decoder gives.
@@ -19,12 +19,12 @@ class DecodedRecords:
     def __init__(self, index: RecordIndex):
         """Decodes nothing yet."""
         self._index = index
-        self._records = MappedRecords(index)
+        self._records = StoredRecords(index)
         # Threads that meet at a record decode it twice, to the same bytes: no lock is needed.
         self._decoded: list[bytes | None] = [None] * len(index)
 
     def read(self, row: int, verify: bool = False) -> bytes:
-        """Reads one record; see `MappedRecords.read`. Checksums are verified when it is decoded.
+        """Reads one record; see `StoredRecords.read`. Checksums are verified when it is decoded.
 
         Raises:
           UserError: if it cannot be read or decoded.

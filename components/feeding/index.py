@@ -30,8 +30,8 @@ class RecordIndex:
     """The records of some shards, in the order of the shards and of their places in them.
 
     Attributes:
-      root: the data set's folder.
-      shard_paths: the shards, sorted.
+      roots: the data sets' folders, sorted.
+      shard_paths: the shards, by data set and sorted.
       shard: int32 [records], number of the record's shard in `shard_paths`.
       offset: int64 [records], of the record's length field in its shard, in bytes.
       length: int64 [records], of the serialized tf.train.Example, in bytes.
@@ -40,7 +40,7 @@ class RecordIndex:
       classes: the classes' names, sorted.
     """
 
-    root: str
+    roots: tuple[str, ...]
     shard_paths: tuple[str, ...]
     shard: np.ndarray
     offset: np.ndarray
@@ -59,6 +59,12 @@ class RecordIndex:
         columns = (self.shard, self.offset, self.length, self.record_id, self.label)
         return sum(column.nbytes for column in columns)
 
+    @property
+    def data_set(self) -> np.ndarray:
+        """int32 [records], number of the record's data set in `roots`."""
+        of_shard = [self.roots.index(_parse_path(path)["root"]) for path in self.shard_paths]
+        return np.array(of_shard, np.int32)[self.shard]
+
     def describe(self, row: int) -> str:
         """Names a record for a message: its shard, its number there and its source."""
         shard = self.shard[row]
@@ -66,34 +72,70 @@ class RecordIndex:
         return f"record {number} of {self.shard_paths[shard]} (source {self._source(row)!r})"
 
     def _source(self, row: int) -> str:
-        table = read_table(self.root, self.shard_paths, ["source"])
+        table = read_table(self.shard_paths, ["source"])
         return table["source"][row].as_py()
 
 
 def is_indexed(shard_paths: Sequence[str]) -> bool:
-    """Tells whether the files are shards of one local data set that has an index."""
+    """Tells whether all files are shards of local data sets that have an index."""
     matches = [_SHARD_PATH.fullmatch(path) for path in shard_paths]
-    roots = {match and match["root"] for match in matches}
-    if len(roots) != 1:
-        return False
-    (root,) = roots
-    return root is not None and files.is_local(root) and files.exists(f"{root}/{INDEX_FILE}")
+    roots = {match["root"] if match else None for match in matches}
+    return bool(roots) and all(
+        root is not None and files.is_local(root) and files.exists(f"{root}/{INDEX_FILE}")
+        for root in roots
+    )
 
 
 def read_index(shard_paths: Sequence[str]) -> RecordIndex:
-    """Reads what the index says of some shards.
+    """Reads what the index says of some shards, of one data set or several.
+
+    Args:
+      shard_paths: see `is_indexed`; each at most once.
+
+    Raises:
+      UserError: if an index does not know one of its shards.
+    """
+    indexes = [_read_one(root, paths) for root, paths in _group_by_root(shard_paths)]
+    if len(indexes) == 1:
+        return indexes[0]
+    classes = tuple(sorted({name for index in indexes for name in index.classes}))
+    first_shards = np.cumsum([0, *(len(index.shard_paths) for index in indexes)])
+    return RecordIndex(
+        roots=tuple(root for index in indexes for root in index.roots),
+        shard_paths=tuple(path for index in indexes for path in index.shard_paths),
+        shard=np.concatenate(
+            [
+                index.shard + np.int32(first)
+                for index, first in zip(indexes, first_shards[:-1], strict=True)
+            ]
+        ),
+        offset=np.concatenate([index.offset for index in indexes]),
+        length=np.concatenate([index.length for index in indexes]),
+        record_id=np.concatenate([index.record_id for index in indexes]),
+        label=np.concatenate([_renumber(index, classes) for index in indexes]),
+        classes=classes,
+    )
+
+
+def _group_by_root(shard_paths: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """The shards of each data set, sorted; their data sets, sorted."""
+    by_root: dict[str, list[str]] = collections.defaultdict(list)
+    for path in shard_paths:
+        by_root[_parse_path(path)["root"]].append(path)
+    return [(root, tuple(sorted(by_root[root]))) for root in sorted(by_root)]
+
+
+def _renumber(index: RecordIndex, classes: tuple[str, ...]) -> np.ndarray:
+    """The labels as numbers of other classes, which are all of the index's and more."""
+    return np.array([classes.index(name) for name in index.classes], np.int32)[index.label]
+
+
+def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
+    """Reads the index of one data set.
 
     Row group by row group, so that no more than one is held as text: ten million records take
     a few seconds and hardly more memory than their columns.
-
-    Args:
-      shard_paths: shards of one data set, see `is_indexed`; each at most once.
-
-    Raises:
-      UserError: if the index does not know one of the shards.
     """
-    paths = tuple(sorted(shard_paths))
-    root = _parse_path(paths[0])["root"]
     columns: dict[str, list[np.ndarray]] = {
         name: [] for name in ("shard", "offset", "length", "id")
     }
@@ -110,7 +152,7 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
     label, classes = _number_classes(labels)
     order = _order_by_path(joined["shard"])
     return RecordIndex(
-        root=root,
+        roots=(root,),
         shard_paths=paths,
         shard=joined["shard"][order],
         offset=joined["offset"][order],
@@ -170,15 +212,17 @@ def _check_all_known(path_number: np.ndarray, shard_paths: Sequence[str], root: 
         )
 
 
-def read_table(root: str, shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
+def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Reads columns of the index for some shards, a row for each of `RecordIndex`'s records.
-
-    Returns:
-      The columns, and `path_number` (int64), the shard's number in `shard_paths`.
 
     Raises:
       UserError: if the index does not know one of the shards.
     """
+    tables = [_read_columns(root, paths, columns) for root, paths in _group_by_root(shard_paths)]
+    return pa.concat_tables(tables).select(list(columns))
+
+
+def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     numbers = _numbers_by_split(shard_paths)
     in_splits = pc.field("split").isin(sorted(numbers))
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
@@ -187,7 +231,6 @@ def read_table(root: str, shard_paths: Sequence[str], columns: Sequence[str]) ->
     is_read = path_number >= 0
     table, path_number = table.filter(pa.array(is_read)), path_number[is_read]
     _check_all_known(path_number, shard_paths, root)
-    table = table.append_column("path_number", pa.array(path_number))
     order = _order_by_path(path_number)
     return table if isinstance(order, slice) else table.take(order)
 

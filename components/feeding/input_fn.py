@@ -38,9 +38,10 @@ def input_fn(
 
     (With `feeding.data_service` their records are; their order is that of arrival.)
 
-    Every epoch has every record exactly once (unless `feeding` balances classes or asks for many
-    views), in batches that never reach into the next epoch, so `steps_per_epoch` batches are one
-    epoch. "train" shuffles and makes random views, "eval" does neither.
+    Every epoch has every record exactly once (unless `feeding` balances classes, asks for many
+    views, drops or pads the remainder, or skips bad records), in batches that never reach into the
+    next epoch, so `steps_per_epoch` batches are one epoch. "train" shuffles and makes random views,
+    "eval" does neither.
 
     Args:
       files: TFRecord paths or patterns; those that end in .gz are gunzipped.
@@ -88,7 +89,8 @@ def input_fn(
     else:
         # On whole uint8 batches: as the graph was analysed, and a quarter of float's bytes to copy.
         apply = transform.compile() if feeding.compiled else transform.transform_views
-        batches = batches.map(apply, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        # The memory plan counts two batches in work: AUTOTUNE would hold one a core.
+        batches = batches.map(apply, num_parallel_calls=2, deterministic=True)
     # The next batch is made while the model works on this one.
     return batches.prefetch(feeding.prefetch_batches)
 

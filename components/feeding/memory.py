@@ -1,6 +1,7 @@
 """What the input pipeline holds in memory, stage by stage, computed before anything is read."""
 
 import dataclasses
+import pathlib
 from collections.abc import Sequence
 
 import psutil
@@ -9,6 +10,8 @@ from components.errors import UserError
 from components.feeding.options import FeedingOptions
 from components.view_options import ViewOptions
 
+# Where Linux tells a container's limit (cgroup v2).
+_CGROUP = pathlib.Path("/sys/fs/cgroup")
 # Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
 _READ_AHEAD_BYTES = 256 * 1024
 
@@ -46,7 +49,7 @@ def plan_streaming(
 def plan_indexed(
     feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int
 ) -> list[Stage]:
-    """What random access holds; shards are mapped, and the system takes those pages back."""
+    """What random access holds."""
     index = Stage("index", index_bytes, "60 bytes a record")
     return [index, *_plan_batches(feeding, view, record_bytes)]
 
@@ -93,14 +96,29 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
 
 
 def fits(stages: Sequence[Stage], feeding: FeedingOptions) -> bool:
-    """Tells whether the stages together are within the budget."""
-    return sum(stage.size_bytes for stage in stages) <= _budget(feeding)[0]
+    """Tells whether the stages take half of the budget, or less.
+
+    Half, because training and evaluation each hold a data set, and what the one holds is not there
+    yet when the other one plans.
+    """
+    return 2 * sum(stage.size_bytes for stage in stages) <= _budget(feeding)[0]
 
 
 def _budget(feeding: FeedingOptions) -> tuple[int, int]:
     """The budget, and the free memory that it is a share of, in bytes."""
-    available = psutil.virtual_memory().available
+    available = _free_bytes()
     return int(feeding.memory_fraction * available), available
+
+
+def _free_bytes() -> int:
+    """The free memory, of the machine or of the container that this process is in."""
+    machine = psutil.virtual_memory().available
+    try:
+        limit = (_CGROUP / "memory.max").read_text().strip()
+        used = int((_CGROUP / "memory.current").read_text())
+    except (OSError, ValueError):
+        return machine
+    return machine if limit == "max" else min(machine, max(0, int(limit) - used))
 
 
 def _megabytes(size_bytes: int) -> str:

@@ -45,7 +45,18 @@ class SubsetOptions(Options):
     fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
     """Share of the records, chosen by their ids: adding data never takes one away."""
     fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None
-    """`[k, n]` reads all but the k-th of n folds for training, and only that for evaluation."""
+    """`[k, n]`, k from 0, reads all but the k-th of n folds for training, and only that for
+    evaluation."""
+
+    @pydantic.field_validator("fold")
+    @classmethod
+    def _check_fold(cls, fold: tuple[int, int] | None) -> tuple[int, int] | None:
+        if fold is not None and (fold[0] >= fold[1] or fold[1] < 2):
+            raise ValueError(
+                f"fold must be [k, n] with 0 <= k < n and n at least 2, got {list(fold)}; "
+                "set select.fold."
+            )
+        return fold
 
 
 class EvalSubsetOptions(Options):
@@ -84,7 +95,7 @@ class FeedingOptions(Options):
     Training only; the latter two give every batch one shape, which TPUs and compiled training steps
     want. `pad` needs the index."""
     source: Literal["auto", "indexed", "streaming"] = "auto"
-    """`indexed` takes records from mapped shards in any order; `streaming` reads files from their
+    """`indexed` takes records from shards in any order; `streaming` reads files from their
     beginning and shuffles a window. `auto` takes the index where there is one on a local disk."""
     data_service: str | None = None
     """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
@@ -109,10 +120,12 @@ class FeedingOptions(Options):
     select: SubsetOptions = SubsetOptions()
     """Which records are read. Needs the index."""
     balance: Literal["none", "uniform"] | dict[str, pydantic.PositiveFloat] = "none"
-    """Training: shares of the classes in an epoch; `{class: weight}` for those that are read.
-    Needs the index."""
+    """Training: shares of the classes in an epoch; `{class: weight}` names every class that is
+    read. Needs the index."""
+    mix: dict[str, pydantic.PositiveFloat] | None = None
+    """Training: shares of several data sets in an epoch, `{folder: weight}`. Needs the index."""
     max_oversampling: float = pydantic.Field(default=10.0, ge=1)
-    """Balance: how often a record may be drawn in an epoch, at most; other classes fill up."""
+    """Balance and mix: how often a record may be drawn in an epoch, at most; others fill up."""
     many_views: ManyViewsOptions = ManyViewsOptions()
     """Training: several views of each image an epoch. Needs the index."""
     eval_subset: EvalSubsetOptions | None = None
@@ -121,8 +134,9 @@ class FeedingOptions(Options):
     """Whether the checksums of indexed records are computed when they are read (0.1 ms a
     megabyte). Streaming always does."""
     bad_records: Literal["stop", "skip"] = "stop"
-    """What an indexed record does that cannot be read: stop with its name, or be left out of its
-    batch and be logged."""
+    """What an indexed record does that cannot be read: stop with its name, or be logged and left
+    out of evaluation, and in training be replaced by another record of its batch, which so keeps
+    its size. `skip` needs the index."""
     augment: AugmentOptions = AugmentOptions()
 
     @pydantic.field_validator("data_service")
@@ -137,10 +151,18 @@ class FeedingOptions(Options):
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> "FeedingOptions":
-        if self.balance != "none" and self.many_views.count > 1:
+        shares = {"balance": self.balance != "none", "mix": self.mix is not None}
+        together = [name for name, is_set in shares.items() if is_set]
+        together += ["many_views"] if self.many_views.count > 1 else []
+        if len(together) > 1:
             raise ValueError(
-                "balance and many_views cannot be combined: a balanced epoch draws records, not "
-                "each view once; set one of them."
+                f"{' and '.join(together)} cannot be combined: shares draw records as often as it "
+                "takes, many_views each view once; set one of them."
+            )
+        if self.many_views.crops > 1 and not self.augment.random_resized_crop:
+            raise ValueError(
+                f"many_views.crops={self.many_views.crops} needs augment.random_resized_crop: all "
+                "centre views of an image are the same; switch it on, or set crops=1."
             )
         if self.source == "streaming" and (needing := self.index_options()):
             raise ValueError(
@@ -156,6 +178,7 @@ class FeedingOptions(Options):
     def index_options(self) -> list[str]:
         """The options set that only work with the index."""
         defaults = FeedingOptions.model_construct()
-        names = ("select", "balance", "many_views", "eval_subset")
+        names = ("select", "balance", "mix", "many_views", "eval_subset")
         needing = [name for name in names if getattr(self, name) != getattr(defaults, name)]
-        return needing + (["remainder=pad"] if self.remainder == "pad" else [])
+        needing += ["remainder=pad"] if self.remainder == "pad" else []
+        return needing + (["bad_records=skip"] if self.bad_records == "skip" else [])

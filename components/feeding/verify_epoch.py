@@ -9,10 +9,11 @@ from components import record
 from components.errors import UserError
 from components.feeding.batches import real_records
 from components.feeding.index import RecordIndex, is_indexed
-from components.feeding.indexed import IndexedRecords, select
+from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
-from components.feeding.order import BalancedOrder, Draws
+from components.feeding.order import BalancedOrder, Draws, ShuffledOrder
 from components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
+from components.feeding.selection import select
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +46,7 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     """Reads a whole training epoch, checksums and all, and counts every record.
 
     Each record must come as often as the options say: once; once for each of its `many_views`; or,
-    with `balance`, as often as any other of its class, to within one.
+    with `balance` or `mix`, as often as any other of its class or data set, to within one.
 
     Args:
       paths: shards of the train split.
@@ -159,8 +160,9 @@ def _check_ids(index: RecordIndex) -> None:
 
 
 def _order_error(index: RecordIndex, row: int, problem: str) -> UserError:
+    root = index.roots[index.data_set[row]]
     return UserError(
-        f"{index.describe(row)} must be {problem}; run `image-pipeline verify {index.root}`, and "
+        f"{index.describe(row)} must be {problem}; run `image-pipeline verify {root}`, and "
         "report the options, the seed and the epoch if that finds the data set whole."
     )
 
@@ -178,7 +180,7 @@ def _measure(
     label, size = records.index.label, feeding.batch_size
     following = records.order.draw(epoch + 1, np.arange(records.order.length)).rows
     quality = measure_quality(rows, following, label, size)
-    is_plain = feeding.balance == "none" and feeding.many_views.count == 1
+    is_plain = isinstance(records.order, ShuffledOrder)
     return quality, ideal_quality(label[selected], size) if is_plain else None
 
 

@@ -61,6 +61,9 @@ def run_fn(fn_args: Any) -> None:
         return weigh_records(data, read_class_weights(graph_dir, class_names))
 
     eval_data = input_fn(fn_args.eval_files, mode="eval", **common)
+    if feeding.bad_records == "stop":  # Otherwise there may be fewer batches.
+        # Keras warns of data that runs out unless it knows where they end.
+        eval_data = eval_data.apply(tf.data.experimental.assert_cardinality(eval_batches))
     clock = EpochClock()
     callbacks: list[keras.callbacks.Callback] = [clock]
     start = Position(training.seed)
@@ -75,8 +78,7 @@ def run_fn(fn_args: Any) -> None:
         make_train_data,
         training.epochs,
         train_batches,
-        # Keras warns of data that runs out unless it knows where they end.
-        validation_data=eval_data.apply(tf.data.experimental.assert_cardinality(eval_batches)),
+        validation_data=eval_data,
         shuffle=False,  # the data are
         callbacks=callbacks,
         verbose=2,  # a line an epoch: logs are read after the fact

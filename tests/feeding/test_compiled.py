@@ -53,6 +53,7 @@ def test_the_compiled_graph_has_the_bits_of_the_saved_one(preprocessing_fn, tmp_
         "image": tf.constant(draw_batch()),
         "label": tf.constant(["cat", "dog", "x", "", "cat"]),
     }
+    assert compile_pixels(graph._loaded.transform_fn) is not None
     expected_images, expected_labels = graph.transform_views(views)
     images, labels = graph.compile()(views)
     assert images.numpy().tobytes() == expected_images.numpy().tobytes()

@@ -7,7 +7,7 @@ from components.errors import UserError
 from components.feeding import parse
 from components.feeding.decoded import DecodedRecords, decode_record
 from components.feeding.index import read_index
-from components.feeding.mapped import MappedRecords
+from components.feeding.stored import StoredRecords
 from tests import shards
 from tests.drawings import draw_smooth
 
@@ -37,7 +37,7 @@ def test_the_pixels_are_those_that_tensorflow_decodes(image_format, channels):
 @pytest.mark.beam
 def test_each_record_is_read_and_decoded_once(train_shards, monkeypatch):
     index = read_index(train_shards)
-    stored = MappedRecords(index)
+    stored = StoredRecords(index)
     expected = [decode_record(stored.read(row)) for row in (2, 0, 2)]
     reads = []
 
@@ -45,7 +45,7 @@ def test_each_record_is_read_and_decoded_once(train_shards, monkeypatch):
         reads.append((row, verify))
         return expected[0] if row == 2 else expected[1]
 
-    monkeypatch.setattr(MappedRecords, "read", read)
+    monkeypatch.setattr(StoredRecords, "read", read)
     records = DecodedRecords(index)
     assert [records.read(row, verify=True) for row in (2, 0, 2)] == expected
     assert reads == [(2, True), (0, True)]
@@ -54,8 +54,8 @@ def test_each_record_is_read_and_decoded_once(train_shards, monkeypatch):
 @pytest.mark.beam
 def test_an_image_that_cannot_be_decoded_is_named(train_shards, monkeypatch):
     index = read_index(train_shards)
-    values = record.decode_example(MappedRecords(index).read(1))
+    values = record.decode_example(StoredRecords(index).read(1))
     broken = record.encode_example(values | {record.IMAGE: b"\x89PNG nothing"})
-    monkeypatch.setattr(MappedRecords, "read", lambda *_: broken)
+    monkeypatch.setattr(StoredRecords, "read", lambda *_: broken)
     with pytest.raises(UserError, match=r"record 1 of .* is damaged: its image cannot be decoded"):
         DecodedRecords(index).read(1)

@@ -6,6 +6,8 @@ from components import record
 from components.errors import UserError
 from components.feeding.index import is_indexed, read_index, read_table
 from components.tfrecord import read_records
+from tests.drawings import write_folder
+from tests.ingest_runs import ingest
 
 pytestmark = pytest.mark.beam
 
@@ -72,8 +74,8 @@ def test_an_index_in_another_order_of_shards(data_set, train_shards, tmp_path):
     cut = starts[0]
     halves = [table.slice(cut), table.slice(0, cut)]
     pq.write_table(pa.concat_tables(halves), folder / "index.parquet")
-    moved = read_table(str(folder), paths, ["record_id"])["record_id"]
-    assert moved.equals(read_table(str(data_set), train_shards, ["record_id"])["record_id"])
+    moved = read_table(paths, ["record_id"])["record_id"]
+    assert moved.equals(read_table(train_shards, ["record_id"])["record_id"])
 
 
 def test_small_row_groups_make_no_difference(data_set, train_shards, tmp_path):
@@ -86,3 +88,20 @@ def test_small_row_groups_make_no_difference(data_set, train_shards, tmp_path):
         found = getattr(index, name)
         assert found.dtype == getattr(expected, name).dtype
         assert found.tolist() == getattr(expected, name).tolist()
+
+
+def test_several_data_sets_are_read_as_one(data_set, train_shards, tmp_path):
+    ingest(write_folder(tmp_path / "images", ("ant", "dog"), 6), tmp_path / "other", shards=2)
+    others = sorted(map(str, (tmp_path / "other").glob("Split-train/*")))
+    first, second = read_index(train_shards), read_index(others)
+    both = read_index([*others, *train_shards])
+    parts = [first, second] if first.roots < second.roots else [second, first]
+    assert both.roots == parts[0].roots + parts[1].roots
+    assert both.classes == ("ant", "cat", "dog")
+    assert both.data_set.tolist() == [0] * len(parts[0]) + [1] * len(parts[1])
+    names = [part.classes[code] for part in parts for code in part.label]
+    assert [both.classes[code] for code in both.label] == names
+    rows = [part.describe(row) for part in parts for row in range(len(part))]
+    assert [both.describe(row) for row in range(len(both))] == rows
+    ids = [value for part in parts for value in part.record_id.tolist()]
+    assert both.record_id.tolist() == ids

@@ -18,6 +18,8 @@ from components.feeding.indexed import IndexedRecords
 from components.feeding.memory import Stage
 from components.feeding.options import AugmentOptions, FeedingOptions
 from components.view_options import ViewOptions
+from tests.drawings import write_folder
+from tests.ingest_runs import ingest
 
 pytestmark = pytest.mark.beam
 
@@ -134,6 +136,34 @@ def test_balance_names_an_unknown_class(train_shards):
         read(train_shards, feeding={"balance": weights})
 
 
+def test_data_sets_are_mixed_by_weight(train_shards, tmp_path):
+    ingest(write_folder(tmp_path / "images", ("ant",), 12), tmp_path / "other", shards=2)
+    others = sorted(map(str, (tmp_path / "other").glob("Split-train/*")))
+    index = read_index([*train_shards, *others])
+    first, second = index.roots
+    feeding = {"mix": {first: 3, second: 1}, "augment": AUGMENTED}
+    rows = flat(drawn([*train_shards, *others], 0, feeding))
+    share = np.mean(index.data_set[rows] == 0)
+    assert share == pytest.approx(3 / 4, abs=1 / len(rows))
+    assert len(flat(read([*train_shards, *others], feeding=feeding))) == len(rows) == len(index)
+    with pytest.raises(UserError, match=r"feeding\.mix must give a weight to all that is read"):
+        read([*train_shards, *others], feeding={"mix": {first: 1}})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"balance": "uniform", "mix": {"a": 1}},
+        {"mix": {"a": 1}, "many_views": {"mirror": True}},
+        {"balance": "uniform", "many_views": {"mirror": True}},
+    ],
+    ids=str,
+)
+def test_ways_to_share_an_epoch_cannot_be_combined(options):
+    with pytest.raises(ValueError, match="cannot be combined"):
+        FeedingOptions(**options)
+
+
 def test_many_views_are_all_there_and_apart(train_shards):
     feeding = {
         "many_views": {"crops": 2, "mirror": True},
@@ -230,6 +260,43 @@ def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
         batches = read(damaged, "eval", feeding=feeding)
     assert sum(map(len, batches)) == records - 1
     assert f"Skipped record number 1: record 2 of {damaged[0]}" in caplog.text
+
+
+@pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])
+def test_a_skipped_record_shifts_no_batch_of_training(damaged, train_shards, remainder):
+    feeding = {"verify": "always", "bad_records": "skip", "remainder": remainder}
+    whole = read(train_shards, feeding={"remainder": remainder}, epochs=2)
+    skipping = read(damaged, feeding=feeding, epochs=2)
+    assert [len(batch) for batch in skipping] == [len(batch) for batch in whole]
+    changed = [len(set(a) - set(b)) for a, b in zip(whole, skipping, strict=True)]
+    assert sum(changed) in (1, 2)  # Once an epoch, unless it is dropped.
+    assert read(damaged, feeding=feeding, epochs=2, first_step=3) == skipping[3:]
+    shares = [read(damaged, feeding=feeding, epochs=2, worker=w, workers=2) for w in (0, 1)]
+    assert [flat(parts) for parts in zip(*shares, strict=True)] == skipping
+
+
+def test_a_batch_without_any_record_is_an_error(damaged):
+    feeding = FeedingOptions(batch_size=1, verify="always", bad_records="skip")
+    records = IndexedRecords(damaged, feeding, True, 0)
+    with pytest.raises(UserError, match=r"must leave a record of every batch, but none of a batch"):
+        for step in range(records.steps):
+            records.fetch(0, step, True)
+
+
+def test_padding_has_views_of_its_own(train_shards):
+    for feeding in ({}, {"balance": "uniform"}):
+        options = feeding | {"remainder": "pad", "augment": AUGMENTED, "batch_size": 16}
+        images = flat(read(train_shards, feeding=options))
+        assert len(images) == len(set(images)) == 32
+
+
+def test_batches_that_two_views_would_share_are_refused(train_shards):
+    views = {"many_views": {"crops": 2}}
+    records = len(read_index(train_shards))
+    fitting = records // 2 + 1
+    assert IndexedRecords(train_shards, FeedingOptions(batch_size=fitting, **views), True, 0).steps
+    with pytest.raises(UserError, match=rf"at most {fitting} for {records} images, got {records};"):
+        IndexedRecords(train_shards, FeedingOptions(batch_size=records, **views), True, 0)
 
 
 def test_only_the_first_epoch_is_verified_where_asked(damaged):

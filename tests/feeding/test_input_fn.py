@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from components import views
 from components.errors import UserError
 from components.feeding import input_fn
+from components.feeding.graph import TransformGraph
 from components.feeding.options import AugmentOptions, FeedingOptions
 from components.view_options import ViewOptions
 from tests import graphs, shards
@@ -224,6 +225,22 @@ def test_the_transform_graph_is_applied_to_batches(tmp_path):
     assert [*labels, *last_labels] == [0, 1, -1, 0, 1, -1]  # the graph knows no zebra
 
 
+@pytest.mark.beam
+@pytest.mark.parametrize("compiled", [True, False])
+def test_whether_the_graph_is_compiled_is_an_option(tmp_path, monkeypatch, compiled):
+    pattern = shards.write_shards(tmp_path, shards.make_examples(2, height=8, width=8))
+    calls = []
+    compile_graph = TransformGraph.compile
+    monkeypatch.setattr(
+        TransformGraph, "compile", lambda graph: calls.append(graph) or compile_graph(graph)
+    )
+    feeding = {"compiled": compiled, "batch_size": 2}
+    view = ViewOptions(height_px=8, width_px=8)
+    graph = graphs.shared_graph_dir()
+    (batch,) = read(pattern, mode="eval", view=view, graph=graph, feeding=feeding)
+    assert len(batch[0]) == 2 and bool(calls) == compiled
+
+
 def test_eval_views_are_keyed_as_the_graphs_inputs(pattern):
     batches = list(input_fn.read_eval_views([pattern], VIEW, batch_size=16))
     assert [set(batch) for batch in batches] == [{"image", "label"}] * 2
@@ -266,11 +283,26 @@ def test_an_epoch_without_a_batch_is_explained(pattern):
         {"source": "indexed"},
         {"balance": "uniform"},
         {"select": {"fraction": 0.5}},
-        {"many_views": {"crops": 2}},
+        {"many_views": {"mirror": True}},
         {"remainder": "pad"},
+        {"bad_records": "skip"},
     ],
     ids=str,
 )
 def test_what_needs_an_index_says_so(pattern, options):
     with pytest.raises(UserError, match=r"needs shards with an index on a local disk"):
         read(pattern, feeding=options)
+
+
+@pytest.mark.parametrize("fold", [(3, 3), (0, 1)])
+def test_a_fold_that_is_none_is_refused_at_once(fold):
+    with pytest.raises(
+        ValueError, match=r"0 <= k < n and n at least 2, got \[\d, \d\]; set select"
+    ):
+        FeedingOptions(select={"fold": fold})
+
+
+def test_many_crops_that_are_all_the_same_are_refused():
+    with pytest.raises(ValueError, match=r"many_views.crops=2 needs augment.random_resized_crop"):
+        FeedingOptions(many_views={"crops": 2}, augment=PLAIN)
+    FeedingOptions(many_views={"mirror": True}, augment=PLAIN)

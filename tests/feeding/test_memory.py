@@ -2,7 +2,8 @@ import psutil
 import pytest
 
 from components.errors import UserError
-from components.feeding.memory import check_budget, plan_indexed, plan_streaming
+from components.feeding import memory
+from components.feeding.memory import Stage, check_budget, fits, plan_indexed, plan_streaming
 from components.feeding.options import FeedingOptions
 from components.view_options import ViewOptions
 
@@ -12,10 +13,12 @@ VIEW = ViewOptions(height_px=10, width_px=20)
 
 
 @pytest.fixture(autouse=True)
-def memory(monkeypatch):
-    """A machine with 16 GB of free memory."""
+def cgroup(monkeypatch, tmp_path):
+    """A machine with 16 GB of free memory; the folder that would tell a container's limit."""
     found = psutil.virtual_memory()._replace(available=16_000_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    return tmp_path
 
 
 def sizes(stages):
@@ -72,3 +75,18 @@ def test_the_share_of_memory_is_an_option():
     check_budget(stages, FeedingOptions(memory_fraction=0.6))
     with pytest.raises(UserError, match=r"memory_fraction = 0.5 of the 16,000.0 MB available"):
         check_budget(stages, FeedingOptions(memory_fraction=0.5))
+
+
+@pytest.mark.parametrize(
+    ("limit", "available"), [("max", "16,000.0"), ("9000000000", "8,000.0"), ("500000000", "0.0")]
+)
+def test_a_container_has_no_more_than_its_limit(cgroup, limit, available):
+    (cgroup / "memory.max").write_text(f"{limit}\n")
+    (cgroup / "memory.current").write_text("1000000000\n")
+    with pytest.raises(UserError, match=rf"of the {available} MB available"):
+        check_budget([Stage("pixels", 10**12, "")], FeedingOptions())
+
+
+def test_what_is_held_fits_if_two_of_it_do():
+    assert fits([Stage("pixels", 4_000_000_000, "")], FeedingOptions())
+    assert not fits([Stage("pixels", 4_000_000_001, "")], FeedingOptions())

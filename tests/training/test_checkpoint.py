@@ -9,7 +9,9 @@ import pytest
 from components.errors import UserError
 from components.feeding.batches import Position
 from components.training import checkpoint, trainer
-from tests.training.test_trainer import train
+from components.training.options import TrainingOptions
+from tests.training.models import build_linear_model
+from tests.training.test_trainer import make_fn_args, train
 
 pytestmark = pytest.mark.beam
 
@@ -54,6 +56,53 @@ def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, 
     assert resumed["metrics"]["val_loss"][-1] == history["metrics"]["val_loss"][-1]
     # Steps 3 and 6 end an epoch; their checkpoint is stored when the epoch has been evaluated.
     assert len(done) == 6 - (step - 1 if step % 3 == 0 else step)
+
+
+@pytest.mark.parametrize("model", ["build_dropout_model", "build_model_of_two_steps_an_execution"])
+def test_random_layers_and_longer_executions_go_on_too(model, tmp_path, monkeypatch):
+    options = {"model": f"tests.training.models.{model}"}
+    feeding = {"batch_size": 3}  # four steps an epoch
+    _, in_peace = train(tmp_path, training=options, feeding=feeding)
+    options |= {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
+    _interrupt_at(monkeypatch, 1)
+    with pytest.raises(Interrupt):
+        train(tmp_path, training=options, feeding=feeding)
+    _interrupt_at(monkeypatch, None)
+    _, resumed = train(tmp_path, training=options, feeding=feeding)
+    np.testing.assert_array_equal(resumed, in_peace)
+
+
+def test_fewer_epochs_than_are_trained_are_refused(tmp_path):
+    checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints")}
+    train(tmp_path, training={"epochs": 2, **checkpoints})
+    with pytest.raises(UserError, match=r"is 1, and the checkpoint stands at step 0 of epoch 2"):
+        train(tmp_path, training={"epochs": 1, **checkpoints})
+
+
+def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
+    checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 2}
+    fn_args = make_fn_args(tmp_path, training=checkpoints)
+    folder = pathlib.Path(
+        checkpoints["checkpoint_dir"], trainer._name_run(fn_args), "000000-000000003"
+    )
+    folder.mkdir(parents=True)
+    model = build_linear_model((8, 8, 3), 2, TrainingOptions(learning_rate=0.1))
+    checkpoint._trackable(model).write(str(folder / "state"))
+    (folder / "position.json").write_text(Position(0, 0, 3).to_json())
+    with pytest.raises(UserError, match=r"stands at step 3, but an epoch has 3: the data have"):
+        trainer.run_fn(fn_args)
+
+
+def test_checkpoints_are_stored_every_so_many_steps(tmp_path):
+    callback = checkpoint.Checkpoints(str(tmp_path), 3, Position(7, 0, 1), steps_per_epoch=10)
+    callback.set_model(_compiled())
+    callback.on_epoch_begin(0)
+    for batch in (0, 1, 4, 5, 6):  # steps 2, 3, 6, 7, 8
+        callback.on_train_batch_end(batch)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "000000-000000003",
+        "000000-000000006",
+    ]
 
 
 def test_a_finished_training_goes_on_with_more_epochs(tmp_path):

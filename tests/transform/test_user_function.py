@@ -97,7 +97,7 @@ def test_a_named_column_reaches_feeding_and_is_not_missed_in_serving(analysed):
     batches = input_fn(
         [str(analysed / "data" / "Split-train" / "*")],
         view=VIEW,
-        feeding=FeedingOptions(batch_size=5),
+        feeding=FeedingOptions(batch_size=5, source="streaming"),  # The order of the batch above.
         transform_graph_dir=str(analysed / "graph"),
         mode="eval",
     )

@@ -1,8 +1,14 @@
-"""Random access to the records of TFRecord shards, by memory maps and the data set's index."""
+"""Random access to the records of TFRecord shards, by the data set's index.
+
+Records are read by `pread`, not through memory maps: it lets other Python threads run while it
+waits for the disk, where a page fault of a map stops them all, and a shard that is cut while it is
+read gives an error, where a map would end the process.
+"""
 
 import collections
-import mmap
+import os
 import threading
+from typing import BinaryIO
 
 import numpy as np
 
@@ -11,18 +17,18 @@ from components.feeding.index import RecordIndex
 from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, CorruptRecord, unframe
 
 
-class MappedRecords:
+class StoredRecords:
     """Reads serialized records by their row in the index. Threads may share it.
 
-    A map holds a file open, so at most `max_open` are held, those used last: a data set may have
-    more shards than a process may open files.
+    At most `max_open` files are held open, those used last: a data set may have more shards than a
+    process may open files.
     """
 
     def __init__(self, index: RecordIndex, max_open: int = 128):
         """Opens nothing yet."""
         self._index = index
         self._max_open = max_open
-        self._maps: collections.OrderedDict[int, mmap.mmap] = collections.OrderedDict()
+        self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, row: int, verify: bool = False) -> bytes:
@@ -40,7 +46,8 @@ class MappedRecords:
         """
         start, length = int(self._index.offset[row]), int(self._index.length[row])
         size = HEADER_BYTES + length + FOOTER_BYTES
-        framed = self._map(int(self._index.shard[row]))[start : start + size]
+        file = self._file(int(self._index.shard[row]))
+        framed = os.pread(file.fileno(), size, start)
         if len(framed) < size:
             raise self._bad_record(row, "the shard ends before it")
         if not verify:
@@ -54,23 +61,22 @@ class MappedRecords:
         """Reads the records of int64 [n] rows."""
         return [self.read(row, verify) for row in rows.tolist()]
 
-    def _map(self, shard: int) -> mmap.mmap:
+    def _file(self, shard: int) -> BinaryIO:
         with self._lock:
-            mapped = self._maps.pop(shard, None)
-            if mapped is None:
-                mapped = self._open(shard)
-                while len(self._maps) >= self._max_open:
+            file = self._files.pop(shard, None)
+            if file is None:
+                file = self._open(shard)
+                while len(self._files) >= self._max_open:
                     # Not closed here: another thread may read it. It closes with its last user.
-                    self._maps.popitem(last=False)
-            self._maps[shard] = mapped  # Last in the order: the one used least recently goes first.
-            return mapped
+                    self._files.popitem(last=False)
+            self._files[shard] = file  # Last in the order: the one used least recently goes first.
+            return file
 
-    def _open(self, shard: int) -> mmap.mmap:
+    def _open(self, shard: int) -> BinaryIO:
         path = self._index.shard_paths[shard]
         try:
-            with open(path, "rb") as file:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped.
+            return open(path, "rb", buffering=0)
+        except OSError as error:
             raise UserError(f"cannot read the shard {path}: {error}; run ingest again.") from error
 
     def _bad_record(self, row: int, problem: str) -> UserError:

@@ -1,0 +1,95 @@
+"""Which records an epoch has, and in which order, as the options say."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from components.errors import UserError
+from components.feeding.balance import Weights
+from components.feeding.index import RecordIndex, read_table
+from components.feeding.options import FeedingOptions
+from components.feeding.order import (
+    BalancedOrder,
+    Order,
+    SequentialOrder,
+    ShuffledOrder,
+    ViewsOrder,
+)
+from components.feeding.subset import eval_subset, select_rows
+
+# What `select_rows` and `eval_subset` may ask for.
+_SELECTING_COLUMNS = (
+    *("record_id", "label", "group", "format", "height", "width", "channels", "split"),
+    *("source", "source_format", "source_bytes", "source_height", "source_width", "orientation"),
+    "notes",
+)
+
+
+def make_order(index: RecordIndex, feeding: FeedingOptions, training: bool, seed: int) -> Order:
+    """Chooses the order that the options describe.
+
+    Raises:
+      UserError: if no record is selected, or a class is not in the data set.
+    """
+    rows = select(index, feeding, training)
+    if not training:
+        return SequentialOrder(rows)
+    if feeding.many_views.count > 1:
+        return _make_views_order(rows, seed, feeding)
+    if feeding.mix is not None:
+        data_set = index.data_set[rows]
+        weights = _weights("mix", feeding.mix, index.roots, data_set)
+        return BalancedOrder(data_set, rows, weights, seed, feeding.max_oversampling)
+    if feeding.balance == "none":
+        return ShuffledOrder(rows, seed)
+    label = index.label[rows]
+    weights = _weights("balance", feeding.balance, index.classes, label)
+    return BalancedOrder(label, rows, weights, seed, feeding.max_oversampling)
+
+
+def _make_views_order(rows: np.ndarray, seed: int, feeding: FeedingOptions) -> ViewsOrder:
+    order = ViewsOrder(rows, seed, feeding.many_views.count)
+    if feeding.batch_size > order.min_distance():
+        raise UserError(
+            f"feeding.many_views never has two views of an image in one batch, and so batches "
+            f"of at most {order.min_distance()} for {len(rows)} images, got {feeding.batch_size}; "
+            "lower feeding.batch_size, or add images."
+        )
+    return order
+
+
+def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.ndarray:
+    """The rows of the index that are read, in its order: int64 [rows]."""
+    select, subset = feeding.select, None if training else feeding.eval_subset
+    rows = np.arange(len(index))
+    if select != type(select)() or subset:
+        table = read_table(index.shard_paths, _SELECTING_COLUMNS)
+        rows = select_rows(table, select.where, select.fraction, None, 0)
+        if select.fold is not None:
+            in_fold = select_rows(table, None, 1.0, select.fold, 0)
+            rows = np.setdiff1d(rows, in_fold) if training else np.intersect1d(rows, in_fold)
+        if subset:
+            chosen = eval_subset(table.take(rows), subset.records, subset.seed, subset.stratified)
+            rows = rows[chosen]
+    if not len(rows):
+        raise UserError(
+            f"at least one record must be selected, but feeding.select ({select}) leaves none of "
+            f"{len(index)}; widen it."
+        )
+    return rows
+
+
+def _weights(
+    option: str, wanted: str | Mapping[str, float], names: Sequence[str], codes: np.ndarray
+) -> Weights:
+    """The weights by number; every name that there are rows of must have one, and no other."""
+    if isinstance(wanted, str):
+        return "uniform"
+    there = {names[code]: code for code in np.unique(codes).tolist()}
+    if wrong := sorted(set(wanted) ^ set(there)):
+        raise UserError(
+            f"feeding.{option} must give a weight to all that is read, and to nothing else, but "
+            f"{wrong[0]!r} is only in one of {option} ({sorted(wanted)}) and the selected records "
+            f"({sorted(there)}); correct it, or leave records out by feeding.select."
+        )
+    return {code: wanted[name] for name, code in there.items()}
