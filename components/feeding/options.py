@@ -130,9 +130,10 @@ class FeedingOptions(Options):
     """Training: several views of each image an epoch. Needs the index."""
     eval_subset: EvalSubsetOptions | None = None
     """Evaluation: only these records. Needs the index."""
-    verify: Literal["none", "first_epoch", "always"] = "none"
-    """Whether the checksums of indexed records are computed when they are read (0.1 ms a
-    megabyte). Streaming always does."""
+    verify: Literal["none", "first_epoch", "always"] = "always"
+    """Whether the checksums of indexed records are computed when they are read. It takes 0.1 ms a
+    megabyte, little beside decoding, and names a damaged record where a decoder could not.
+    Streaming always does."""
     bad_records: Literal["stop", "skip"] = "stop"
     """What an indexed record does that cannot be read: stop with its name, or be logged and left
     out of evaluation, and in training be replaced by another record of its batch, which so keeps

@@ -80,7 +80,11 @@ class Classifier(tf.Module):
     ):
         """Holds what the signatures need, so that it is saved with them."""
         super().__init__()
-        self.model = model
+        # Saved are the network's weights, as TensorFlow's own variables: TensorFlow Serving and
+        # BulkInferrer restore no others. A function is not tracked, and so neither is the Keras
+        # model, which would bring the optimizer's state, twice the weights, along.
+        self.weights = [weight.value for weight in model.weights]
+        self._network = lambda images: model(images, training=False)
         self.transform = transform
         self._view = view
         self._class_names = tf.constant(class_names)
@@ -126,7 +130,7 @@ class Classifier(tf.Module):
 
     def _classify(self, images: tf.Tensor) -> tf.Tensor:
         """Normalises and classifies uint8 images: float32 [batch, classes]."""
-        return self.model(self.transform.transform_images(images), training=False)
+        return self._network(self.transform.transform_images(images))
 
 
 def _batch_signature(function: Callable, input_name: str) -> tf.types.experimental.GenericFunction:

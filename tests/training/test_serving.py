@@ -169,3 +169,23 @@ def test_a_fresh_process_with_tensorflow_alone_answers_the_same(model, export_di
 
 def shard_paths(folder):
     return sorted(str(path) for path in folder.iterdir())
+
+
+def test_loaders_of_tensorflow_1_restore_it_too(model, export_dir, tmp_path):
+    """TensorFlow Serving, and tfx_bsl's RunInference behind BulkInferrer, load by this way."""
+    examples = examples_of_all_formats()
+    with tf.compat.v1.Session(graph=tf.Graph()) as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], export_dir)
+        signature = loaded.signature_def[serving.SERVE_EXAMPLES]
+        answer = session.run(
+            signature.outputs[serving.PROBABILITIES].name,
+            {signature.inputs[serving.EXAMPLES].name: examples},
+        )
+    np.testing.assert_allclose(answer, evaluate(model, examples, tmp_path), rtol=1e-5)
+
+
+def test_the_optimizer_is_not_exported(model, export_dir):
+    stored = tf.train.list_variables(os.path.join(export_dir, "variables", "variables"))
+    sizes = [int(np.prod(shape)) for name, shape in stored if "weights" in name]
+    assert sum(sizes) == model.count_params()
+    assert not any("optimizer" in name or "momentum" in name for name, _ in stored)
