@@ -181,6 +181,48 @@ def _probabilities_of_records(summary):
     return dict(zip(names, outputs["probabilities"].numpy(), strict=True))
 
 
+def test_tfx_s_own_bulk_inferrer_reads_the_artifacts(finished, tmp_path):
+    import tensorflow as tf
+    from tensorflow_serving.apis import prediction_log_pb2
+    from tfx import v1 as tfx
+
+    from components.beam_args import LOCAL_BEAM_ARGS
+    from components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+
+    _, summary = finished
+    kinds = tfx.types.standard_artifacts
+    splits = {"split_names": '["train", "eval"]'}
+    examples = tfx.dsl.Importer(summary["paths"]["examples"], kinds.Examples, properties=splits)
+    model = tfx.dsl.Importer(summary["paths"]["model"], kinds.Model)
+    inferrer = tfx.components.BulkInferrer(
+        examples=examples.with_id("examples").outputs["result"],
+        model=model.with_id("model").outputs["result"],
+        data_spec=tfx.proto.DataSpec(example_splits=["eval"]),
+        model_spec=tfx.proto.ModelSpec(model_signature_name=[SERVE_EXAMPLES]),
+    )
+    database = tfx.orchestration.metadata.sqlite_metadata_connection_config(f"{tmp_path}/m.db")
+    components, beam_args = [examples, model, inferrer], list(LOCAL_BEAM_ARGS)
+    tfx.orchestration.LocalDagRunner().run(
+        tfx.dsl.Pipeline(
+            "bulk",
+            str(tmp_path),
+            components=components,
+            metadata_connection_config=database,
+            beam_pipeline_args=beam_args,
+        )
+    )
+    files = list(map(str, tmp_path.glob("BulkInferrer/**/prediction_logs-*")))
+    logs = tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()
+    calls = [prediction_log_pb2.PredictionLog.FromString(log).predict_log for log in logs]
+    expected = _probabilities_of_records(summary)
+    assert len(calls) == summary["ingest"]["splits"]["eval"]
+    for each in calls:
+        (data,) = each.request.inputs[EXAMPLES].string_val
+        name = tf.train.Example.FromString(data).features.feature["image/filename"]
+        answer = tf.make_ndarray(each.response.outputs[PROBABILITIES])[0]
+        np.testing.assert_allclose(answer, expected[name.bytes_list.value[0].decode()], atol=1e-5)
+
+
 def test_a_second_run_reuses_everything_and_one_more_image_runs_ingest_again(finished, folder):
     _, again = _run(folder)
     assert all(each["reused"] for each in again["components"])
