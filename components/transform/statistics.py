@@ -51,7 +51,9 @@ def read_statistics(transform_graph_dir: str) -> dict[str, np.ndarray]:
     marked = {
         found[1]: operation.outputs[0].name
         for operation in saved.get_operations()
-        if (found := re.search(rf"(?:^|/){_PREFIX}(\w+?)(?:_\d+)?$", operation.name))
+        # A constant that is marked brings a second operation along, for the constant itself.
+        if operation.type == "Identity"
+        and (found := re.search(rf"(?:^|/){_PREFIX}(\w+?)(?:_\d+)?$", operation.name))
     }
     # tf.Transform keeps what analyzers found as captured inputs of the function, so feed those.
     found_values = {

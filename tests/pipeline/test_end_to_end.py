@@ -101,6 +101,7 @@ def test_statistics_are_numpys_over_the_train_split(finished):
             payload = shard.read_bytes()[row["payload_offset"] :][: row["payload_length"]]
             pixels.append(cv2.imdecode(np.frombuffer(payload, np.uint8), cv2.IMREAD_COLOR_RGB))
     exact = np.stack(pixels).astype(np.float64)
+    assert set(summary["statistics"]) == {"mean", "std"}
     np.testing.assert_allclose(summary["statistics"]["mean"], exact.mean((0, 1, 2)), rtol=1e-12)
     np.testing.assert_allclose(summary["statistics"]["std"], exact.std((0, 1, 2)), rtol=1e-12)
 
