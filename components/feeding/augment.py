@@ -38,7 +38,8 @@ def record_seed(
     identity = tf.strings.to_hash_bucket_fast(source_id, 2**63 - 1)
     epoch_seed = tf.stack([tf.constant(seed, tf.int64), tf.cast(epoch, tf.int64)])
     fold_in = tf.random.experimental.stateless_fold_in
-    return fold_in(fold_in(epoch_seed, identity), copy)
+    # Its type is a part of a seed: an int32 would give another one.
+    return fold_in(fold_in(epoch_seed, identity), tf.cast(copy, tf.int64))
 
 
 def train_view(

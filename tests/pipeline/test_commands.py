@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from components.beam_args import LOCAL_BEAM_ARGS
 from components.errors import UserError
+from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from pipeline.cli import cli
@@ -182,11 +183,13 @@ def test_verify_of_an_epoch_tells_records_steps_and_quality(folder):
 
 
 def test_verify_of_an_epoch_goes_by_the_options(folder):
-    views = ("--set", "feeding.many_views.crops=3", "--set", "feeding.remainder=pad")
-    first, *rest = call("verify", folder / "out", "--epoch", 0, *views)[1].splitlines()
-    assert "views of" in first and "records, as often as due, in 1 steps; " in first
-    assert first.endswith("more pad the last batch.")
-    assert rest == []  # No whole batch: nothing to measure.
+    options = ("many_views.crops=3", "remainder=pad", "batch_size=5")
+    flags = [flag for option in options for flag in ("--set", f"feeding.{option}")]
+    first, *_ = call("verify", folder / "out", "--epoch", 0, *flags)[1].splitlines()
+    draws = 3 * read_manifest(str(folder / "out"))["splits"]["train"]["records"]
+    steps = -(-draws // 5)
+    assert "views of" in first and f"records, as often as due, in {steps} steps; " in first
+    assert first.endswith(f"{5 * steps - draws} more pad the last batch.")
 
 
 def test_verify_of_an_epoch_names_a_damaged_record(folder):
