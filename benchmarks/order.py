@@ -16,7 +16,8 @@ import numpy as np
 import psutil
 
 from components.feeding import quality
-from components.feeding.order import Order, ShuffledOrder, ViewsOrder, batch_positions
+from components.feeding.batches import batch_positions
+from components.feeding.order import Order, ShuffledOrder, ViewsOrder
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -76,3 +76,12 @@ def write_shards(folder: pathlib.Path, examples: Sequence[bytes], shards: int = 
             for example in examples[shard::shards]:
                 writer.write(example)
     return str(folder / "data_tfrecord-*")
+
+
+def flip_bit(path: str, offset: int) -> None:
+    """Damages a file: flips the lowest bit of the byte at `offset`."""
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1]))

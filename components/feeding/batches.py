@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -99,8 +99,13 @@ def worker_slice(positions: Part, worker: int, num_workers: int) -> Part:
         raise ValueError(
             f"worker must be in [0, {num_workers}), got {worker}; workers are counted from 0."
         )
-    start, end = (len(positions) * number // num_workers for number in (worker, worker + 1))
+    start, end = worker_bounds(len(positions), worker, num_workers)
     return positions[start:end]
+
+
+def worker_bounds(size: Any, worker: int, num_workers: int) -> tuple[Any, Any]:
+    """Where a worker's part of a batch of this size starts and ends: ints, or scalar tensors."""
+    return size * worker // num_workers, size * (worker + 1) // num_workers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ class IndexedRecords:
         """Reads the index.
 
         Args:
-          paths: shards of one data set.
+          paths: shards of one data set, or several.
           feeding: which records, in which batches.
           training: whether every epoch has an order of its own.
           seed: decides the order, together with the epoch.

@@ -9,6 +9,7 @@ import tensorflow as tf
 from components import contract, record, views
 from components.errors import UserError
 from components.feeding import augment, memory, parse, service
+from components.feeding.batches import worker_bounds
 from components.feeding.graph import TransformGraph
 from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
@@ -231,8 +232,7 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
 
 def _take_share(drawn: dict[str, tf.Tensor], worker: int, workers: int) -> dict[str, tf.Tensor]:
     """This worker's part of a batch, as `batches.worker_slice` cuts it."""
-    size = tf.size(drawn["copy"])
-    start, stop = size * worker // workers, size * (worker + 1) // workers
+    start, stop = worker_bounds(tf.size(drawn["copy"]), worker, workers)
     return {name: values[start:stop] for name, values in drawn.items()}
 
 

@@ -50,7 +50,7 @@ def plan_indexed(
     feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int
 ) -> list[Stage]:
     """What random access holds."""
-    index = Stage("index", index_bytes, "60 bytes a record")
+    index = Stage("index", index_bytes, "40 bytes a record")
     return [index, *_plan_batches(feeding, view, record_bytes)]
 
 

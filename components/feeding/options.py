@@ -112,8 +112,9 @@ class FeedingOptions(Options):
     """Share of the free memory that windows, batches and prefetch may take; a plan over it is
     refused before anything is read."""
     hold_decoded: bool = True
-    """Whether each image is decoded only once, where all of them fit into `memory_fraction` as
-    pixels. Indexed records only, and where the view has the stored images' number of channels."""
+    """Whether each image is decoded only once, where all of them fit into half of
+    `memory_fraction` as pixels (training and evaluation each hold a data set). Indexed records
+    only, and where the view has the stored images' number of channels."""
     compiled: bool = True
     """Whether XLA compiles the transform graph's pixels, for a tenth of their time. It falls back,
     with a warning, where the bits would not be the same."""

@@ -5,7 +5,7 @@
 names the rows of the index that make up a batch. Nothing is kept between two calls, so an epoch can
 be entered at any position, on any machine, by any number of workers. No TensorFlow, no files.
 
-Here are the two plain orders, and every name that readers need.
+Here are the two plain orders, and the names of all orders.
 """
 
 import dataclasses
@@ -13,14 +13,6 @@ import dataclasses
 import numpy as np
 
 from components.feeding.balance import BalancedOrder
-from components.feeding.batches import (
-    Position,
-    Remainder,
-    batch_positions,
-    real_records,
-    steps_per_epoch,
-    worker_slice,
-)
 from components.feeding.draws import Draws, Order, Rows, check_rows, single_draws, take_rows
 from components.feeding.many_views import ViewsOrder
 from components.feeding.permutation import check_positions, permute
@@ -29,16 +21,10 @@ __all__ = [
     "BalancedOrder",
     "Draws",
     "Order",
-    "Position",
-    "Remainder",
     "Rows",
     "SequentialOrder",
     "ShuffledOrder",
     "ViewsOrder",
-    "batch_positions",
-    "real_records",
-    "steps_per_epoch",
-    "worker_slice",
 ]
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from components.feeding.hashing import key_words, mix64
+from components.hashing import key_words, mix64
 
 MAX_LENGTH = 2**62
 # Positions taken at once, so that all intermediate arrays stay in the processor's cache.

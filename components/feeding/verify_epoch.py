@@ -142,8 +142,9 @@ def _count_due(
     least[selected] = feeding.many_views.count
     greatest = least.copy()
     if isinstance(records.order, BalancedOrder):
-        for label, times in records.order.oversampling().items():
-            rows = selected[index.label[selected] == label]
+        shared_by = index.label if feeding.mix is None else index.data_set
+        for number, times in records.order.oversampling().items():
+            rows = selected[shared_by[selected] == number]
             # Of binary fractions such as 2.9999999 for 3.
             due = round(times * len(rows))
             least[rows], greatest[rows] = due // len(rows), -(-due // len(rows))

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from components.hashing import mix64
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -17,16 +19,8 @@ def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:
     Returns:
       uint64 [n].
     """
-    with np.errstate(over="ignore"):
-        seed_hash = _mix(np.array([seed % 2**64], np.uint64) + _GOLDEN)
-        return _mix(_mix(record_ids[:, 0] ^ seed_hash) ^ record_ids[:, 1])
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """SplitMix64's finalizer (Steele, Lea, Flood 2014): a bijection that mixes all 64 bits."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    seed_hash = mix64(np.array([seed % 2**64], np.uint64) + _GOLDEN)
+    return mix64(mix64(record_ids[:, 0] ^ seed_hash) ^ record_ids[:, 1])
 
 
 def count_shards(total_bytes: int, records: int, shard_bytes: int, shards: int | None) -> int:

@@ -1,7 +1,11 @@
+import shutil
+
 import pytest
 
+from components.feeding.index import read_index
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.shards import flip_bit
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +21,17 @@ def data_set(tmp_path_factory):
 def train_shards(data_set):
     """The paths of the train split's shards, sorted."""
     return sorted(map(str, data_set.glob("Split-train/*")))
+
+
+@pytest.fixture
+def copied(data_set, tmp_path):
+    """The paths of a copy of the train split, to be damaged."""
+    shutil.copytree(data_set, tmp_path / "data")
+    return sorted(map(str, (tmp_path / "data").glob("Split-train/*")))
+
+
+@pytest.fixture
+def damaged(copied):
+    """The train shards of a copy whose record 2 has a flipped bit."""
+    flip_bit(copied[0], int(read_index(copied).offset[2]) + 30)
+    return copied

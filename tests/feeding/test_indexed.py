@@ -3,7 +3,6 @@
 import collections
 import itertools
 import logging
-import shutil
 
 import numpy as np
 import pytest
@@ -228,20 +227,6 @@ def test_evaluation_never_resets_training(train_shards):
         images, _ = next(training)
         assert [i.tobytes() for i in images.numpy()] == [pixels for pixels, _ in batch]
         assert sum(len(labels) for _, labels in evaluation) == len(read_index(train_shards))
-
-
-@pytest.fixture
-def damaged(data_set, tmp_path):
-    """The train shards of a copy whose record 2 has a flipped bit."""
-    shutil.copytree(data_set, tmp_path / "data")
-    paths = sorted(map(str, (tmp_path / "data").glob("Split-train/*")))
-    index = read_index(paths)
-    with open(paths[0], "r+b") as file:
-        file.seek(int(index.offset[2]) + 30)
-        byte = file.read(1)
-        file.seek(-1, 1)
-        file.write(bytes([byte[0] ^ 4]))
-    return paths
 
 
 @pytest.mark.parametrize("verify", ["first_epoch", "always"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.feeding import order
+from components.feeding.batches import batch_positions, steps_per_epoch
 from components.feeding.order import SequentialOrder, ShuffledOrder
 
 pytestmark = pytest.mark.unit
@@ -56,9 +56,9 @@ def test_shuffled_hangs_on_seed_and_epoch(seed, epoch):
 @given(ROWS, st.integers(1, 70))
 def test_batches_taken_in_any_order_are_parts_of_the_epoch(rows, batch_size):
     drawing = ShuffledOrder(rows, 1)
-    steps = order.steps_per_epoch(drawing.length, batch_size, "keep")
+    steps = steps_per_epoch(drawing.length, batch_size, "keep")
     batches = {
-        step: drawing.draw(2, order.batch_positions(step, batch_size, drawing.length)).rows
+        step: drawing.draw(2, batch_positions(step, batch_size, drawing.length)).rows
         for step in reversed(range(steps))
     }
     whole = np.concatenate([batches[step] for step in range(steps)])

@@ -9,6 +9,7 @@ from components.errors import UserError
 from components.feeding.index import read_index
 from components.feeding.stored import StoredRecords
 from components.tfrecord import read_records
+from tests.shards import flip_bit
 
 pytestmark = pytest.mark.beam
 
@@ -17,13 +18,6 @@ def _read_all(paths):
     for path in paths:
         with open(path, "rb") as file:
             yield from read_records(file)
-
-
-@pytest.fixture
-def copied(data_set, tmp_path):
-    """The paths of a copy of the train split, to be damaged."""
-    shutil.copytree(data_set, tmp_path / "data")
-    return sorted(map(str, (tmp_path / "data").glob("Split-train/*")))
 
 
 @pytest.mark.parametrize("verify", [False, True])
@@ -46,11 +40,7 @@ def test_threads_share_one_file(train_shards):
 def test_damage_is_found_where_asked_and_named(copied):
     index = read_index(copied)
     row = 4
-    with open(copied[0], "r+b") as file:
-        file.seek(int(index.offset[row]) + 40)
-        byte = file.read(1)
-        file.seek(-1, 1)
-        file.write(bytes([byte[0] ^ 1]))
+    flip_bit(copied[0], int(index.offset[row]) + 40)
     records = StoredRecords(index)
     assert records.read(row) != b""
     with pytest.raises(UserError, match=rf"record 4 of {copied[0]} \(source .*\.png'\) is damaged"):
