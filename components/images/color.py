@@ -2,12 +2,14 @@
 
 import functools
 import io
+from collections.abc import Callable
 
 import cv2
 import numpy as np
 from PIL import ExifTags, Image, ImageCms
 
 from components.images.bad_image import DECODER_ERRORS
+from components.images.matrix_profile import build_matrix_transform
 
 # EXIF 2.32, tag 0x0112: how to turn the stored pixels upright.
 _ORIENTATION_STEPS = {
@@ -63,8 +65,7 @@ def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, 
         try:
             transform = _srgb_transform(icc, mode)
             if transform is not None:
-                image = Image.fromarray(pixels, mode=mode)
-                return np.asarray(ImageCms.applyTransform(image, transform)), ("icc",)
+                return transform(pixels), ("icc",)
         except DECODER_ERRORS:
             notes = ("icc_broken",)
     if mode == "CMYK":
@@ -72,20 +73,30 @@ def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, 
     return pixels, notes
 
 
-# A data set has few profiles, and building a transform costs 5 ms, twice a photo's decoding.
+# A data set has few profiles, and building a transform costs 7 ms, thrice a photo's decoding.
 @functools.lru_cache(maxsize=64)
-def _srgb_transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+def _srgb_transform(icc: bytes, mode: str) -> Callable[[np.ndarray], np.ndarray] | None:
     """Returns the perceptual transform from a profile to sRGB, or None if it is sRGB already.
 
     sRGB goes by the profile's name: half of all profiles are sRGB, and converting those too would
     change next to no pixel. The transform keeps no state between pixels, so threads may share it.
+    LittleCMS defines the result, at 26 ns a pixel; where a faster way gives the same, it is taken:
+    gray has only 256 levels to convert, and most RGB profiles are a matrix.
     """
     profile = ImageCms.ImageCmsProfile(io.BytesIO(icc))
     name = ImageCms.getProfileDescription(profile).lower()
     if "srgb" in name and "linear" not in name:
         return None
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB"))
-    return ImageCms.buildTransform(profile, srgb, mode, "RGB", flags=ImageCms.Flags.NOCACHE)
+    built = ImageCms.buildTransform(profile, srgb, mode, "RGB", flags=ImageCms.Flags.NOCACHE)
+
+    def convert(pixels: np.ndarray) -> np.ndarray:
+        return np.asarray(ImageCms.applyTransform(Image.fromarray(pixels, mode=mode), built))
+
+    if mode == "L":
+        table = convert(np.arange(256, dtype=np.uint8)[:, None])
+        return lambda pixels: cv2.LUT(cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), table)
+    return (build_matrix_transform(icc, convert) if mode == "RGB" else None) or convert
 
 
 def composite(color: np.ndarray, alpha: np.ndarray, background: tuple[int, int, int]) -> np.ndarray:
