@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check flink lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -31,9 +31,12 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 	@echo "  done."
 
+flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
+	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
+
 lock:  ## resolve pyproject.toml again
 	uv pip compile pyproject.toml --extra dev --override requirements/overrides.txt \
-	  --python-version 3.11 --generate-hashes --no-header -o requirements.lock
+	  --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock
 
 clean:  ## everything that was made here
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output build

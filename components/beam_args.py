@@ -1,5 +1,6 @@
 """Which Beam runner runs, and in which mode: always named, never left to a default."""
 
+import difflib
 from collections.abc import Sequence
 
 from components.errors import UserError
@@ -7,6 +8,15 @@ from components.errors import UserError
 # Beam's plain DirectRunner first tries to fetch and start another runner, so the engine behind it
 # is named. One worker: parallelism comes from the pools of threads inside the tasks.
 LOCAL_BEAM_ARGS = ("--runner=FnApiRunner", "--direct_running_mode=in_memory")
+
+_RUNNERS = (
+    *("FnApiRunner", "DirectRunner", "FlinkRunner", "SparkRunner"),
+    *("PortableRunner", "DataflowRunner"),
+)
+_REFUSED = {
+    "DaskRunner": "it gives wrong results, silently, where a stage has several outputs",
+    "PrismRunner": "Beam would first fetch its program from the internet, without a time limit",
+}
 
 
 def complete_beam_args(given: Sequence[str]) -> list[str]:
@@ -19,9 +29,9 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
       Flags that name a runner.
 
     Raises:
-      UserError: for a flag that is none, and for Beam's mode that loses records.
+      UserError: for a flag that is none, an unknown runner, and what is known to lose records.
     """
-    flags = list(given)
+    flags = [_complete_runner(flag) for flag in given]
     if strange := [flag for flag in flags if not flag.startswith("--")]:
         raise UserError(
             f"Beam flags are written --name=value, got {strange[0]!r}; "
@@ -38,3 +48,19 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
     if runs_locally and not any(flag.startswith("--direct_running_mode") for flag in flags):
         flags.append(LOCAL_BEAM_ARGS[1])
     return [flag.replace("--runner=DirectRunner", LOCAL_BEAM_ARGS[0]) for flag in flags]
+
+
+def _complete_runner(flag: str) -> str:
+    """Beam also takes `--runner=flink`; the full name is what all else looks for."""
+    name, equals, value = flag.partition("=")
+    if name != "--runner" or not equals or "." in value:  # A dotted path is anyone's own runner.
+        return flag
+    names = {known.lower(): known for known in (*_RUNNERS, *_REFUSED)}
+    runner = names.get(value.lower()) or names.get(f"{value.lower()}runner")
+    if runner in _REFUSED:
+        raise UserError(f"--runner={runner} is refused: {_REFUSED[runner]}; use FlinkRunner.")
+    if runner is None:
+        near = difflib.get_close_matches(value.lower(), names, n=1)
+        hint = f"did you mean {names[near[0]]}? " if near else ""
+        raise UserError(f"unknown Beam runner {value!r}; {hint}known here: {', '.join(_RUNNERS)}.")
+    return f"--runner={runner}"

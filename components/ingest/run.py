@@ -7,6 +7,7 @@ import apache_beam as beam
 
 from components import files
 from components.errors import find_user_error
+from components.ingest.counts import check_finished, start_counts
 from components.ingest.manifest import read_manifest, read_whole_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import (
@@ -40,9 +41,12 @@ def run_ingest(
 
     Raises:
       UserError: if the person who called can put it right.
+      RuntimeError: if a stage lost what entered it; the message names the stage.
     """
+    start_counts(work_dir)
     with _explained(make_pipeline) as root:
         root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
+    check_finished(work_dir)
     manifest = read_manifest(output_dir)
     files.delete_tree(work_dir)
     return manifest
@@ -69,6 +73,7 @@ def run_retry(
 
     Raises:
       UserError: if the person who called can put it right.
+      RuntimeError: if a stage lost what entered it; the message names the stage.
     """
     if not is_interrupted(output_dir, work_dir):
         files.delete_tree(work_dir)
@@ -83,9 +88,11 @@ def run_retry(
             root | "Retry" >> unpack
     chunks, retry, stored = read_marker(work_dir)
     options = choose_options(stored, options)
+    start_counts(work_dir)
     with _explained(make_pipeline) as root:
         chunks_in_one = root | "Start" >> beam.Create([chunks])
         chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
+    check_finished(work_dir)
     files.delete_tree(work_dir)
     return retry
 

@@ -8,13 +8,19 @@ import dataclasses
 
 import apache_beam as beam
 
+from components.ingest.counts import (
+    check_planned,
+    check_prepared,
+    check_unpacked,
+    list_chunks,
+    mark_finished,
+)
 from components.ingest.manifest import start_output, write_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.partition import plan_shards
 from components.ingest.prepare import PreparedChunk, prepare_chunk
 from components.ingest.retry import Retry, write_marker
 from components.ingest.shards import write_shard
-from components.ingest.sources import list_images, make_chunks
 from components.ingest.unpack import list_rows, list_shards, unpack_shard
 
 
@@ -39,13 +45,14 @@ class IngestImages(beam.PTransform):
         return (
             root
             | "Start" >> beam.Create([self.images_dir])
-            | "List" >> beam.FlatMap(lambda folder: make_chunks(list_images(folder)))  # Chunk
+            | "List" >> beam.FlatMap(list_chunks, self.work_dir)  # Chunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"
             >> beam.Map(
                 prepare_chunk, self.images_dir, self.work_dir, self.options
             )  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
+            | "CountFiles" >> beam.Map(check_prepared, self.work_dir)  # [PreparedChunk]
             | "WriteDataSet" >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # dict
         )
 
@@ -81,6 +88,7 @@ class UnpackDataSet(beam.PTransform):
             | "Unpack"
             >> beam.Map(unpack_shard, self.output_dir, self.work_dir, self.options)  # name
             | "Collect" >> beam.combiners.ToList()  # [name]
+            | "CountShards" >> beam.Map(check_unpacked, self.output_dir)  # [name]
             | "ListRows"
             >> beam.Map(list_rows, self.retried, *folders, self.options)  # [PreparedChunk]
             | "Mark" >> beam.Map(write_marker, self.retry, self.work_dir, self.options)
@@ -110,6 +118,8 @@ class WriteDataSet(beam.PTransform):
             | "SpreadShards" >> beam.Reshuffle()
             | "Write" >> beam.Map(write_shard, self.work_dir, self.output_dir)  # WrittenShard
             | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]
+            | "CountPlans" >> beam.Map(check_planned, self.work_dir)  # [WrittenShard]
             | "WriteManifest"
             >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # dict
+            | "MarkFinished" >> beam.Map(mark_finished, self.work_dir)  # dict
         )

@@ -1,5 +1,7 @@
 """Runs the analysis as one Beam job: the whole of it, without TFX."""
 
+import collections
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 
@@ -48,6 +50,7 @@ def run_analysis(
 
     Raises:
       UserError: if the person who called can put it right.
+      RuntimeError: if a stage lost records; the message names the stage.
     """
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
     function = load_preprocessing_fn(view, options)
@@ -66,6 +69,8 @@ def run_analysis(
         raise known or error from error
     _check_result(output_dir, spans, view, options)
     summary = write_summary(output_dir, spans, view, options)
+    if options.preprocessing_fn == TransformOptions().preprocessing_fn:
+        check_classes(summary["classes"], spans)
     if cache_dir is not None:
         span_cache.mark(cache_dir, spans)
     return summary
@@ -89,6 +94,32 @@ def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> Prepr
     check_outputs(traced, name)
     check_dependencies(traced, name)
     return guard(function, name)
+
+
+def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
+    """Fails the run if the classes' counts are not those of the indexes.
+
+    Each analyzer is a branch of its own for a runner: one may lose what another one has seen. A
+    user's function may rename or leave out labels, so this is for the default one.
+
+    Args:
+      classes: of `analysis.json`.
+      spans: the analysed data sets.
+
+    Raises:
+      RuntimeError: if one class was counted too often or not often enough.
+    """
+    indexed = sum((span.analysed for span in spans), collections.Counter())
+    # A vocabulary holds neither an empty name nor one of several lines.
+    expected = {name: n for name, n in indexed.items() if re.fullmatch(r"[^\n\r]+", name)}
+    counted = {row["name"]: row["records"] for row in classes}
+    wrong = {name for name in {*expected, *counted} if expected.get(name) != counted.get(name)}
+    if wrong:
+        name = min(wrong)
+        raise RuntimeError(
+            f"Stage Analyze lost records of {len(wrong)} classes, for example {name!r}: "
+            f"{expected.get(name, 0)} in, {counted.get(name, 0)} out."
+        )
 
 
 def _check_result(

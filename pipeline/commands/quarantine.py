@@ -48,13 +48,13 @@ def retry(
     an ingest of the whole repaired folder would give. The options are the data set's own; others
     are refused.
     """
-    from components.beam_args import complete_beam_args
     from pipeline.config import load_config
+    from pipeline.engine import choose_engine
     from pipeline.quarantine import check_data_set
 
     is_given = config_path is not None or bool(overrides)
     options = load_config(config_path, overrides).ingest if is_given else None
-    beam_args = complete_beam_args(beam_flags)
+    beam_args = choose_engine(beam_flags)
     check_data_set(output_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from pipeline.ingest import print_retry, retry_folder

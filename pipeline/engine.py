@@ -1,0 +1,95 @@
+"""The engine that runs the Beam jobs: named, and there, before anything is sent to it."""
+
+import json
+import os
+import shutil
+import socket
+import urllib.request
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from components.beam_args import complete_beam_args
+from components.errors import UserError
+
+CONNECT_TIMEOUT_S = 5
+
+
+def choose_engine(beam_flags: Sequence[str]) -> list[str]:
+    """Completes the Beam flags that a person gave, and checks what they name.
+
+    Raises:
+      UserError: for flags that are wrong or refused, and for an engine that is not there.
+    """
+    beam_args = complete_beam_args(beam_flags)
+    check_engine(beam_args)
+    return beam_args
+
+
+def check_engine(beam_args: Sequence[str]) -> None:
+    """What the runner needs must be there, or the job would wait for it, in part without an end.
+
+    Args:
+      beam_args: completed Beam flags.
+
+    Raises:
+      UserError: if a job server's jar or Java is missing, or if a Flink, a job server or a pool of
+        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots.
+    """
+    given = dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
+    if given.get("runner") == "FlinkRunner":
+        _check_job_server(given)
+        _check_flink(given)
+    endpoint = given.get("job_endpoint", "embed")
+    if endpoint != "embed":
+        _check_listens("--job_endpoint", endpoint)
+    if given.get("environment_type") == "EXTERNAL":
+        _check_listens("--environment_config", given.get("environment_config", ""))
+
+
+def _check_job_server(given: Mapping[str, str]) -> None:
+    jar = given.get("flink_job_server_jar", "")
+    if not jar:
+        raise UserError(
+            "FlinkRunner needs --flink_job_server_jar=PATH, or Beam would fetch one without a time "
+            "limit; `make flink` makes build/flink/job-server.jar."
+        )
+    if "://" not in jar and not os.path.isfile(jar):
+        raise UserError(f"--flink_job_server_jar={jar}: there is no such file; run `make flink`.")
+    if shutil.which("java") is None:
+        raise UserError("FlinkRunner starts Beam's job server with java, which is not on the PATH.")
+
+
+def _check_flink(given: Mapping[str, str]) -> None:
+    """Asks Flink's job manager how many slots there are."""
+    master = given.get("flink_master", "[auto]")
+    if master in ("[local]", "[auto]"):
+        return
+    url = master if "://" in master else f"http://{master}"
+    try:
+        with urllib.request.urlopen(f"{url}/overview", timeout=CONNECT_TIMEOUT_S) as answer:
+            overview: dict[str, Any] = json.load(answer)
+        slots = overview["slots-total"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"--flink_master={master}: no Flink job manager answers there within "
+            f"{CONNECT_TIMEOUT_S} s ({error}); give the host and port of its REST interface."
+        ) from error
+    parallelism = given.get("parallelism", "1")
+    needed = int(parallelism) if parallelism.isdigit() else 1  # -1: Flink chooses.
+    if slots < needed:
+        raise UserError(
+            f"--flink_master={master}: the job needs {needed} slots, but its "
+            f"{overview['taskmanagers']} task managers have {slots}; start more, or lower "
+            "--parallelism."
+        )
+
+
+def _check_listens(flag: str, address: str) -> None:
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{flag}={address}: nothing answers there within {CONNECT_TIMEOUT_S} s ({error}); give "
+            "HOST:PORT of what is running."
+        ) from error

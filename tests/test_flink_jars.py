@@ -1,0 +1,73 @@
+"""What `make flink` does before any Flink runs."""
+
+import subprocess
+import zipfile
+
+import pytest
+
+from benchmarks.flink import jars
+from benchmarks.flink.jars import NotAvailable, fetch_flink
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def maven(monkeypatch):
+    """Replaces Maven by what a test makes of it."""
+
+    def answer(outcome):
+        def run(command, **_):
+            (target,) = [part for part in command if part.startswith("-DoutputDirectory=")]
+            return outcome(target.partition("=")[2])
+
+        monkeypatch.setattr(jars.subprocess, "run", run)
+        monkeypatch.setattr(jars.shutil, "which", lambda name: f"/bin/{name}")
+
+    return answer
+
+
+def _write_jars(folder):
+    (jars.pathlib.Path(folder)).mkdir(parents=True)
+    for number in range(40):
+        (jars.pathlib.Path(folder) / f"some-{number:02d}.jar").write_bytes(b"jar")
+    return subprocess.CompletedProcess([], 0)
+
+
+def test_a_missing_program_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(jars.shutil, "which", lambda name: None)
+    with pytest.raises(NotAvailable, match="Flink needs java, which is not on the PATH"):
+        fetch_flink(tmp_path)
+
+
+def test_what_maven_says_is_told(tmp_path, maven):
+    maven(lambda _: subprocess.CompletedProcess([], 1, "x\n[ERROR] no such host\n"))
+    with pytest.raises(NotAvailable, match=r"cannot fetch Flink's jars: .*no such host"):
+        fetch_flink(tmp_path)
+
+
+def test_maven_is_not_waited_for(tmp_path, maven):
+    def never(_):
+        raise subprocess.TimeoutExpired("mvn", 3)
+
+    maven(never)
+    with pytest.raises(NotAvailable, match="did not fetch Flink's jars within 3 s"):
+        fetch_flink(tmp_path, timeout_s=3)
+
+
+def test_other_jars_are_refused(tmp_path, maven):
+    maven(_write_jars)
+    with pytest.raises(NotAvailable, match=r"have the checksum [0-9a-f]{64}, not [0-9a-f]{64}"):
+        fetch_flink(tmp_path)
+    assert not (tmp_path / "job-server.jar").exists()
+
+
+def test_the_job_server_names_every_jar_and_is_made_once(tmp_path, maven, monkeypatch):
+    maven(_write_jars)
+    monkeypatch.setattr(jars, "_check_jars", lambda folder: None)
+    job_server = fetch_flink(tmp_path)
+    manifest = zipfile.ZipFile(job_server).read("META-INF/MANIFEST.MF").decode()
+    assert all(len(line.encode()) <= 70 for line in manifest.split("\r\n"))
+    named = manifest.replace("\r\n ", "").split("Class-Path: ")[1].split()
+    assert named == [f"jars/some-{number:02d}.jar" for number in range(40)]
+    maven(lambda _: subprocess.CompletedProcess([], 1, "asked again"))
+    assert fetch_flink(tmp_path) == job_server
