@@ -85,6 +85,7 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     Returns:
       uint8 [view.height_px, view.width_px, view.channels].
     """
+    # The same arithmetic as in `resized_size`, in the graph.
     target = tf.constant([view.height_px, view.width_px])
     size = tf.shape(image)[:2]
     scale = tf.reduce_max(
@@ -99,6 +100,18 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     top, left = tf.unstack((resized_size - target) // 2)
     cropped = resized[top : top + view.height_px, left : left + view.width_px]
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
+
+
+def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
+    """The height and width, in pixels, to which `eval_view` resizes an image of this size."""
+    target = (view.height_px, view.width_px)
+    scale = max(
+        wanted / view.crop_fraction / side for wanted, side in zip(target, size, strict=True)
+    )
+    height, width = (
+        max(round(side * scale), wanted) for wanted, side in zip(target, size, strict=True)
+    )
+    return height, width
 
 
 def resize(image: tf.Tensor, size: tf.Tensor, antialias: bool = True) -> tf.Tensor:

@@ -11,6 +11,7 @@ import click
 from components.errors import UserError
 from pipeline.commands.inspect import inspect
 from pipeline.commands.plan import plan
+from pipeline.commands.preview import preview
 from pipeline.commands.quarantine import quarantine
 from pipeline.commands.shared import (
     BEAM,
@@ -92,12 +93,12 @@ def ingest(
 
     The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on.
     """
-    from components.beam_args import complete_beam_args
     from pipeline.config import load_config
+    from pipeline.engine import choose_engine
     from pipeline.preflight import check_output, survey_images
 
     options = load_config(config_path, overrides).ingest
-    beam_args = complete_beam_args(beam_flags)
+    beam_args = choose_engine(beam_flags)
     survey_images(images_dir, options)
     check_output(output_dir, images_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
@@ -114,10 +115,10 @@ def _run_pipeline(
     config: Any, images_dir: str, output_dir: str, beam_flags: Sequence[str], as_json: bool
 ) -> None:
     """Checks what can be checked at once, runs, and tells what happened."""
-    from components.beam_args import complete_beam_args
+    from pipeline.engine import choose_engine
     from pipeline.preflight import check_classes, check_output, survey_images
 
-    beam_args = complete_beam_args(beam_flags)
+    beam_args = choose_engine(beam_flags)
     survey = survey_images(images_dir, config.ingest)
     check_classes(survey, images_dir, config.ingest)
     check_output(output_dir, images_dir)
@@ -171,6 +172,7 @@ def _run_with_progress(
 
 cli.add_command(inspect)
 cli.add_command(plan)
+cli.add_command(preview)
 cli.add_command(quarantine)
 cli.add_command(verify)
 

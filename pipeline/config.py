@@ -35,6 +35,17 @@ class PipelineConfig(Options):
                 f"training needs the splits train and eval, but ingest.splits lacks {missing}; "
                 "add them."
             )
+        if self.feeding.dtype == "uint8" or self.feeding.layout != "NHWC":
+            raise ValueError(
+                "the pipeline's trainer takes images normalised and channels last, but feeding has "
+                f"dtype={self.feeding.dtype} and layout={self.feeding.layout}; leave them to "
+                "input_fn in a training loop of your own."
+            )
+        if self.feeding.mixes_labels and self.training.class_weights != "none":
+            raise ValueError(
+                "training.class_weights weigh records of one class, but mixup and cutmix give "
+                "each record two; leave out one of them, or set feeding.balance."
+            )
         return self
 
 

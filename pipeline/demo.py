@@ -14,7 +14,7 @@ DEMO_CONFIG = PipelineConfig.model_validate(
         "view": {"height_px": 32, "width_px": 32, "channels": 1},
         "feeding": {
             "batch_size": 64,
-            "augment": {"flip": False, "random_resized_crop": False},
+            "augment": [],
         },
         "training": {"epochs": 12},
         "evaluation": {"min_accuracy": 0.95},

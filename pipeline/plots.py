@@ -1,111 +1,93 @@
-"""Pictures of a data set, for notebooks: its classes, and each image on its way to the model."""
+"""Pictures of a data set: its classes, and each image on its way to the model."""
 
-import dataclasses
-import itertools
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
-from components import record, views
-from components.feeding import augment, parse, streaming
-from components.feeding.graph import TransformGraph
-from components.feeding.options import AugmentOptions
-from components.view_options import ViewOptions
+from pipeline.panels import Panel, box_size, make_panels
+from pipeline.preview import RecordViews
 
-# Normalised pixels have mean 0 and standard deviation 1; few of them lie outside of ±2.5.
-_MODEL_INPUT_RANGE = (-2.5, 2.5)
+SHEET_DPI = 100
 _EVAL_COLOR, _TRAIN_COLOR = "#d9822b", "#3b6ea5"
+# Lengths of a sheet, in its pixels.
+_MARGIN_PX, _GAP_PX, _LINE_PX, _MOST_LABEL_PX = 16, 8, 15, 180
+_TEXT_POINTS, _HEADING_POINTS = 8, 10
 
 
-@dataclasses.dataclass(frozen=True)
-class RecordViews:
-    """One record on its way to the model.
-
-    Attributes:
-      label: the class's name.
-      stored: uint8 [height, width, channels], as ingest stored it.
-      train: uint8 [epochs, height_px, width_px, channels], what training sees, epoch by epoch.
-      eval: uint8 [height_px, width_px, channels], what evaluation and serving see.
-      model_input: float32 [height_px, width_px, channels], the eval view after the graph.
-    """
-
-    label: str
-    stored: np.ndarray
-    train: np.ndarray
-    eval: np.ndarray
-    model_input: np.ndarray
-
-
-def read_views(
-    files: Sequence[str],
-    view: ViewOptions,
-    augment_options: AugmentOptions,
-    transform_graph_dir: str,
-    records: int = 4,
-    epochs: int = 4,
-    seed: int = 0,
-) -> list[RecordViews]:
-    """Makes the views that training, evaluation and the model get of the first records.
+def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Figure:
+    """Draws a row for each record: stored, eval, training's epochs, and the model's input.
 
     Args:
-      files: TFRecord paths or patterns.
-      view: the model's input size.
-      augment_options: how random the training views are.
-      transform_graph_dir: the folder of the transform graph.
-      records: how many records to look at (fewer, if there are fewer).
-      epochs: how many epochs of training views to make.
-      seed: of training.
+      records: as `read_views` makes them, all with the same views.
+      lines: of text over it all, the first one as its heading.
 
     Returns:
-      Each record's views.
+      The figure. Saved with `SHEET_DPI`, it shows the pixels of `make_panels`, one for one.
     """
-    transform = TransformGraph(transform_graph_dir)
-    columns = (*parse.IMAGE_COLUMNS, parse.SOURCE_ID_COLUMN, parse.LABEL_COLUMN)
-    shards = map(streaming.read_shard, streaming.match_files(files))
-    found = []
-    for serialized in itertools.islice(itertools.chain.from_iterable(shards), records):
-        features = parse.parse_record(serialized, columns)
-        seeds = [augment.record_seed(seed, n, features[record.SOURCE_ID]) for n in range(epochs)]
-        stored = parse.decode_record(features, view.channels)
-        eval_view = views.eval_view(stored, view)
-        found.append(
-            RecordViews(
-                label=features[record.LABEL].numpy().decode(),
-                stored=stored.numpy(),
-                train=np.stack(
-                    [augment.train_view(features, each, view, augment_options) for each in seeds]
-                ),
-                eval=eval_view.numpy(),
-                model_input=transform.transform_images(eval_view[None])[0].numpy(),
-            )
+    return _Sheet(records, lines).draw()
+
+
+class _Sheet:
+    """Where everything is on a sheet, in pixels from its top left corner."""
+
+    def __init__(self, records: Sequence[RecordViews], lines: Sequence[str]):
+        self.rows = [make_panels(each) for each in records]
+        self.labels = [_shorten(each.label, _MOST_LABEL_PX, _HEADING_POINTS) for each in records]
+        self.box_height, self.box_width = box_size(records[0].eval.shape)
+        captions = max(len(panel.captions) for row in self.rows for panel in row)
+        self.row_height = self.box_height + captions * _LINE_PX + _GAP_PX
+        widest = max(_text_width(label, _HEADING_POINTS) for label in self.labels)
+        self.left = _MARGIN_PX + widest + _GAP_PX
+        columns = len(self.rows[0])
+        self.width = self.left + columns * (self.box_width + _GAP_PX) - _GAP_PX + _MARGIN_PX
+        self.lines = [part for line in lines for part in _wrap(line, self.width - 2 * _MARGIN_PX)]
+        self.top = _MARGIN_PX + _LINE_PX * (len(self.lines) + 1) + _GAP_PX * bool(self.lines)
+        self.height = self.top + len(self.rows) * self.row_height - _GAP_PX + _MARGIN_PX
+
+    def draw(self) -> Figure:
+        """The figure with all rows."""
+        # The canvas rounds down: 590.9999 pixels would be 590.
+        width, height = ((length + 0.001) / SHEET_DPI for length in (self.width, self.height))
+        self.figure = Figure(figsize=(width, height), dpi=SHEET_DPI, facecolor="white")
+        for number, line in enumerate(self.lines):
+            weight = "normal" if number else "bold"
+            self._write(line, _MARGIN_PX, _MARGIN_PX + number * _LINE_PX, fontweight=weight)
+        for number, (label, row) in enumerate(zip(self.labels, self.rows, strict=True)):
+            top = self.top + number * self.row_height
+            style = {"ha": "right", "va": "center", "fontsize": _HEADING_POINTS}
+            self._write(label, self.left - _GAP_PX, top + self.box_height // 2, **style)
+            for column, panel in enumerate(row):
+                left = self.left + column * (self.box_width + _GAP_PX)
+                if number == 0:
+                    self._write(panel.title, left, self.top - _LINE_PX - 2)
+                self._draw_panel(panel, left, top)
+        return self.figure
+
+    def _draw_panel(self, panel: Panel, left: int, top: int) -> None:
+        """Draws a picture at the middle of its box, and the captions under the box."""
+        height, width = panel.pixels.shape[:2]
+        x, y = left + (self.box_width - width) // 2, top + (self.box_height - height) // 2
+        bottom = self.height - y - height
+        bounds = (x / self.width, bottom / self.height, width / self.width, height / self.height)
+        axes = self.figure.add_axes(bounds)
+        axes.imshow(panel.pixels, interpolation="nearest", aspect="auto")
+        axes.set_axis_off()
+        for number, caption in enumerate(panel.captions):
+            y = top + self.box_height + 2 + number * _LINE_PX
+            self._write(_shorten(caption, self.box_width), left, y, color="#666666")
+
+    def _write(self, text: str, x: int, y: int, **style: Any) -> None:
+        """Writes text at a place; class names may hold dollars, which are no mathematics here."""
+        usual: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": _TEXT_POINTS}
+        self.figure.text(
+            x / self.width, 1 - y / self.height, text, parse_math=False, **usual | style
         )
-    return found
-
-
-def plot_views(records: Sequence[RecordViews]) -> Figure:
-    """Draws a row for each record: stored, training's epochs, evaluation's, and the model's input.
-
-    Args:
-      records: as `read_views` makes them, all with the same number of epochs.
-
-    Returns:
-      The figure.
-    """
-    epochs = len(records[0].train)
-    titles = ["stored", *(f"train, epoch {n}" for n in range(epochs)), "eval", "model's input"]
-    figure = Figure(figsize=(1.5 * len(titles), 1.6 * len(records) + 0.3), layout="constrained")
-    grid = figure.subplots(len(records), len(titles), squeeze=False)
-    for row, each in zip(grid, records, strict=True):
-        pixels = [each.stored, *each.train, each.eval, scale_to_display(each.model_input)]
-        for axes, image in zip(row, pixels, strict=True):
-            _show_image(axes, image)
-        row[0].set_ylabel(each.label, fontsize=10, rotation=0, ha="right", va="center")
-    for axes, title in zip(grid[0], titles, strict=True):
-        axes.set_title(title, fontsize=9)
-    return figure
 
 
 def plot_classes(counts: pd.DataFrame) -> Figure:
@@ -132,29 +114,22 @@ def plot_classes(counts: pd.DataFrame) -> Figure:
     return figure
 
 
-def scale_to_display(pixels: np.ndarray) -> np.ndarray:
-    """Scales normalised pixels so that the data set's mean is mid-grey.
-
-    Args:
-      pixels: float32 [height, width, channels], mean 0 and standard deviation 1.
-
-    Returns:
-      float32 [height, width, channels] from 0 to 1; what lies outside ±2.5 is clipped.
-    """
-    least, most = _MODEL_INPUT_RANGE
-    return np.clip((pixels - least) / (most - least), 0, 1)
+def _text_width(text: str, points: int = _TEXT_POINTS, weight: str = "normal") -> int:
+    """A text's width on a sheet, in pixels, rounded up."""
+    font = FontProperties(size=points, weight=weight)
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font, False)
+    return int(width * SHEET_DPI / 72) + 1
 
 
-def _show_image(axes: Axes, image: np.ndarray) -> None:
-    """Shows uint8 or 0-to-1 float pixels [height, width, 1 or 3], each pixel a sharp square."""
-    white = 255 if image.dtype == np.uint8 else 1
-    axes.imshow(
-        image[..., 0] if image.shape[-1] == 1 else image,
-        cmap="gray",
-        vmin=0,
-        vmax=white,
-        interpolation="nearest",
-    )
-    axes.set(xticks=[], yticks=[])
-    axes.spines[:].set_visible(False)
-    axes.set_xlabel(f"{image.shape[1]}×{image.shape[0]}", fontsize=7, color="gray", labelpad=2)
+def _shorten(text: str, width_px: int, points: int = _TEXT_POINTS) -> str:
+    """The text, or as much of its beginning as fits, with dots."""
+    if _text_width(text, points) <= width_px:
+        return text
+    parts = (f"{text[:length]}…" for length in range(len(text) - 1, 0, -1))
+    return next((part for part in parts if _text_width(part, points) <= width_px), "…")
+
+
+def _wrap(text: str, width_px: int) -> list[str]:
+    """Breaks a text into lines that fit, in bold type as well."""
+    letter_px = _text_width(text, weight="bold") / max(len(text), 1)
+    return textwrap.wrap(text, max(20, int(width_px / letter_px) - 2), subsequent_indent="    ")

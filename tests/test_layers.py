@@ -23,7 +23,9 @@ BEAM = {
     "pipeline/ingest.py",
 }
 TFX = {"ingest/component.py", "transform/component.py", "pipeline/pipeline.py", "pipeline/local.py"}
-TENSORFLOW_ROOMS = ("components/feeding", "components/training", "components/transform")
+TENSORFLOW_ROOMS = tuple(
+    f"components/{room}" for room in ("augment", "feeding", "training", "transform")
+)
 
 
 def _imports(path):
@@ -56,7 +58,9 @@ def test_a_module_imports_only_what_stands_to_its_left(path):
         assert not any(
             module.startswith(f"components.{room}") for room in later for module in imported
         )
-    if name.startswith("components/feeding"):
+    if name.startswith("components/augment"):
+        assert not any(module.startswith("components.feeding") for module in imported)
+    if name.startswith(("components/augment", "components/feeding")):
         later = ("training", "transform")
         assert not any(
             module.startswith(f"components.{room}") for room in later for module in imported

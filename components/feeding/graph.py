@@ -22,6 +22,7 @@ class TransformGraph(tf.Module):
     def __init__(self, transform_graph_dir: str):
         """Loads the graph from the folder that tf.Transform wrote."""
         super().__init__()
+        self._folder = transform_graph_dir
         self._loaded = tf.saved_model.load(os.path.join(transform_graph_dir, _SAVED_MODEL_DIR))
         (specs,), _ = self._loaded.transform_fn.structured_input_signature
         own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
@@ -57,17 +58,16 @@ class TransformGraph(tf.Module):
         outputs = self.transform_outputs(views)
         return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
 
-    def compile(self) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
-        """`transform_views`, its pixels compiled by XLA where that gives the same bits."""
-        pixels = compile_pixels(self._loaded.transform_fn)
-        if pixels is None:
-            return self.transform_views
+    def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
+        """`transform_images`, compiled by XLA; None where that gives other bits."""
+        return compile_pixels(self._loaded.transform_fn)
 
-        def transform(views: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-            # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
-            return pixels(views[contract.IMAGE_INPUT]), self.transform_views(views)[1]
-
-        return transform
+    @property
+    def class_names(self) -> list[str]:
+        """The label vocabulary, in the order of the class ids."""
+        path = os.path.join(self._folder, _SAVED_MODEL_DIR, "assets", contract.LABEL_VOCABULARY)
+        with tf.io.gfile.GFile(path) as file:
+            return file.read().splitlines()
 
     def transform_outputs(self, views: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """All that the `preprocessing_fn` returns, for a batch of its inputs by name."""

@@ -2,34 +2,45 @@
 
 import dataclasses
 import logging
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from components.errors import UserError
+from components.feeding import parse
 from components.feeding.batches import batch_positions, real_records, steps_per_epoch
-from components.feeding.decoded import DecodedRecords
-from components.feeding.index import read_index, read_table
+from components.feeding.draws import Draws
+from components.feeding.images import HeldImages, StoredImages
+from components.feeding.index import read_index
 from components.feeding.memory import Stage, fits, plan_indexed
 from components.feeding.options import FeedingOptions
-from components.feeding.order import Draws
+from components.feeding.python_calls import call_python
 from components.feeding.selection import make_order
 from components.feeding.stored import StoredRecords
+from components.feeding.view_batches import ViewMaker
 from components.view_options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
 
 
 class IndexedRecords:
-    """The serialized records of some shards, epoch by epoch, in an exact order."""
+    """The records of some shards, epoch by epoch, in an exact order."""
 
-    def __init__(self, paths: list[str], feeding: FeedingOptions, training: bool, seed: int):
+    def __init__(
+        self,
+        paths: list[str],
+        feeding: FeedingOptions,
+        view: ViewOptions,
+        training: bool,
+        seed: int,
+    ):
         """Reads the index.
 
         Args:
           paths: shards of one data set, or several.
           feeding: which records, in which batches.
+          view: the model's input size.
           training: whether every epoch has an order of its own.
           seed: decides the order, together with the epoch.
 
@@ -43,56 +54,152 @@ class IndexedRecords:
         self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
         self.skipped = 0
         self._feeding = feeding
-        self._records: StoredRecords | DecodedRecords = StoredRecords(self.index)
+        self._view = view
+        self._maker = ViewMaker(view)
+        self._records = StoredRecords(self.index)
+        self._images: StoredImages | HeldImages = StoredImages(self.index, view.channels)
 
-    def read_epoch(
-        self, epoch: tf.Tensor, first_step: tf.Tensor, is_first: tf.Tensor
+    def draw_epoch(
+        self, epoch: tf.Tensor, first_step: tf.Tensor, columns: Sequence[str]
     ) -> tf.data.Dataset:
-        """The batches of one epoch from a step on.
+        """What the batches of one epoch hold, from a step on; no image is read.
 
         Args:
           epoch: int64 scalar.
           first_step: int64 scalar.
+          columns: feature keys of further scalar columns to read.
+
+        Returns:
+          Dicts of `parse.DRAWN_KEYS`, "row" and the columns, each [batch].
+        """
+        return tf.data.Dataset.range(first_step, self.steps).map(
+            lambda step: self._draw(epoch, step, columns)
+        )
+
+    def _draw(self, epoch: tf.Tensor, step: tf.Tensor, columns: Sequence[str]) -> parse.Tensors:
+        names = ("row", "view", "copy", "record_id", "height", "width", "class")
+        dtypes = [tf.int64] * len(names)
+        values = call_python(self.draw_columns, [epoch, step], dtypes)
+        for tensor in values:
+            tensor.set_shape([None])
+        drawn = dict(zip(names, values, strict=True))
+        drawn["label"] = tf.gather(tf.constant(self.index.classes), drawn.pop("class"))
+        return drawn | self._read_columns(drawn["row"], columns)
+
+    def _read_columns(self, rows: tf.Tensor, columns: Sequence[str]) -> parse.Tensors:
+        if not columns:
+            return {}
+        (serialized,) = call_python(lambda rows: [self.read_serialized(rows)], [rows], [tf.string])
+        serialized.set_shape([None])
+        return parse.parse_batch(serialized, parse.columns_of(columns))
+
+    def read_serialized(self, rows: np.ndarray) -> np.ndarray:
+        """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
+        verify = self._feeding.verify != "none"
+        return np.array([self._records.read(row, verify) for row in rows.tolist()], object)
+
+    def make_views(
+        self, drawn: parse.Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
+    ) -> parse.Tensors:
+        """Reads and views the images of a batch.
+
+        In training, the places of skipped records are filled by others of the batch: a batch that
+        is short would shift all that follow, so that no one could go on from a step of theirs.
+
+        Args:
+          drawn: a batch of `draw_epoch`, or a part of one.
+          windows: int32 [batch, 4], each image's crop; None for the deterministic view.
           is_first: bool scalar, whether the epoch is the first that this process reads.
 
         Returns:
-          Dicts of "serialized" string, "view" int64 and "copy" int64, each [batch].
+          `drawn` without what was skipped, and "image" uint8 [batch, height, width, channels].
         """
-        return tf.data.Dataset.range(first_step, self.steps).map(
-            lambda step: self._fetch(epoch, step, is_first),
-            num_parallel_calls=2,  # One batch is read while the one before it is taken apart.
-            deterministic=True,
-        )
+        windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
+        inputs = [drawn["row"], windows, is_first]
+        images, kept = call_python(self.view_rows, inputs, [tf.uint8, tf.int64])
+        kept.set_shape([None])
+        if self._feeding.bad_records == "skip":
+            drawn = {name: tf.gather(values, kept) for name, values in drawn.items()}
+        return drawn | {"image": images}
 
-    def _fetch(self, epoch: tf.Tensor, step: tf.Tensor, is_first: tf.Tensor) -> dict[str, Any]:
-        dtypes = (tf.string, tf.int64, tf.int64)
-        fetched = tf.numpy_function(self.fetch, [epoch, step, is_first], dtypes, stateful=False)
-        for tensor in fetched:
-            tensor.set_shape([None])
-        return dict(zip(("serialized", "view", "copy"), fetched, strict=True))
+    def view_rows(
+        self, rows: np.ndarray, windows: np.ndarray, is_first: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The views of some rows, and the numbers of those that are kept (int64)."""
+        numbers = np.arange(len(rows))
+        if not len(windows) and (held := self._held_views(rows)):
+            images = self._maker.empty(len(rows))
+            held.take(rows, images)
+            return images, numbers
+        verify = self._feeding.verify
+        verified = verify == "always" or (verify == "first_epoch" and bool(is_first))
+        bad: set[int] = set()
 
-    def plan_memory(self, view: ViewOptions) -> list[Stage]:
-        """What reading batches of this view holds in memory."""
+        def load(number: int) -> np.ndarray:
+            try:
+                return self._images.load(int(rows[number]), verified)
+            except UserError as error:
+                return self._skip(int(rows[number]), number, bad, error)
+
+        images = self._maker.make(load, len(rows), windows if len(windows) else None)
+        if not bad:
+            return images, numbers
+        kept = self._fill(np.setdiff1d(numbers, sorted(bad)), len(rows))
+        return images[kept], kept
+
+    def _skip(self, row: int, number: int, bad: set[int], error: UserError) -> np.ndarray:
+        """Notes a record that cannot be read, and gives black pixels in its place."""
+        if self._feeding.bad_records == "stop":
+            raise error
+        self.skipped += 1
+        bad.add(number)
+        _LOG.warning("Skipped record number %d: %s", self.skipped, error)
+        size = (int(self.index.height[row]), int(self.index.width[row]), self._view.channels)
+        return np.zeros(size, np.uint8)
+
+    def _fill(self, kept: np.ndarray, size: int) -> np.ndarray:
+        """In training repeats the numbers of the records that are left, up to the batch's size."""
+        if not self._training:
+            return kept
+        if not len(kept):
+            raise UserError(
+                f"feeding.bad_records=skip must leave a record of every batch, but none of a batch "
+                f"of {size} can be read; run ingest again, or raise feeding.batch_size."
+            )
+        return np.resize(kept, size)
+
+    def _held_views(self, rows: np.ndarray) -> HeldImages | None:
+        """The images, if those of these rows are held as they are viewed."""
+        view, images = self._view, self._images
+        shape = (view.height_px, view.width_px, view.channels)
+        return images if isinstance(images, HeldImages) and images.can_take(rows, shape) else None
+
+    def plan_memory(self) -> list[Stage]:
+        """What reading batches holds in memory."""
         record_bytes = int(self.index.length.mean())
-        return plan_indexed(self._feeding, view, record_bytes, self.index.nbytes)
+        return plan_indexed(self._feeding, self._view, record_bytes, self.index.nbytes)
 
-    def hold_decoded(self, view: ViewOptions, others: list[Stage]) -> list[Stage]:
+    def hold_decoded(self, others: list[Stage]) -> list[Stage]:
         """From now on decodes each image only once, if all fit beside the other stages as pixels.
 
         Returns:
           The stage that this is, or none.
         """
-        encoded = Stage("decoded images", int(self.index.length.sum()), "at least")
-        if not self._feeding.hold_decoded or not fits([*others, encoded], self._feeding):
-            return []
-        columns = ["height", "width", "channels"]
-        table = read_table(self.index.shard_paths, columns)
-        height, width, channels = (table[name].to_numpy().astype(np.int64) for name in columns)
-        pixels = Stage("decoded images", int((height * width * channels).sum()), "uint8")
-        if (channels != view.channels).any() or not fits([*others, pixels], self._feeding):
-            return []
-        self._records = DecodedRecords(self.index)
-        return [pixels]
+        index, channels = self.index, self._view.channels
+        size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * channels
+        stage = Stage("decoded images", size_bytes, "uint8")
+        if not self._feeding.hold_decoded:
+            chosen = "decoded whenever they are read, as feeding.hold_decoded=false asks"
+        elif not fits([*others, stage], self._feeding):
+            chosen = "decoded whenever they are read, as half of feeding.memory_fraction is less"
+        else:
+            chosen = "decoded once and held"
+            self._images = HeldImages(index, channels)
+        _LOG.info(
+            "Reading %d shards by their index, in any order: %.0f MB of pixels, %s.",
+            *(len(index.shard_paths), size_bytes / 1e6, chosen),
+        )
+        return [stage] if isinstance(self._images, HeldImages) else []
 
     def draw(self, epoch: int, step: int) -> Draws:
         """Which records and views one batch holds."""
@@ -106,39 +213,13 @@ class IndexedRecords:
         copies[real:] += self.order.length
         return dataclasses.replace(draws, copies=copies)
 
-    def fetch(
-        self, epoch: int, step: int, is_first: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Reads one batch: its serialized records, view numbers and copy numbers, each [batch].
+    def draw_columns(self, epoch: int, step: int) -> list[np.ndarray]:
+        """One batch's rows, views, copies, record ids, heights, widths, class numbers: int64 [n].
 
-        In training, the places of skipped records are filled by others of the batch: a batch that
-        is short would shift all that follow, so that no one could go on from a step of theirs.
+        A record id is the first eight bytes of it, as `augment.draws.read_record_ids` reads them.
         """
-        draws = self.draw(int(epoch), int(step))
-        verify = self._feeding.verify
-        verified = verify == "always" or (verify == "first_epoch" and bool(is_first))
-        read = [self._read(row, verified) for row in draws.rows.tolist()]
-        kept = np.array([n for n, data in enumerate(read) if data is not None], np.int64)
-        if self._training:
-            kept = self._fill(kept, len(read))
-        serialized = np.array([read[number] for number in kept], object)
-        return serialized, draws.views[kept], draws.copies[kept]
-
-    def _fill(self, kept: np.ndarray, size: int) -> np.ndarray:
-        """Repeats the numbers of the records that are left, up to the batch's size."""
-        if not len(kept):
-            raise UserError(
-                f"feeding.bad_records=skip must leave a record of every batch, but none of a batch "
-                f"of {size} can be read; run ingest again, or raise feeding.batch_size."
-            )
-        return np.resize(kept, size)
-
-    def _read(self, row: int, verify: bool) -> bytes | None:
-        try:
-            return self._records.read(row, verify)
-        except UserError as error:
-            if self._feeding.bad_records == "stop":
-                raise
-            self.skipped += 1
-            _LOG.warning("Skipped record number %d: %s", self.skipped, error)
-            return None
+        draws, index = self.draw(int(epoch), int(step)), self.index
+        ids = np.ascontiguousarray(index.record_id[draws.rows, :8]).view(">i8")[:, 0]
+        columns = (column[draws.rows] for column in (index.height, index.width, index.label))
+        drawn = [draws.rows, draws.views, draws.copies, ids, *columns]
+        return [values.astype(np.int64) for values in drawn]

@@ -1,24 +1,20 @@
 """From shards to batches: the whole input pipeline, read top to bottom."""
 
-import logging
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import tensorflow as tf
 
-from components import contract, record, views
 from components.errors import UserError
-from components.feeding import augment, memory, parse, service
-from components.feeding.batches import worker_bounds
+from components.feeding import memory
+from components.feeding.finishing import make_finish
 from components.feeding.graph import TransformGraph
 from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
+from components.feeding.passes import Mode, Passes, ViewReader
 from components.feeding.records import open_records
 from components.feeding.streaming import count_records, match_files
+from components.threads import usable_cores
 from components.view_options import ViewOptions
-
-Mode = Literal["train", "eval"]
-_LOG = logging.getLogger(__name__)
 
 
 def input_fn(
@@ -62,18 +58,17 @@ def input_fn(
         workers that step together need `feeding.remainder` "drop" or "pad".
 
     Returns:
-      Pairs of float32 [batch, height, width, channels] and int64 [batch], class ids (-1 for a class
-      that the graph does not know); without a graph, of uint8 pixels and string class names.
+      Pairs of images [batch, height, width, channels] (or as `feeding.layout` says), of
+      `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
+      If the steps mix images, labels are float32 [batch, classes], each class's share. Without a
+      graph, uint8 images and string class names.
 
     Raises:
       UserError: if a pattern matches no file, or an option does not fit the data set.
       ValueError: if the mode is neither "train" nor "eval".
     """
     transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
-    batches = read_views(
-        files,
-        view=view,
-        feeding=feeding,
+    passes = Passes(
         mode=mode,
         seed=seed,
         epochs=epochs,
@@ -81,103 +76,13 @@ def input_fn(
         first_step=first_step,
         worker=worker,
         workers=workers,
-        columns=() if transform is None else transform.columns,
     )
-    if transform is None:
-        batches = batches.map(
-            lambda inputs: (inputs[contract.IMAGE_INPUT], inputs[contract.LABEL_INPUT])
-        )
-    else:
-        # On whole uint8 batches: as the graph was analysed, and a quarter of float's bytes to copy.
-        apply = transform.compile() if feeding.compiled else transform.transform_views
-        # The memory plan counts two batches in work: AUTOTUNE would hold one a core.
-        batches = batches.map(apply, num_parallel_calls=2, deterministic=True)
+    columns = () if transform is None else transform.columns
+    views = ViewReader(match_files(files), view, feeding, passes, columns).read()
+    finish = make_finish(transform, feeding, view, passes.training)
+    batches = views.map(finish, num_parallel_calls=memory.batches_in_work(), deterministic=True)
     # The next batch is made while the model works on this one.
-    return batches.prefetch(feeding.prefetch_batches)
-
-
-def read_views(
-    files: Sequence[str],
-    *,
-    view: ViewOptions,
-    feeding: FeedingOptions,
-    mode: Mode,
-    seed: int = 0,
-    epochs: int | None = 1,
-    first_epoch: int = 0,
-    first_step: int = 0,
-    worker: int = 0,
-    workers: int = 1,
-    columns: Sequence[str] = (),
-    keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
-) -> tf.data.Dataset:
-    """Reads shards into batches of views: everything up to the transform graph.
-
-    Args:
-      files: as `input_fn` has them, like all that is not listed here.
-      columns: feature keys of further scalar columns to read.
-      keep: of a record's id (string scalar), whether the record is read (bool); None for all.
-        Makes the records stream.
-
-    Returns:
-      Dicts keyed as the transform graph's inputs are: "image" uint8 [batch, height, width,
-      channels], "label" string [batch], and each further column [batch] under its feature key.
-
-    Raises:
-      UserError: if a pattern matches no file, or an option does not fit the data set.
-      ValueError: if the mode is neither "train" nor "eval", or the workers do not fit.
-    """
-    _check_arguments(mode, feeding.batch_size, worker, workers)
-    training = mode == "train"
-    paths = match_files(files)
-    records = open_records(paths, feeding, training, seed, keep)
-    stages = records.plan_memory(view)
-    if isinstance(records, IndexedRecords) and record.FORMAT not in columns:
-        stages += records.hold_decoded(view, stages)
-    _LOG.info(memory.check_budget(stages, feeding))
-    parsed = parse.columns_to_parse(columns)
-
-    def view_record(drawn: dict[str, tf.Tensor], epoch: tf.Tensor) -> dict[str, tf.Tensor]:
-        features = parse.parse_record(drawn["serialized"], parsed)
-        if training:
-            record_seed = augment.record_seed(
-                seed, epoch, features[record.SOURCE_ID], drawn["copy"]
-            )
-            image = augment.train_view(
-                features, record_seed, view, feeding.augment, feeding.many_views, drawn["view"]
-            )
-        else:
-            image = views.eval_view(parse.decode_record(features, view.channels), view)
-        extra = {key: features[key] for key in columns}
-        return {contract.IMAGE_INPUT: image, contract.LABEL_INPUT: features[record.LABEL], **extra}
-
-    def read_share(epoch: tf.Tensor, share: service.Share = (0, 1)) -> tf.data.Dataset:
-        is_first = tf.equal(epoch, first_epoch)
-        start = tf.where(is_first, tf.constant(first_step, tf.int64), 0)
-        batches = records.read_epoch(epoch, start, is_first)
-        if workers > 1:
-            batches = batches.map(lambda drawn: _take_share(drawn, worker, workers))
-        number, shares = share
-        drawn = batches.unbatch().shard(shares, number)
-        # Decoding is where the time goes: all cores, and still in order.
-        return drawn.map(
-            lambda drawn: view_record(drawn, epoch),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-
-    batch_size = feeding.batch_size // workers
-    read_images: Callable[[tf.Tensor], tf.data.Dataset] = read_share
-    if training and feeding.data_service is not None:
-        read_images = service.serve(feeding.data_service, read_share, batch_size)
-
-    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        # Inside the epoch, so that the last batch is small instead of half of the next epoch.
-        drop = training and feeding.remainder != "keep"
-        return read_images(epoch).batch(batch_size, drop_remainder=drop)
-
-    # The epoch's number reaches every seed, and the functions above are traced once for all epochs.
-    return _count_epochs(first_epoch, epochs).flat_map(read_epoch)
+    return batches.prefetch(feeding.prefetch_batches).with_options(_own_threads())
 
 
 def read_eval_views(
@@ -197,15 +102,17 @@ def read_eval_views(
       keep: of a record's id (string scalar), whether the record is read (bool); None for all.
 
     Returns:
-      Dicts of batches, see `read_views`.
+      Dicts keyed as the transform graph's inputs are: "image" uint8 [batch, height, width,
+      channels], "label" string [batch], and each further column [batch] under its feature key.
 
     Raises:
       UserError: if a pattern matches no file.
     """
     # Whole shards in their own order: nothing that an index would be needed for.
     feeding = FeedingOptions(batch_size=batch_size, source="streaming")
-    batches = read_views(files, view=view, feeding=feeding, mode="eval", columns=columns, keep=keep)
-    return batches.prefetch(tf.data.AUTOTUNE)
+    passes = Passes(mode="eval")
+    reader = ViewReader(match_files(files), view, feeding, passes, columns, keep)
+    return reader.read().prefetch(tf.data.AUTOTUNE)
 
 
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:
@@ -215,7 +122,8 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
       UserError: if there are none.
     """
     training = mode == "train"
-    records = open_records(match_files(files), feeding, training, seed=0)
+    # Nothing is viewed, so any view will do.
+    records = open_records(match_files(files), feeding, ViewOptions(), training, seed=0)
     if isinstance(records, IndexedRecords):
         count, steps = records.order.length, records.steps
     else:
@@ -230,25 +138,12 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
     return steps
 
 
-def _take_share(drawn: dict[str, tf.Tensor], worker: int, workers: int) -> dict[str, tf.Tensor]:
-    """This worker's part of a batch, as `batches.worker_slice` cuts it."""
-    start, stop = worker_bounds(tf.size(drawn["copy"]), worker, workers)
-    return {name: values[start:stop] for name, values in drawn.items()}
+def _own_threads() -> tf.data.Options:
+    """As many threads as cores, of which no op takes several.
 
-
-def _check_arguments(mode: str, batch_size: int, worker: int, workers: int) -> None:
-    if mode not in ("train", "eval"):
-        raise ValueError(f"mode must be 'train' or 'eval', got {mode!r}.")
-    if not 0 <= worker < workers:
-        raise ValueError(f"worker must be from 0 to workers - 1, got {worker} of {workers}.")
-    if batch_size % workers:
-        raise ValueError(
-            f"feeding.batch_size must be a multiple of the {workers} workers that share each "
-            f"batch, got {batch_size}; set feeding.batch_size."
-        )
-
-
-def _count_epochs(first_epoch: int, epochs: int | None) -> tf.data.Dataset:
-    """The numbers of the epochs: int64 scalars."""
-    counter = tf.data.Dataset.counter(first_epoch)
-    return counter if epochs is None else counter.take(epochs)
+    The batches are what is parallel here; ops that part their work once more only wait for others.
+    """
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = usable_cores()
+    options.threading.max_intra_op_parallelism = 1
+    return options

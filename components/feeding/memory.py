@@ -8,12 +8,16 @@ import psutil
 
 from components.errors import UserError
 from components.feeding.options import FeedingOptions
+from components.threads import usable_cores
 from components.view_options import ViewOptions
 
 # Where Linux tells a container's limit (cgroup v2).
 _CGROUP = pathlib.Path("/sys/fs/cgroup")
 # Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
 _READ_AHEAD_BYTES = 256 * 1024
+# More batches side by side would keep more cores busy, but each takes its memory.
+_MOST_BATCHES = 8
+_PIXEL_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,21 +54,31 @@ def plan_indexed(
     feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int
 ) -> list[Stage]:
     """What random access holds."""
-    index = Stage("index", index_bytes, "40 bytes a record")
+    index = Stage("index", index_bytes, "54 bytes a record")
     return [index, *_plan_batches(feeding, view, record_bytes)]
 
 
+def batches_in_work() -> int:
+    """How many batches go through random steps and transform graph side by side."""
+    return min(usable_cores(), _MOST_BATCHES)
+
+
 def _plan_batches(feeding: FeedingOptions, view: ViewOptions, record_bytes: int) -> list[Stage]:
-    batch, ready = feeding.batch_size, feeding.prefetch_batches
+    batch, ready, work = feeding.batch_size, feeding.prefetch_batches, batches_in_work()
     pixels = view.height_px * view.width_px * view.channels
     size = f"{view.height_px} x {view.width_px} x {view.channels}"
     return [
         Stage("encoded batches", 3 * batch * record_bytes, f"3 x {batch} batch_size, encoded"),
-        Stage("views", 2 * batch * pixels, f"2 x {batch} batch_size x {size}, uint8"),
+        Stage(
+            "views",
+            (work + 2) * batch * pixels,
+            f"({work} + 2 in work) x {batch} batch_size x {size}, uint8",
+        ),
         Stage(
             "ready batches",
-            (ready + 2) * batch * pixels * 4,
-            f"({ready} prefetch_batches + 2 in work) x {batch} batch_size x {size}, float32",
+            (ready + work) * batch * pixels * _PIXEL_BYTES[feeding.dtype],
+            f"({ready} prefetch_batches + {work} in work) x {batch} batch_size x {size}, "
+            f"{feeding.dtype}",
         ),
     ]
 

@@ -5,36 +5,15 @@ from typing import Literal
 
 import pydantic
 
+from components.augment.options import (
+    CutMix,
+    FlipHorizontal,
+    Mixup,
+    PadAndCrop,
+    RandomResizedCrop,
+    Steps,
+)
 from components.options import Options
-
-
-class AugmentOptions(Options):
-    """Random views, made for training batches only."""
-
-    flip: bool = True
-    """Mirror left to right with probability 1/2. Switch off where sides matter (digits, text)."""
-    random_resized_crop: bool = True
-    """Crop a random area and aspect ratio, then resize, instead of the centre view."""
-    crop_area: tuple[float, float] = (0.08, 1.0)
-    """Least and greatest share of the area that a random crop keeps (torchvision's default)."""
-    crop_aspect: tuple[float, float] = (3 / 4, 4 / 3)
-    """Least and greatest width / height of a random crop."""
-
-    @pydantic.model_validator(mode="after")
-    def _check_bounds(self) -> "AugmentOptions":
-        for name in ("crop_area", "crop_aspect"):
-            least, greatest = getattr(self, name)
-            if not 0 < least <= greatest:
-                raise ValueError(
-                    f"{name} must be two positive numbers, the lesser first, "
-                    f"got [{least}, {greatest}]; set augment.{name}."
-                )
-        if self.crop_area[1] > 1:
-            raise ValueError(
-                f"crop_area is a share of the image and at most 1, got {self.crop_area[1]}; "
-                "set augment.crop_area."
-            )
-        return self
 
 
 class SubsetOptions(Options):
@@ -139,7 +118,15 @@ class FeedingOptions(Options):
     """What an indexed record does that cannot be read: stop with its name, or be logged and left
     out of evaluation, and in training be replaced by another record of its batch, which so keeps
     its size. `skip` needs the index."""
-    augment: AugmentOptions = AugmentOptions()
+    augment: Steps = (RandomResizedCrop(), FlipHorizontal())
+    """Training: the random steps that make a view, in their order; each a name, a mapping of its
+    options with the name as `op`, or the dotted path of your own function. `[]` for none: the views
+    of evaluation."""
+    dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32"
+    """Of the images that the model gets. `uint8` is a quarter of the bytes to copy to an
+    accelerator; the transform graph is then the model's first layer, and no longer applied here."""
+    layout: Literal["NHWC", "NCHW"] = "NHWC"
+    """Order of an image's dimensions: channels last, or first."""
 
     @pydantic.field_validator("data_service")
     @classmethod
@@ -161,10 +148,16 @@ class FeedingOptions(Options):
                 f"{' and '.join(together)} cannot be combined: shares draw records as often as it "
                 "takes, many_views each view once; set one of them."
             )
-        if self.many_views.crops > 1 and not self.augment.random_resized_crop:
+        if self.many_views.crops > 1 and not self._has(RandomResizedCrop, PadAndCrop):
             raise ValueError(
-                f"many_views.crops={self.many_views.crops} needs augment.random_resized_crop: all "
-                "centre views of an image are the same; switch it on, or set crops=1."
+                f"many_views.crops={self.many_views.crops} needs random_resized_crop or "
+                "pad_and_crop among the steps of augment: all centre views of an image are the "
+                "same; add one of them, or set crops=1."
+            )
+        if self.mixes_labels and self.batch_size % 2:
+            raise ValueError(
+                "mixup and cutmix mix images two by two, so batch_size must be even, got "
+                f"{self.batch_size}; set feeding.batch_size."
             )
         if self.source == "streaming" and (needing := self.index_options()):
             raise ValueError(
@@ -176,6 +169,20 @@ class FeedingOptions(Options):
                 f"data_service streams, but {needing} need the index; leave out one of them."
             )
         return self
+
+    @property
+    def mixes_labels(self) -> bool:
+        """Whether labels are shares of all classes, since images are mixed in training."""
+        return self._has(Mixup, CutMix)
+
+    @property
+    def crop(self) -> RandomResizedCrop | None:
+        """The random crop that becomes the view; None for the centre."""
+        first = self.augment[0] if self.augment else None
+        return first if isinstance(first, RandomResizedCrop) else None
+
+    def _has(self, *kinds: type[Options]) -> bool:
+        return any(isinstance(step, kinds) for step in self.augment)
 
     def index_options(self) -> list[str]:
         """The options set that only work with the index."""

@@ -5,6 +5,12 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from components import record, views
+from components.augment import draws
+
+Tensors = dict[str, tf.Tensor]
+
+# What is drawn for a batch, before an image is read: all int64 [batch], but "label", string.
+DRAWN_KEYS = ("record_id", "view", "copy", "height", "width", "label")
 
 _DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 _COLUMN_OF_KEY = {column.key: column for column in record.COLUMNS}
@@ -18,12 +24,15 @@ LABEL_COLUMN = _COLUMN_OF_KEY[record.LABEL]
 SOURCE_ID_COLUMN = _COLUMN_OF_KEY[record.SOURCE_ID]
 
 
+def columns_of(keys: Sequence[str]) -> list[record.Column]:
+    """The columns of some feature keys."""
+    return [_COLUMN_OF_KEY[key] for key in keys]
+
+
 def columns_to_parse(further: Sequence[str]) -> list[record.Column]:
     """What a view needs, and the columns of the further feature keys; each once."""
     needed = [*IMAGE_COLUMNS, SOURCE_ID_COLUMN, LABEL_COLUMN]
-    return needed + [
-        column for column in record.COLUMNS if column.key in further and column not in needed
-    ]
+    return needed + [column for column in columns_of(further) if column not in needed]
 
 
 def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFeature]:
@@ -55,6 +64,34 @@ def parse_record(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dic
       Feature key to a scalar, or to a vector for list columns.
     """
     return tf.io.parse_single_example(serialized, feature_spec(columns))
+
+
+def parse_batch(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict[str, tf.Tensor]:
+    """Parses a batch of records (string [batch]); else as `parse_record`."""
+    return tf.io.parse_example(serialized, feature_spec(columns))
+
+
+def as_drawn(features: Tensors) -> Tensors:
+    """What is known of a batch of records beside their features, under the names of `DRAWN_KEYS`.
+
+    Args:
+      features: each [batch], those of `columns_to_parse`.
+
+    Returns:
+      All of them, and those names: a record that is parsed is drawn for the first time, and shows
+      its first view.
+    """
+    first = tf.zeros_like(features[record.HEIGHT])
+    return {
+        **features,
+        "record_id": draws.read_record_ids(features[record.SOURCE_ID]),
+        "view": first,
+        "copy": first,
+        "height": features[record.HEIGHT],
+        "width": features[record.WIDTH],
+        "is_raw": is_raw(features),
+        "label": features[record.LABEL],
+    }
 
 
 def decode_record(features: Mapping[str, tf.Tensor], channels: int) -> tf.Tensor:

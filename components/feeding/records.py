@@ -10,6 +10,7 @@ from components.feeding.index import is_indexed
 from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
 from components.feeding.streaming import StreamedRecords
+from components.view_options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
 
@@ -17,15 +18,17 @@ _LOG = logging.getLogger(__name__)
 def open_records(
     paths: list[str],
     feeding: FeedingOptions,
+    view: ViewOptions,
     training: bool,
     seed: int,
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> IndexedRecords | StreamedRecords:
-    """Chooses between the index and streaming, and says so.
+    """Chooses between the index and streaming; both say in one line what was chosen, and why.
 
     Args:
       paths: shards.
       feeding: the source, and what needs it.
+      view: the model's input size.
       training: whether every epoch has an order of its own.
       seed: decides the order, together with the epoch.
       keep: see `StreamedRecords`; makes the records stream.
@@ -36,13 +39,21 @@ def open_records(
     served = training and feeding.data_service is not None
     streams = feeding.source == "streaming" or keep is not None or served
     if not streams and is_indexed(paths):
-        _LOG.info("Reading %d shards by their index: any order, at once.", len(paths))
-        return IndexedRecords(paths, feeding, training, seed)
+        return IndexedRecords(paths, feeding, view, training, seed)
     if feeding.source == "indexed" or feeding.index_options():
         needing = feeding.index_options() or ["source=indexed"]
         raise UserError(
             f"feeding.{', '.join(needing)} needs shards with an index on a local disk, but "
             f"{paths[0]} has none beside its Split folder; ingest again, or stream without it."
         )
-    _LOG.info("Streaming %d shards: asked for, or no index on a local disk.", len(paths))
-    return StreamedRecords(paths, feeding, training, seed, keep)
+    _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding, keep))
+    return StreamedRecords(paths, feeding, view, training, seed, keep)
+
+
+def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:
+    """Why records stream, in words."""
+    if feeding.data_service is not None:
+        return "feeding.data_service asks for it"
+    if feeding.source == "streaming" or keep is not None:
+        return "feeding.source asks for it"
+    return "they have no index beside them on a local disk"

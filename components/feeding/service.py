@@ -23,6 +23,7 @@ import grpc
 import tensorflow as tf
 
 from components.errors import UserError
+from components.feeding.python_calls import call_python
 
 # How long the dispatcher may take to answer, and to have a worker.
 TIMEOUT_S = 10.0
@@ -63,7 +64,7 @@ def serve(
     spec = _read_own_share(read_share, 0, batch_size).element_spec
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-        dataset_id = tf.numpy_function(register, [epoch], tf.string)
+        (dataset_id,) = call_python(lambda epoch: [register(epoch)], [epoch], [tf.string])
         dataset_id.set_shape([])
         hint = tf.data.experimental.service.ShardingPolicy.HINT
         return tf.data.experimental.service.from_dataset_id(

@@ -10,8 +10,6 @@ import os
 import threading
 from typing import BinaryIO
 
-import numpy as np
-
 from components.errors import UserError
 from components.feeding.index import RecordIndex
 from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, CorruptRecord, unframe
@@ -56,10 +54,6 @@ class StoredRecords:
             return unframe(framed)
         except CorruptRecord as error:
             raise self._bad_record(row, error.problem) from error
-
-    def read_many(self, rows: np.ndarray, verify: bool = False) -> list[bytes]:
-        """Reads the records of int64 [n] rows."""
-        return [self.read(row, verify) for row in rows.tolist()]
 
     def _file(self, shard: int) -> BinaryIO:
         with self._lock:

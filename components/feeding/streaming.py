@@ -5,9 +5,9 @@ a run that goes on in the middle of an epoch reads (but does not decode) what ca
 worker reads all records.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from components import record
@@ -15,75 +15,125 @@ from components.errors import UserError
 from components.feeding import parse
 from components.feeding.memory import Stage, plan_streaming
 from components.feeding.options import FeedingOptions
+from components.feeding.pixels import StoredImage, decode_image
+from components.feeding.python_calls import call_python
+from components.feeding.view_batches import ViewMaker
 from components.view_options import ViewOptions
 
+# What a batch's images are decoded from: the id, and the fields of `StoredImage`.
+_ENCODED_KEYS = (record.SOURCE_ID, record.IMAGE, "height", "width", record.CHANNELS, "is_raw")
 
-@dataclasses.dataclass(frozen=True)
+
 class StreamedRecords:
-    """The serialized records of some files, epoch by epoch.
+    """The records of some files, epoch by epoch."""
 
-    Attributes:
-      paths: TFRecord files; those that end in .gz are gunzipped.
-      feeding: size of the shuffle window, and files read side by side.
-      shuffled: whether each epoch has an order of its own.
-      seed: decides the order, together with the epoch.
-      keep: of a record's id (string scalar), whether the record is read (bool); None for all.
-    """
+    def __init__(
+        self,
+        paths: Sequence[str],
+        feeding: FeedingOptions,
+        view: ViewOptions,
+        training: bool,
+        seed: int,
+        keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ):
+        """Reads nothing yet.
 
-    paths: Sequence[str]
-    feeding: FeedingOptions
-    shuffled: bool
-    seed: int
-    keep: Callable[[tf.Tensor], tf.Tensor] | None = None
+        Args:
+          paths: TFRecord files; those that end in .gz are gunzipped.
+          feeding: size of the shuffle window, and files read side by side.
+          view: the model's input size.
+          training: whether each epoch has an order of its own.
+          seed: decides the order, together with the epoch.
+          keep: of a record's id (string scalar), whether the record is read (bool); None for all.
+        """
+        self.paths = paths
+        self._feeding = feeding
+        self._view = view
+        self._maker = ViewMaker(view)
+        self._training = training
+        self._seed = seed
+        self._keep = keep
 
-    def read_epoch(
-        self, epoch: tf.Tensor, first_step: tf.Tensor, is_first: tf.Tensor
+    def draw_epoch(
+        self, epoch: tf.Tensor, first_step: tf.Tensor, columns: Sequence[str]
     ) -> tf.data.Dataset:
-        """The batches of one epoch from a step on, as `IndexedRecords.read_epoch` gives them."""
-        del is_first  # Checksums are verified in every epoch.
+        """The batches of one epoch from a step on, as `IndexedRecords.draw_epoch` gives them.
+
+        Their images are there already, encoded.
+        """
+        batch_size = self._feeding.batch_size
+        drop = self._training and self._feeding.remainder == "drop"
+        records = self.read_serialized(epoch).skip(first_step * batch_size)
+        parsed = parse.columns_to_parse(columns)
+        return records.batch(batch_size, drop_remainder=drop).map(
+            lambda serialized: parse.as_drawn(parse.parse_batch(serialized, parsed))
+        )
+
+    def read_serialized(self, epoch: tf.Tensor) -> tf.data.Dataset:
+        """The serialized records (string scalars) of one epoch (int64 scalar), in its order."""
         # Sets the seed of this function's graph only: otherwise the order would also hang on
         # `tf.random.set_seed`, which anyone may call. (A 0 here makes TensorFlow compare tensors.)
         tf.compat.v1.set_random_seed(1)
         # Another order of shards every epoch, so that the window below meets other neighbours.
         shuffle = tf.random.experimental.stateless_shuffle
-        order = shuffle(self.paths, [self.seed, epoch]) if self.shuffled else self.paths
+        order = shuffle(self.paths, [self._seed, epoch]) if self._training else self.paths
         # Several shards at once mix well and hide the delay of a remote store; `deterministic`
         # takes turns strictly, so a slow shard delays the order but never changes it.
         records = tf.data.Dataset.from_tensor_slices(order).interleave(
             read_shard,
-            cycle_length=min(self.feeding.files_at_once, len(self.paths)),
+            cycle_length=min(self._feeding.files_at_once, len(self.paths)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
-        if self.keep is not None:
+        if self._keep is not None:
             records = records.filter(self._keep_by_id)
-        if self.shuffled:
-            # Encoded records are shuffled, not images: a window of 10,000 takes megabytes.
-            order_seed = tf.random.stateless_uniform([], [self.seed, epoch], 0, 2**31 - 1, tf.int64)
-            records = records.shuffle(
-                self.feeding.shuffle_records, seed=order_seed, reshuffle_each_iteration=False
-            )
-        batch_size = self.feeding.batch_size
-        drop = self.shuffled and self.feeding.remainder == "drop"
-        batches = records.skip(first_step * batch_size).batch(batch_size, drop_remainder=drop)
-        return batches.map(_as_first_views)
+        if not self._training:
+            return records
+        # Encoded records are shuffled, not images: a window of 10,000 takes megabytes.
+        seeds = [self._seed, epoch]
+        order_seed = tf.random.stateless_uniform([], seeds, 0, 2**31 - 1, tf.int64)
+        return records.shuffle(
+            self._feeding.shuffle_records, seed=order_seed, reshuffle_each_iteration=False
+        )
 
-    def plan_memory(self, view: ViewOptions) -> list[Stage]:
+    def make_views(
+        self, drawn: parse.Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
+    ) -> parse.Tensors:
+        """Decodes and views a batch's images; as `IndexedRecords.make_views`."""
+        del is_first  # Checksums are verified in every epoch.
+        encoded = [drawn[key] for key in _ENCODED_KEYS]
+        windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
+        (images,) = call_python(self.view_images, [windows, *encoded], [tf.uint8])
+        return drawn | {"image": images}
+
+    def view_images(self, windows: np.ndarray, *encoded: np.ndarray) -> list[np.ndarray]:
+        """The views of encoded images, whose columns of `_ENCODED_KEYS` are each [batch]."""
+        channels = self._view.channels
+
+        def load(number: int) -> np.ndarray:
+            source_id, *values = (column[number] for column in encoded)
+            try:
+                return decode_image(StoredImage(*values), channels)
+            except ValueError as error:
+                raise UserError(
+                    f"the record with the id {source_id.decode(errors='replace')!r} is damaged: "
+                    f"{error}; write its shard again."
+                ) from error
+
+        return [self._maker.make(load, len(encoded[0]), windows if len(windows) else None)]
+
+    def plan_memory(self) -> list[Stage]:
         """What reading batches of this view holds in memory, by the first 100 records' size."""
         first = read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator()
         sizes = [len(serialized) for serialized in first]
         mean = sum(sizes) // max(len(sizes), 1)
-        return plan_streaming(self.feeding, view, mean, len(self.paths), self.shuffled)
+        shards = len(self.paths)
+        return plan_streaming(self._feeding, self._view, mean, shards, self._training)
 
     def _keep_by_id(self, serialized: tf.Tensor) -> tf.Tensor:
         """Asks `keep` about a record without parsing more than its id."""
         parsed = parse.parse_record(serialized, [parse.SOURCE_ID_COLUMN])
-        return self.keep(parsed[record.SOURCE_ID])  # type: ignore[misc]
-
-
-def _as_first_views(serialized: tf.Tensor) -> dict[str, tf.Tensor]:
-    first = tf.zeros(tf.shape(serialized), tf.int64)
-    return {"serialized": serialized, "view": first, "copy": first}
+        return self._keep(parsed[record.SOURCE_ID])  # type: ignore[misc]
 
 
 def count_records(files: Sequence[str]) -> int:

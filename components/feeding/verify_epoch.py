@@ -14,6 +14,7 @@ from components.feeding.options import FeedingOptions
 from components.feeding.order import BalancedOrder, Draws, ShuffledOrder
 from components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
 from components.feeding.selection import select
+from components.view_options import ViewOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,8 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     """
     _check_indexed(paths, feeding)
     checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
-    records = IndexedRecords(paths, checked, training=True, seed=seed)
+    # Nothing is viewed, so any view will do.
+    records = IndexedRecords(paths, checked, ViewOptions(), training=True, seed=seed)
     size, length = feeding.batch_size, records.order.length
     drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])
     # What fills no batch is a part of the epoch's order all the same.
@@ -100,7 +102,7 @@ def _check_indexed(paths: list[str], feeding: FeedingOptions) -> None:
 def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) -> Draws:
     """Reads a batch, and checks that its records are those that the index says; without padding."""
     draws = records.draw(epoch, step)
-    serialized, _, _ = records.fetch(epoch, step, True)
+    serialized = records.read_serialized(draws.rows)
     for row, data in zip(draws.rows.tolist(), serialized, strict=True):
         found = record.decode_example(data)[record.SOURCE_ID].decode()
         if found != records.index.record_id[row].tobytes().hex():

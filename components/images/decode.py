@@ -84,8 +84,8 @@ class DecodedImage:
     """Of the file's size, or of a fraction that `target_size` allows;
     uint8 gray [height, width], RGB [height, width, 3] or CMYK [height, width, 4]."""
     icc: bytes | None
-    """Colour profile of `pixels`; None means sRGB. Not applied yet: that costs 25 ns a pixel, more
-    than decoding a JPEG does, so it is for the caller to shrink the image first."""
+    """Colour profile of `pixels`; None means sRGB. Not applied yet: that can cost 25 ns a pixel,
+    more than decoding a JPEG does, so it is for the caller to shrink the image first."""
     source_format: str
     source_height: int
     """From the file's header, before orientation, in pixels."""

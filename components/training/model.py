@@ -24,7 +24,8 @@ def build_model(
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, num_classes],
-      probabilities that sum to 1. Records of unknown class (id -1) do not count in the loss.
+      probabilities that sum to 1. Labels may be class ids or, of mixed images, shares of classes;
+      records of unknown class (id -1) do not count in the loss.
     """
     inputs = keras.Input(input_shape, name="image")
     outputs = inputs
@@ -35,10 +36,39 @@ def build_model(
     model = keras.Model(inputs, outputs)
     model.compile(
         optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=keras.losses.SparseCategoricalCrossentropy(ignore_class=-1),
-        metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+        loss=cross_entropy,
+        metrics=[keras.metrics.MeanMetricWrapper(accuracy, name="accuracy")],
     )
     return model
+
+
+def cross_entropy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
+    """Cross entropy of class ids, or of the classes' shares.
+
+    Args:
+      labels: int [batch] or [batch, 1], class ids, -1 for none; or float32 [batch, classes].
+      probabilities: float32 [batch, classes].
+
+    Returns:
+      float32 [batch]; Keras leaves records without a class out of the mean.
+    """
+    if _are_shares(labels, probabilities):
+        return keras.losses.categorical_crossentropy(labels, probabilities)
+    return keras.losses.sparse_categorical_crossentropy(labels, probabilities, ignore_class=-1)
+
+
+def accuracy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
+    """Whether the likeliest class is the label's (of shares: the one of the greatest).
+
+    Args and returns are those of `cross_entropy`.
+    """
+    if _are_shares(labels, probabilities):
+        return keras.metrics.categorical_accuracy(labels, probabilities)
+    return keras.metrics.sparse_categorical_accuracy(labels, probabilities)
+
+
+def _are_shares(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> bool:
+    return len(labels.shape) == 2 and labels.shape[1] == probabilities.shape[1]
 
 
 def count_blocks(shorter_side_px: int) -> int:

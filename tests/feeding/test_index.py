@@ -46,7 +46,7 @@ def test_a_row_is_named_by_shard_number_and_source(train_shards):
 
 def test_columns_keep_their_memory_small(train_shards):
     index = read_index(train_shards)
-    assert index.nbytes == len(index) * (4 + 8 + 8 + 16 + 4)
+    assert index.nbytes == len(index) * (4 + 8 + 8 + 4 + 4 + 4 + 1 + 1 + 16 + 4)
 
 
 def test_what_is_indexed(data_set, train_shards, tmp_path):

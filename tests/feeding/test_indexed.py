@@ -10,20 +10,25 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from components import record
+from components.augment.options import FlipHorizontal, RandomResizedCrop
 from components.errors import UserError, find_user_error
 from components.feeding import input_fn
 from components.feeding.index import read_index
 from components.feeding.indexed import IndexedRecords
 from components.feeding.memory import Stage
-from components.feeding.options import AugmentOptions, FeedingOptions
+from components.feeding.options import FeedingOptions
+from components.feeding.passes import Passes, ViewReader
+from components.tfrecord import HEADER_BYTES
 from components.view_options import ViewOptions
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.shards import flip_bit
 
 pytestmark = pytest.mark.beam
 
 VIEW = ViewOptions(height_px=8, width_px=8)
-AUGMENTED = AugmentOptions()
+CROPPED = (RandomResizedCrop(), FlipHorizontal())
 
 
 def read(paths, mode="train", feeding=None, **arguments):
@@ -42,9 +47,13 @@ def flat(batches):
     return list(itertools.chain(*batches))
 
 
+def open_indexed(paths, training=True, seed=0, view=VIEW, **feeding):
+    return IndexedRecords(paths, FeedingOptions(**feeding), view, training, seed)
+
+
 def drawn(paths, epoch, feeding=None, training=True, seed=0):
     """The rows of each batch of an epoch."""
-    records = IndexedRecords(paths, FeedingOptions(**(feeding or {})), training, seed)
+    records = open_indexed(paths, training, seed, **(feeding or {}))
     return [records.draw(epoch, step).rows.tolist() for step in range(records.steps)]
 
 
@@ -63,11 +72,29 @@ def test_order_differs_between_epochs_and_seeds(train_shards):
 
 
 def test_pixels_are_those_of_streaming(train_shards):
-    feeding = {"augment": AUGMENTED}
+    feeding = {"augment": CROPPED}
     indexed = read(train_shards, feeding=feeding, seed=5)
     streamed = read(train_shards, feeding=feeding | {"source": "streaming"}, seed=5)
     assert sorted(flat(indexed)) == sorted(flat(streamed))
     assert indexed != streamed
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("augment", [(), CROPPED], ids=["centre", "cropped"])
+def test_columns_keys_and_shares_are_those_of_streaming(train_shards, augment, channels):
+    view = ViewOptions(height_px=8, width_px=8, channels=channels)
+    columns = (record.FILENAME, record.HEIGHT)
+
+    def rows(source):
+        feeding = FeedingOptions(batch_size=4, augment=augment, source=source)
+        reader = ViewReader(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
+        return sorted(
+            tuple(np.asarray(values[n]).tobytes() for values in batch.values())
+            for batch in reader.read().as_numpy_iterator()
+            for n in range(len(batch["label"]))
+        )
+
+    assert rows("indexed") == rows("streaming")
 
 
 def test_evaluation_reads_in_the_index_s_order(train_shards):
@@ -122,7 +149,7 @@ def test_the_last_batch_is_kept_dropped_or_padded(train_shards):
 
 def test_a_balanced_epoch_draws_classes_equally_and_other_pixels_each_time(train_shards):
     index = read_index(train_shards)
-    feeding = {"balance": {"cat": 3, "dog": 1}, "augment": AUGMENTED}
+    feeding = {"balance": {"cat": 3, "dog": 1}, "augment": CROPPED}
     images = flat(read(train_shards, feeding=feeding))
     counts = collections.Counter(label for _, label in images)
     assert counts[b"cat"] == pytest.approx(len(index) * 3 / 4, abs=1)
@@ -140,7 +167,7 @@ def test_data_sets_are_mixed_by_weight(train_shards, tmp_path):
     others = sorted(map(str, (tmp_path / "other").glob("Split-train/*")))
     index = read_index([*train_shards, *others])
     first, second = index.roots
-    feeding = {"mix": {first: 3, second: 1}, "augment": AUGMENTED}
+    feeding = {"mix": {first: 3, second: 1}, "augment": CROPPED}
     rows = flat(drawn([*train_shards, *others], 0, feeding))
     share = np.mean(index.data_set[rows] == 0)
     assert share == pytest.approx(3 / 4, abs=1 / len(rows))
@@ -166,7 +193,7 @@ def test_ways_to_share_an_epoch_cannot_be_combined(options):
 def test_many_views_are_all_there_and_apart(train_shards):
     feeding = {
         "many_views": {"crops": 2, "mirror": True},
-        "augment": {"crop_area": (0.5, 1.0)},
+        "augment": [{"op": "random_resized_crop", "area": (0.5, 1.0)}, "flip_horizontal"],
         "batch_size": 4,
     }
     records = len(read_index(train_shards))
@@ -261,16 +288,15 @@ def test_a_skipped_record_shifts_no_batch_of_training(damaged, train_shards, rem
 
 
 def test_a_batch_without_any_record_is_an_error(damaged):
-    feeding = FeedingOptions(batch_size=1, verify="always", bad_records="skip")
-    records = IndexedRecords(damaged, feeding, True, 0)
+    records = open_indexed(damaged, batch_size=1, verify="always", bad_records="skip")
     with pytest.raises(UserError, match=r"must leave a record of every batch, but none of a batch"):
         for step in range(records.steps):
-            records.fetch(0, step, True)
+            records.view_rows(records.draw(0, step).rows, np.zeros([0, 4]), True)
 
 
 def test_padding_has_views_of_its_own(train_shards):
     for feeding in ({}, {"balance": "uniform"}):
-        options = feeding | {"remainder": "pad", "augment": AUGMENTED, "batch_size": 16}
+        options = feeding | {"remainder": "pad", "augment": CROPPED, "batch_size": 16}
         images = flat(read(train_shards, feeding=options))
         assert len(images) == len(set(images)) == 32
 
@@ -279,16 +305,19 @@ def test_batches_that_two_views_would_share_are_refused(train_shards):
     views = {"many_views": {"crops": 2}}
     records = len(read_index(train_shards))
     fitting = records // 2 + 1
-    assert IndexedRecords(train_shards, FeedingOptions(batch_size=fitting, **views), True, 0).steps
+    assert open_indexed(train_shards, batch_size=fitting, **views).steps
     with pytest.raises(UserError, match=rf"at most {fitting} for {records} images, got {records};"):
-        IndexedRecords(train_shards, FeedingOptions(batch_size=records, **views), True, 0)
+        open_indexed(train_shards, batch_size=records, **views)
 
 
 def test_only_the_first_epoch_is_verified_where_asked(damaged):
-    records = IndexedRecords(damaged, FeedingOptions(verify="first_epoch"), False, 0)
-    with pytest.raises(UserError, match="record 2 of"):
-        records.fetch(0, 0, True)
-    assert len(records.fetch(1, 0, False)[0]) == len(read_index(damaged))
+    records = open_indexed(damaged, False, verify="first_epoch")
+    flip_bit(damaged[0], int(records.index.offset[4]) + 30)  # In the text of a column: it decodes.
+    for row in (2, 4):
+        rows = np.array([row, 0])
+        with pytest.raises(UserError, match=f"record {row} of"):
+            records.view_rows(rows, np.zeros([0, 4]), True)
+        assert len(records.view_rows(rows, np.zeros([0, 4]), False)[0]) == len(rows)
 
 
 def test_mirrored_strategy_and_keras_read_it(train_shards):
@@ -313,14 +342,14 @@ def test_mirrored_strategy_and_keras_read_it(train_shards):
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_images_held_decoded_are_the_same(train_shards, mode):
-    feeding = {"augment": AUGMENTED}
+    feeding = {"augment": CROPPED}
     held = read(train_shards, mode, feeding, seed=2, epochs=2)
     assert held == read(train_shards, mode, feeding | {"hold_decoded": False}, seed=2, epochs=2)
 
 
 @pytest.mark.parametrize("threads", [1, 5])
 def test_any_number_of_threads_gives_the_same_order_and_pixels(train_shards, threads):
-    feeding = FeedingOptions(batch_size=4, augment=AUGMENTED)
+    feeding = FeedingOptions(batch_size=4, augment=CROPPED)
     batches = input_fn.input_fn(
         train_shards, view=VIEW, feeding=feeding, transform_graph_dir=None, mode="train", epochs=2
     )
@@ -330,21 +359,43 @@ def test_any_number_of_threads_gives_the_same_order_and_pixels(train_shards, thr
         [(image.tobytes(), label) for image, label in zip(images, labels, strict=True)]
         for images, labels in batches.with_options(options).as_numpy_iterator()
     ]
-    assert found == read(train_shards, feeding={"augment": AUGMENTED}, epochs=2)
+    assert found == read(train_shards, feeding={"augment": CROPPED}, epochs=2)
+
+
+@pytest.mark.parametrize(
+    ("feeding", "told"),
+    [
+        (
+            {},
+            "Reading 3 shards by their index, in any order: 0 MB of pixels, decoded once and held.",
+        ),
+        ({"hold_decoded": False}, "whenever they are read, as feeding.hold_decoded=false asks."),
+        ({"source": "streaming"}, "Streaming 3 shards through a shuffle window: feeding.source"),
+    ],
+)
+def test_the_way_that_was_chosen_is_told_in_one_line(train_shards, caplog, feeding, told):
+    with caplog.at_level(logging.INFO):
+        read(train_shards, feeding=feeding)
+    lines = [line for line in caplog.messages if "shards" in line]
+    assert len(lines) == 1 and told in lines[0]
 
 
 def test_images_are_held_decoded_where_they_fit(train_shards):
     def held(view=VIEW, others=(), **feeding):
-        records = IndexedRecords(train_shards, FeedingOptions(**feeding), True, 0)
-        return [stage.size_bytes for stage in records.hold_decoded(view, list(others))]
+        records = open_indexed(train_shards, view=view, **feeding)
+        return [stage.size_bytes for stage in records.hold_decoded(list(others))]
 
     assert held() == [len(read_index(train_shards)) * 8 * 10 * 3]
+    assert held(view=ViewOptions(height_px=8, width_px=8, channels=1)) == [held()[0] // 3]
     assert held(hold_decoded=False) == []
-    assert held(view=ViewOptions(height_px=8, width_px=8, channels=1)) == []
     assert held(others=[Stage("others", 10**15, "")]) == []
 
 
-def test_a_damaged_record_is_named_without_checksums_too(damaged):
+def test_a_damaged_image_is_named_without_checksums_too(copied):
+    index = read_index(copied)
+    end = int(index.offset[2]) + HEADER_BYTES + int(index.length[2])
+    flip_bit(copied[0], end - int(index.image_length[2]))  # The first byte of what makes it a JPEG.
     with pytest.raises(tf.errors.OpError) as caught:
-        read(damaged, "eval", feeding={"verify": "none"})
+        read(copied, "eval", feeding={"verify": "none"})
     assert "record 2 of" in str(find_user_error(caught.value))
+    assert "its image cannot be decoded" in str(caught.value)

@@ -10,17 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components import views
+from components.augment.options import FlipHorizontal, RandomResizedCrop
 from components.errors import UserError
 from components.feeding import input_fn
 from components.feeding.graph import TransformGraph
-from components.feeding.options import AugmentOptions, FeedingOptions
+from components.feeding.options import FeedingOptions
 from components.view_options import ViewOptions
 from tests import graphs, shards
 
 pytestmark = pytest.mark.unit
 
 VIEW = ViewOptions(height_px=12, width_px=16)  # the size of the images, so views are their pixels
-PLAIN = AugmentOptions(flip=False, random_resized_crop=False)
+PLAIN = ()
+CROPPED = (RandomResizedCrop(), FlipHorizontal())
 RECORDS = 20
 
 
@@ -63,9 +65,7 @@ def test_eval_reads_every_record_in_file_order_and_keeps_the_small_last_batch(pa
 
 def test_eval_ignores_augmentation_seed_and_remainder(pattern):
     plain = read(pattern, mode="eval")
-    other = read(
-        pattern, mode="eval", augment=AugmentOptions(), seed=9, feeding={"remainder": "drop"}
-    )
+    other = read(pattern, mode="eval", augment=CROPPED, seed=9, feeding={"remainder": "drop"})
     assert all(
         np.array_equal(a, b)
         for x, y in zip(plain, other, strict=True)
@@ -94,7 +94,7 @@ def test_every_epoch_has_every_record_once(pattern, seed, window, files_at_once,
 
 
 def test_the_batches_are_a_function_of_seed_and_epoch(pattern):
-    options = AugmentOptions()
+    options = CROPPED
     tf.random.set_seed(1)
     first = read(pattern, seed=3, epochs=3, augment=options)
     tf.random.set_seed(2)  # somebody else's seed changes nothing
@@ -141,13 +141,13 @@ def test_views_differ_between_records_and_epochs(tmp_path):
     image = shards.draw_image(0)  # the same image under two ids
     examples = [shards.make_example(image, str(number), name=str(number)) for number in range(2)]
     pattern = shards.write_shards(tmp_path, examples)
-    epochs = read(pattern, augment=AugmentOptions(flip=False), epochs=2)
+    epochs = read(pattern, augment=(RandomResizedCrop(),), epochs=2)
     views_seen = [image for batch in epochs for image in images_by_record([batch]).values()]
     assert len(np.unique(np.stack(views_seen), axis=0)) == 4
 
 
 def test_a_records_view_does_not_hang_on_how_records_are_read(pattern):
-    options = AugmentOptions()
+    options = CROPPED
     one = images_by_record(read(pattern, augment=options))
     other = images_by_record(
         read(
@@ -181,7 +181,7 @@ def test_epochs_none_never_ends(pattern):
 def test_the_view_sets_the_shape(pattern, channels):
     view = ViewOptions(height_px=5, width_px=6, channels=channels)
     for mode in ("train", "eval"):
-        images, _ = read(pattern, mode=mode, view=view, augment=AugmentOptions())[0]
+        images, _ = read(pattern, mode=mode, view=view, augment=CROPPED)[0]
         assert (images.shape, images.dtype) == ((8, 5, 6, channels), np.uint8)
 
 
@@ -196,7 +196,7 @@ def test_every_stored_format_is_read(tmp_path, image_format):
             encoded = tf.constant(shards.encode_image(expected, "jpeg"))
             expected = views.decode_image(encoded, 3)
         np.testing.assert_array_equal(image, expected)
-    assert len(read(pattern, augment=AugmentOptions())) == 1
+    assert len(read(pattern, augment=CROPPED)) == 1
 
 
 def test_gzipped_shards_are_read_by_their_ending(pattern, tmp_path):
@@ -230,9 +230,9 @@ def test_the_transform_graph_is_applied_to_batches(tmp_path):
 def test_whether_the_graph_is_compiled_is_an_option(tmp_path, monkeypatch, compiled):
     pattern = shards.write_shards(tmp_path, shards.make_examples(2, height=8, width=8))
     calls = []
-    compile_graph = TransformGraph.compile
+    compile_pixels = TransformGraph.compile_pixels
     monkeypatch.setattr(
-        TransformGraph, "compile", lambda graph: calls.append(graph) or compile_graph(graph)
+        TransformGraph, "compile_pixels", lambda graph: calls.append(graph) or compile_pixels(graph)
     )
     feeding = {"compiled": compiled, "batch_size": 2}
     view = ViewOptions(height_px=8, width_px=8)
@@ -303,6 +303,8 @@ def test_a_fold_that_is_none_is_refused_at_once(fold):
 
 
 def test_many_crops_that_are_all_the_same_are_refused():
-    with pytest.raises(ValueError, match=r"many_views.crops=2 needs augment.random_resized_crop"):
+    with pytest.raises(
+        ValueError, match=r"many_views.crops=2 needs random_resized_crop or pad_and_crop"
+    ):
         FeedingOptions(many_views={"crops": 2}, augment=PLAIN)
     FeedingOptions(many_views={"mirror": True}, augment=PLAIN)

@@ -14,10 +14,11 @@ VIEW = ViewOptions(height_px=10, width_px=20)
 
 @pytest.fixture(autouse=True)
 def cgroup(monkeypatch, tmp_path):
-    """A machine with 16 GB of free memory; the folder that would tell a container's limit."""
+    """A machine of 3 cores and 16 GB of free memory; the folder that tells a container's limit."""
     found = psutil.virtual_memory()._replace(available=16_000_000_000)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
     monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "usable_cores", lambda: 3)
     return tmp_path
 
 
@@ -31,8 +32,8 @@ def test_what_streaming_holds():
         "read ahead": 3 * 262_144,
         "shuffle window": 50_000,
         "encoded batches": 3 * 8 * 1000,
-        "views": 2 * 8 * 600,
-        "ready batches": 6 * 8 * 600 * 4,
+        "views": (3 + 2) * 8 * 600,
+        "ready batches": (4 + 3) * 8 * 600 * 4,
     }
 
 
@@ -46,10 +47,24 @@ def test_the_index_counts():
     assert sizes(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000))["index"] == 5_000
 
 
+@pytest.mark.parametrize(
+    ("dtype", "pixel_bytes"), [("float32", 4), ("float16", 2), ("bfloat16", 2), ("uint8", 1)]
+)
+def test_ready_batches_have_the_models_type(dtype, pixel_bytes):
+    feeding = FeedingOptions(batch_size=8, dtype=dtype)
+    found = sizes(plan_indexed(feeding, VIEW, 1000, 5_000))
+    assert found["ready batches"] == (2 + 3) * 8 * 600 * pixel_bytes
+
+
+def test_many_cores_do_not_work_on_as_many_batches(monkeypatch):
+    monkeypatch.setattr(memory, "usable_cores", lambda: 64)
+    assert memory.batches_in_work() == 8
+
+
 def test_a_plan_within_the_budget_is_told_by_stage():
     plan = check_budget(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000_000), FeedingOptions())
-    assert plan.splitlines()[0] == "The input pipeline holds at most 5.9 MB:"
-    assert "ready batches" in plan and "(2 prefetch_batches + 2 in work) x 64 batch_size" in plan
+    assert plan.splitlines()[0] == "The input pipeline holds at most 6.2 MB:"
+    assert "ready batches" in plan and "(2 prefetch_batches + 3 in work) x 64 batch_size" in plan
 
 
 @pytest.mark.parametrize(

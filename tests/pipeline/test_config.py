@@ -42,11 +42,27 @@ def test_an_empty_file_is_all_default(tmp_path):
         ("name=Has Space", r"name: .*got 'Has Space'"),
         ("training.epochs=[", r"is not valid YAML"),
         ("ingest.splits.test=-1", r"ingest.splits.test: .* got -1"),
+        (
+            "feeding.augment=[{op: cutout, size: 3}]",
+            r"feeding.augment.0: cutout has no option 'size', only size_px, fill; did you mean",
+        ),
+        (
+            "feeding.dtype=uint8",
+            r"trainer takes images normalised and channels last, .*dtype=uint8",
+        ),
+        ("feeding.layout=NCHW", r"trainer takes images normalised .* layout=NCHW"),
     ],
 )
 def test_mistakes_name_the_key_the_value_and_the_way_out(override, message):
     with pytest.raises(UserError, match=message):
         load_config(None, [override])
+
+
+def test_weights_of_classes_and_mixed_labels_exclude_each_other():
+    options = ["feeding.augment=[mixup]", "training.class_weights=balanced"]
+    with pytest.raises(UserError, match="class_weights weigh records of one class, but mixup and"):
+        load_config(None, options)
+    load_config(None, options[:1])
 
 
 def test_set_cannot_go_into_a_value():

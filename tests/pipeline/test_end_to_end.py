@@ -19,7 +19,7 @@ CONFIG = """
 ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 2,
   max_bad_fraction: 0.1}
 view: {height_px: 16, width_px: 16}
-feeding: {batch_size: 8, augment: {random_resized_crop: false}}
+feeding: {batch_size: 8, augment: [flip_horizontal]}
 training: {epochs: 12, learning_rate: 0.01}
 evaluation: {min_accuracy: 0.6}
 """

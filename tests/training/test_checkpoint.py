@@ -37,14 +37,17 @@ def _interrupt_at(monkeypatch, step):
 
 @pytest.fixture(scope="module")
 def in_peace(tmp_path_factory):
-    return train(tmp_path_factory.mktemp("in_peace"), feeding={"augment": {"flip": True}})
+    return train(
+        tmp_path_factory.mktemp("in_peace"),
+        feeding={"augment": ["random_resized_crop", "flip_horizontal"]},
+    )
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
 def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, monkeypatch):
     history, probabilities = in_peace
     options = {
-        "feeding": {"augment": {"flip": True}},
+        "feeding": {"augment": ["random_resized_crop", "flip_horizontal"]},
         "training": {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1},
     }
     _interrupt_at(monkeypatch, step)

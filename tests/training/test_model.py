@@ -46,6 +46,20 @@ def test_records_of_unknown_class_do_not_count_in_the_loss():
     assert with_unknown == pytest.approx(known, rel=1e-5)
 
 
+def test_shares_of_classes_are_labels_too():
+    model = build_model((8, 8, 1), 3, TrainingOptions())
+    images = np.random.default_rng(0).random((4, 8, 8, 1), np.float32)
+    ids = np.array([0, 1, 2, 2])
+    assert model.evaluate(images, np.eye(3)[ids], verbose=0) == pytest.approx(
+        model.evaluate(images, ids, verbose=0), rel=1e-6
+    )
+    mixed = np.array([[0.75, 0.25, 0], [0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]], np.float32)
+    logs = np.log(model.predict(images, verbose=0))
+    assert model.evaluate(images, mixed, verbose=0)[0] == pytest.approx(
+        -(mixed * logs).sum(axis=1).mean(), rel=1e-4
+    )
+
+
 def test_learns_to_tell_dark_from_bright():
     keras.utils.set_random_seed(0)
     model = build_model((8, 8, 1), 2, TrainingOptions(learning_rate=1e-2))

@@ -87,7 +87,8 @@ def test_training_again_gives_the_same_model(trained, tmp_path):
         {"training": {"model": "components.training.model.build_model"}},
         {"feeding": {"batch_size": 5}},
         {"feeding": {"remainder": "drop"}},
-        {"feeding": {"augment": {"flip": False}}},
+        {"feeding": {"augment": ["flip_horizontal"]}},
+        {"feeding": {"dtype": "bfloat16"}},
         {"view": {"crop_fraction": 0.5}},
     ],
     ids=str,
@@ -99,6 +100,13 @@ def test_every_option_reaches_training(options, trained, train_only):
 def test_the_default_model_is_reproducible_too(train_only):
     default = {"model": "components.training.model.build_model"}
     assert train_only(training=default) == train_only(training=default)
+
+
+def test_the_default_model_learns_from_mixed_labels_too(train_only):
+    default = {"model": "components.training.model.build_model"}
+    mixed = train_only(training=default, feeding={"augment": ["mixup"]})
+    assert set(mixed) == {"loss", "accuracy", "val_loss", "val_accuracy"}
+    assert mixed != train_only(training=default, feeding={"augment": []})
 
 
 def test_a_second_import_trains_as_the_first(trained, train_only, monkeypatch):

@@ -1,0 +1,222 @@
+"""This project's `input_fn` beside FFCV, DALI, tf.data as documented, and a bare loop: one run.
+
+    python benchmarks/read.py --images PHOTOS --cifar CIFAR/train
+        [--python-ffcv $FFCV_VENV/bin/python] [--python-dali $DALI_VENV/bin/python]
+        [--tasks train_jpeg …] [--readers ours ffcv …] [--records 2048] [--repeats 5] [--keep DIR]
+
+All read the same stored bytes (JPEG quality 90 or raw pixels, shorter side 256 px; the original
+bytes; 32-px pixels) and give float32 batches, cropped, flipped and normalised alike;
+`benchmarks/README.md` says how the rivals are installed and what each of them does otherwise. Every
+reader has its own process, in which one epoch is read first to compile, to warm up, and to be
+checked against a plain NumPy and OpenCV reference: each record once, means and standard deviations,
+distinct views. Then all of a task's readers take turns, an epoch at a time; a reader with a fault
+is shown with it. CPU seconds are user + system of all the process's threads; they are the figure to
+compare, since wall time swings on a shared machine. Ratios are medians of each round's pairs.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from rivals import protocol
+from rivals.data import make_data
+from rivals.reference import make_reference
+
+BENCHMARKS = pathlib.Path(__file__).resolve().parent
+MODULES = {
+    "ours": "rivals.ours_reader",
+    "ffcv": "rivals.ffcv_reader",
+    "dali": "rivals.dali_reader",
+    "tf.data": "rivals.tfdata_reader",
+    "bare loop": "rivals.bare_loop",
+}
+# Ours / the other's CPU seconds an image, at most.
+GOALS = {
+    "train_jpeg": {"ffcv": 0.80, "tf.data": 0.45, "bare loop": 1.35},
+    "train_raw": {"ffcv": 0.50},
+    "originals_train": {"ffcv": 1.0},
+    "val_jpeg": {"ffcv": 1.0},
+    "val_raw": {"ffcv": 1.0},
+    "originals_val": {"ffcv": 1.0},
+    "cifar": {"ffcv": 0.45, "tf.data": 0.08},
+}
+
+
+class Reader:
+    """A reader's process, from its start to its end."""
+
+    def __init__(self, name: str, python: str, task: str, arguments: argparse.Namespace) -> None:
+        """Starts it; `unsupported` is set if it does not know the task."""
+        self.name, self._log = name, pathlib.Path(arguments.keep, f"{name}.log")
+        size = arguments.cifar_batch_size if task == "cifar" else arguments.batch_size
+        command = [python, "-W", "ignore", "-m", MODULES[name], "--task", task]
+        command += ["--data", arguments.keep, "--batch-size", str(size)]
+        command += ["--threads", str(arguments.threads)]
+        pipe = subprocess.PIPE
+        with open(self._log, "w") as log:
+            self._process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=log, text=True, cwd=BENCHMARKS
+            )
+        self.start = self._answer()
+        self.rounds: list[dict[str, Any]] = []
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """Has an epoch read: "check" or "go"."""
+        assert self._process.stdin is not None
+        print(command, file=self._process.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} ended:\n{self._log.read_text()[-3000:]}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Lets the process end."""
+        self._process.communicate()
+
+
+def run_task(task: str, pythons: dict[str, str], arguments: argparse.Namespace) -> None:
+    """Checks and times all readers of one task, and prints the table."""
+    reference = make_reference(protocol.open_job(task, arguments.keep, 1, 1))
+    with contextlib.ExitStack() as stack:
+        readers, faults = [], {}
+        for name, python in pythons.items():
+            reader = Reader(name, python, task, arguments)
+            stack.callback(reader.close)
+            if "unsupported" not in reader.start:
+                faults[name] = reference.list_faults(reader.ask("check"))
+                readers.append(reader)
+        for _ in range(arguments.repeats):
+            for reader in readers:
+                reader.rounds.append(reader.ask("go"))
+    for reader in readers:
+        if any(answer["labels"] != reference.labels for answer in reader.rounds):
+            faults[reader.name].append("labels differ in a timed epoch")
+    report(task, readers, faults)
+
+
+def report(task: str, readers: list[Reader], faults: dict[str, list[str]]) -> None:
+    """A line a reader; then ours against each other one, and the goals."""
+    first = readers[0].rounds[0]
+    print(f"\n{task}: {first['images']:,} images, medians of {len(readers[0].rounds)} rounds")
+    print(
+        f"  {'':<10}{'CPU s/1,000':>13}{'least':>9}{'images/s':>11}{'peak MiB':>10}{'imports':>9}"
+    )
+    for reader in readers:
+        rounds = reader.rounds
+        cpu = [1e3 * answer["cpu_s"] / answer["images"] for answer in rounds]
+        rate = statistics.median(answer["images"] / answer["wall_s"] for answer in rounds)
+        print(
+            f"  {reader.name:<10}{statistics.median(cpu):>13.4f}{min(cpu):>9.4f}{rate:>11,.0f}"
+            f"{rounds[-1]['peak_mb']:>10,.0f}{reader.start['imported_mb']:>9,.0f}"
+            f"  {'; '.join(faults[reader.name]) or 'checked'}"
+        )
+    ours = [reader for reader in readers if reader.name == "ours"]
+    for reader in readers:
+        if ours and reader is not ours[0]:
+            _print_ratio(task, ours[0], reader, bool(faults["ours"]))
+
+
+def _print_ratio(task: str, ours: Reader, other: Reader, is_faulty: bool) -> None:
+    pairs = zip(ours.rounds, other.rounds, strict=True)
+    ratio = statistics.median(mine["cpu_s"] / theirs["cpu_s"] for mine, theirs in pairs)
+    goal = GOALS[task].get(other.name)
+    verdict = ""
+    if goal is not None:
+        met = "met" if ratio <= goal and not is_faulty else "missed"
+        verdict = f"  (goal: at most {goal:.2f}, {met})"
+    print(f"  ours / {other.name + ':':<11}{ratio:>6.2f} of its CPU time{verdict}")
+
+
+def find_pythons(arguments: argparse.Namespace) -> dict[str, str]:
+    """The Python of each reader; a rival that cannot be imported is said and left out."""
+    pythons = dict.fromkeys(MODULES, sys.executable)
+    pythons |= {"ffcv": arguments.python_ffcv, "dali": arguments.python_dali}
+    found = {}
+    for name in arguments.readers:
+        command = [pythons[name], "-c", f"import {MODULES[name]}"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS)
+        except OSError as error:
+            print(f"{name} is left out: {error}")
+            continue
+        if done.returncode:
+            print(f"{name} is left out: {done.stderr.strip().splitlines()[-1]}")
+        else:
+            found[name] = pythons[name]
+    return found
+
+
+def write_ffcv_files(python: str, tasks: list[str], data: str) -> None:
+    """Writes FFCV's files of the data sets that the tasks read, where they are missing."""
+    for name in sorted({protocol.TASKS[task].data for task in tasks}):
+        if not pathlib.Path(data, name, "images.beton").exists():
+            command = [python, "-m", "rivals.ffcv_write", f"{data}/{name}"]
+            subprocess.run(command, check=True, capture_output=True, cwd=BENCHMARKS)
+
+
+def main() -> None:
+    """Runs and prints."""
+    arguments = parse_arguments()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    with contextlib.ExitStack() as stack:
+        if arguments.keep is None:
+            arguments.keep = stack.enter_context(tempfile.TemporaryDirectory())
+        arguments.keep = str(pathlib.Path(arguments.keep).resolve())
+        pythons = find_pythons(arguments)
+        make_data(
+            pathlib.Path(arguments.keep),
+            arguments.images,
+            arguments.cifar,
+            arguments.records,
+            arguments.cifar_records,
+        )
+        if "ffcv" in pythons:
+            write_ffcv_files(pythons["ffcv"], arguments.tasks, arguments.keep)
+        print(f"{arguments.threads} threads, {len(os.sched_getaffinity(0))} cores")
+        for task in arguments.tasks:
+            run_task(task, pythons, arguments)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Reads the command line, and leaves out tasks that have no data."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", help="a folder of photos")
+    parser.add_argument("--cifar", help="a folder of class folders of 32-px images")
+    parser.add_argument("--records", type=int, default=2048, help="photos; repeated to be so many")
+    parser.add_argument("--cifar-records", type=int, default=50_000)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--cifar-batch-size", type=int, default=512)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--tasks", nargs="+", choices=protocol.TASKS, default=list(protocol.TASKS))
+    parser.add_argument("--readers", nargs="+", choices=MODULES, default=list(MODULES))
+    parser.add_argument("--python-ffcv", default=sys.executable)
+    parser.add_argument("--python-dali", default=sys.executable)
+    parser.add_argument("--keep", help="a folder for the data sets, used again if it has them")
+    arguments = parser.parse_args()
+    if arguments.records % arguments.batch_size:
+        # DALI reads on into the next epoch: only whole batches can be compared.
+        parser.error(f"--records must be a multiple of --batch-size {arguments.batch_size}")
+    has_data = {"cifar": arguments.cifar is not None}
+    arguments.tasks = [
+        task for task in arguments.tasks if has_data.get(task, arguments.images is not None)
+    ]
+    if not arguments.tasks:
+        parser.error("--images or --cifar is needed, as the tasks want")
+    return arguments
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

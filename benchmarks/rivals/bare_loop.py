@@ -1,0 +1,131 @@
+"""The limit: a loop over libraries' C code, and nothing around it.
+
+Every thread takes a batch's next image: OpenCV (libjpeg-turbo inside) decodes the mapped bytes,
+crops, resizes and flips, and its table look-up casts and normalises into the batch in one pass.
+"""
+
+import concurrent.futures
+import itertools
+import math
+import threading
+from collections.abc import Callable, Iterator
+
+import cv2
+import numpy as np
+
+from rivals import protocol
+
+_CROP_TRIES = 10
+
+
+def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
+    """Makes the reader; its two batch buffers take turns."""
+    cv2.setNumThreads(1)
+    records, write_view = job.load_records(), make_view_writer(job)
+    shape = (job.batch_size, job.task.size_px, job.task.size_px, 3)
+    buffers = [np.empty(shape, np.float32) for _ in range(2)]
+    pool = concurrent.futures.ThreadPoolExecutor(job.threads)
+    generator = np.random.default_rng(0)
+
+    def start(rows: np.ndarray, buffer: np.ndarray) -> list[concurrent.futures.Future]:
+        parts = np.array_split(np.arange(len(rows)), job.threads)
+        return [pool.submit(_write_part, write_view, rows, part, buffer) for part in parts]
+
+    def read_epoch() -> Iterator[protocol.Batch]:
+        count = len(records)
+        order = generator.permutation(count) if job.task.training else np.arange(count)
+        batches = np.split(order, range(job.batch_size, len(order), job.batch_size))
+        started = start(batches[0], buffers[0])
+        for number, rows in enumerate(batches):
+            for done in started:
+                done.result()  # Raises what went wrong in the thread.
+            if number + 1 < len(batches):
+                started = start(batches[number + 1], buffers[(number + 1) % 2])
+            yield buffers[number % 2][: len(rows)], records["label"][rows]
+
+    return read_epoch
+
+
+def _write_part(
+    write_view: Callable[[int, np.ndarray], None],
+    rows: np.ndarray,
+    part: np.ndarray,
+    buffer: np.ndarray,
+) -> None:
+    for place in part:
+        write_view(int(rows[place]), buffer[place])
+
+
+def make_view_writer(job: protocol.Job) -> Callable[[int, np.ndarray], None]:
+    """Makes the function that writes a record's view into float32 [height, width, 3]."""
+    records, payload, size = job.load_records(), job.map_payload(), (job.task.size_px,) * 2
+    levels = (np.arange(256)[:, None] - job.meta["mean"]) / job.meta["std"]
+    table = levels.astype(np.float32).reshape(256, 1, 3)
+    local, numbers = threading.local(), itertools.count()
+
+    def write_view(row: int, target: np.ndarray) -> None:
+        image = decode_record(records[row], payload, job.meta["format"])
+        if job.task.training:
+            if not hasattr(local, "generator"):  # Generators are not safe to share.
+                local.generator = np.random.default_rng(next(numbers))
+            image = random_view(image, size, local.generator)
+        else:
+            image = centre_view(image, size)
+        cv2.LUT(image, table, target)
+
+    return write_view
+
+
+def decode_record(entry: np.void, payload: np.ndarray, encoding: str) -> np.ndarray:
+    """Decodes a record's stored bytes: uint8 [height, width, 3]."""
+    offset, length, height, width, _ = entry.tolist()
+    stored = payload[offset : offset + length]
+    if encoding == "raw":
+        return stored.reshape(height, width, 3)
+    image = cv2.imdecode(stored, cv2.IMREAD_COLOR_RGB)
+    assert image is not None, "ingest has decoded every image before"
+    return image
+
+
+def random_view(
+    image: np.ndarray, size: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """Random-resized-crop and flip: uint8 [height, width, 3]."""
+    resized = cv2.resize(random_crop(image, generator), size)
+    return cv2.flip(resized, 1) if generator.random() < 0.5 else resized
+
+
+def centre_view(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """The middle, resized where it has not the size already: uint8 [height, width, 3]."""
+    cropped = centre_crop(image)
+    if cropped.shape[:2] == size:
+        return cropped
+    return cv2.resize(cropped, size, interpolation=cv2.INTER_AREA)
+
+
+def random_crop(image: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """A crop by torchvision's rule (`RandomResizedCrop.get_params`): a view of the image."""
+    height, width = image.shape[:2]
+    least, most = (math.log(aspect) for aspect in protocol.CROP_ASPECT)
+    for _ in range(_CROP_TRIES):
+        area = height * width * generator.uniform(*protocol.CROP_AREA)
+        aspect = math.exp(generator.uniform(least, most))
+        rows, columns = round(math.sqrt(area / aspect)), round(math.sqrt(area * aspect))
+        if 0 < rows <= height and 0 < columns <= width:
+            top = int(generator.integers(height - rows + 1))
+            left = int(generator.integers(width - columns + 1))
+            return image[top : top + rows, left : left + columns]
+    side = min(height, width)
+    return image[(height - side) // 2 :, (width - side) // 2 :][:side, :side]
+
+
+def centre_crop(image: np.ndarray) -> np.ndarray:
+    """The middle square that the centre view keeps: a view of the image."""
+    height, width = image.shape[:2]
+    side = round(protocol.CENTRE_FRACTION * min(height, width))
+    top, left = (height - side) // 2, (width - side) // 2
+    return image[top : top + side, left : left + side]
+
+
+if __name__ == "__main__":
+    protocol.serve(make_reader, protocol.PHOTO_TASKS)

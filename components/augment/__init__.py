@@ -1,0 +1,1 @@
+"""Random views of images, for training: stateless, batched, compiled by XLA."""

@@ -1,0 +1,123 @@
+"""Applies a list of random steps to a batch."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from components.augment import draws, options
+from components.augment.batch import Batch
+from components.augment.color_jitter import color_jitter
+from components.augment.erase import cutout, random_erasing
+from components.augment.flip import flip_horizontal, flip_vertical
+from components.augment.gaussian_blur import gaussian_blur
+from components.augment.grayscale import grayscale
+from components.augment.mix import cutmix, mixup
+from components.augment.pad_and_crop import pad_and_crop
+from components.augment.rand_augment import rand_augment
+from components.augment.rotate import rotate
+from components.dotted import load_object
+from components.errors import UserError
+from components.options import Options
+
+
+def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batch:
+    """Applies steps in their order.
+
+    Args:
+      batch: images and what moves with them.
+      keys: uint64 [batch], see `draws.record_keys`. Each step gets keys of its own, by its place in
+        the list.
+      steps: options of the steps. `RandomResizedCrop` is passed over: it is made while the images
+        are decoded.
+
+    Returns:
+      A batch of the same shape.
+
+    Raises:
+      UserError: if a user's function cannot be imported or called.
+      ValueError: if a user's function gives anything but uint8 images of the same shape.
+    """
+    for place, step in enumerate(steps):
+        if isinstance(step, options.RandomResizedCrop):
+            continue
+        own_keys = draws.fold(keys, place)
+        if isinstance(step, options.UserStep):
+            batch = _apply_user_step(batch, own_keys, step)
+        else:
+            batch = _FUNCTIONS[type(step)](batch, own_keys, step)
+    return batch
+
+
+def check_user_steps(steps: Sequence[Options]) -> None:
+    """Checks users' functions before there are any images.
+
+    Raises:
+      UserError: if one cannot be imported, or does not take its arguments.
+    """
+    for step in steps:
+        if isinstance(step, options.UserStep):
+            _load_function(step)
+
+
+_FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
+    options.PadAndCrop: pad_and_crop,
+    options.FlipHorizontal: flip_horizontal,
+    options.FlipVertical: flip_vertical,
+    options.Rotate: rotate,
+    options.Cutout: cutout,
+    options.RandomErasing: random_erasing,
+    options.ColorJitter: color_jitter,
+    options.Grayscale: grayscale,
+    options.GaussianBlur: gaussian_blur,
+    options.RandAugment: rand_augment,
+    options.Mixup: mixup,
+    options.CutMix: cutmix,
+}
+
+
+def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:
+    function = _load_function(step)
+    images = function(batch.images, keys, **step.arguments)
+    return batch._replace(images=_check_images(images, batch.images, step.op))
+
+
+def _load_function(step: options.UserStep) -> Callable[..., Any]:
+    """Imports a user's function, and checks that it takes images, keys and the step's arguments."""
+    try:
+        function = load_object(step.op)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise UserError(f"the step {step.op} cannot be loaded: {error}") from error
+    if not callable(function):
+        raise UserError(
+            f"a step must be a function, but {step.op} is of type {type(function).__name__}; "
+            "name a function that takes images and keys."
+        )
+    try:
+        inspect.signature(function).bind("images", "keys", **step.arguments)
+    except TypeError as error:
+        raise UserError(
+            f"the step {step.op} must take images, keys and its arguments by name "
+            f"({', '.join(step.arguments) or 'it has none'}), got: {error}; change its parameters "
+            "or the step's arguments."
+        ) from error
+    return function
+
+
+def _check_images(images: Any, before: tf.Tensor, path: str) -> tf.Tensor:
+    """Checks what a user's function gives for the images `before`, while the step is traced.
+
+    Raises:
+      ValueError: if it is not uint8 of the same shape.
+    """
+    is_tensor = tf.is_tensor(images)
+    same = is_tensor and images.dtype == tf.uint8 and images.shape.is_compatible_with(before.shape)
+    if not same:
+        came = f"{images.dtype.name} {images.shape}" if is_tensor else type(images).__name__
+        raise ValueError(
+            f"the step {path} must give uint8 images of the shape that it got, {before.shape}, but "
+            f"gave {came}; round and clip to 0..255, cast to tf.uint8 and keep height, width and "
+            "channels."
+        )
+    return tf.ensure_shape(images, before.shape)

@@ -1,0 +1,23 @@
+"""What the random steps work on: a batch of images and what moves with them."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class Batch(NamedTuple):
+    """A batch of views, uint8 between any two steps.
+
+    Attributes:
+      images: uint8 [batch, height, width, channels], 1 or 3 channels.
+      masks: uint8 [batch, height, width, 1], class numbers of the pixels; or None.
+      boxes: float32 [batch, boxes, 4]: top, left, bottom, right as shares of height and width, or
+        None. A box of no area is no box: it fills up the list.
+      own_share: float32 [batch], what of an image and its label is its own; the rest is its
+        partner's, see `components.augment.partner`. None if no image is mixed.
+    """
+
+    images: tf.Tensor
+    masks: tf.Tensor | None = None
+    boxes: tf.Tensor | None = None
+    own_share: tf.Tensor | None = None

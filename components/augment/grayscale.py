@@ -1,0 +1,23 @@
+"""The step grayscale."""
+
+import tensorflow as tf
+
+from components.augment import draws, levels
+from components.augment.batch import Batch
+from components.augment.options import Grayscale
+
+
+def grayscale(batch: Batch, keys: tf.Tensor, options: Grayscale) -> Batch:
+    """Makes gray of some images' colour, three equal channels.
+
+    torchvision's `RandomGrayscale`, with the very gray of Pillow's `convert("L")` (torchvision's
+    own lies up to one level beside it). An image with one channel stays as it is.
+
+    Args:
+      batch: see `Batch`; only its images change.
+      keys: uint64 [batch].
+      options: how probable it is.
+    """
+    chosen = levels.choose(draws.uniform(keys, 1)[:, 0], options.probability)
+    gray = tf.cast(levels.to_gray(tf.cast(batch.images, tf.float32)), tf.uint8)
+    return batch._replace(images=tf.where(chosen, gray, batch.images))

@@ -1,0 +1,262 @@
+"""Options of the random steps that make a training view. They need no TensorFlow to be read.
+
+Names and defaults are torchvision's, where it has the step.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from components.options import Options
+
+Level = Annotated[int, pydantic.Field(ge=0, le=255)]
+Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+# How far a factor may lie from 1, both ways.
+Strength = Annotated[float, pydantic.Field(ge=0)]
+
+
+def _check_area_and_aspect(op: str, area: tuple[float, float], aspect: tuple[float, float]) -> None:
+    for name, (least, greatest) in (("area", area), ("aspect", aspect)):
+        if not 0 < least <= greatest:
+            raise ValueError(
+                f"{name} must be two positive numbers, the lesser first, "
+                f"got [{least}, {greatest}]; set {op}.{name}."
+            )
+    if area[1] > 1:
+        raise ValueError(
+            f"area is a share of the image and at most 1, got {area[1]}; set {op}.area."
+        )
+
+
+class RandomResizedCrop(Options):
+    """Crops a random area and aspect ratio, then resizes it to the view. Only as the first step."""
+
+    op: Literal["random_resized_crop"] = "random_resized_crop"
+    area: tuple[float, float] = (0.08, 1.0)
+    """Least and greatest share of the area that a crop keeps."""
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)
+    """Least and greatest width / height of a crop."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_bounds(self) -> "RandomResizedCrop":
+        _check_area_and_aspect(self.op, self.area, self.aspect)
+        return self
+
+
+class PadAndCrop(Options):
+    """Pads every side, then takes the view's size out of it at random."""
+
+    op: Literal["pad_and_crop"] = "pad_and_crop"
+    pad_px: pydantic.PositiveInt = 4
+    """Pixels added on every side, and so the farthest that the image is shifted."""
+    mode: Literal["reflect", "constant"] = "reflect"
+    """What the padding shows: the image mirrored at its edge, or `fill`."""
+    fill: Level = 0
+    """Level of a constant padding. A mask is padded with 0."""
+
+
+class FlipHorizontal(Options):
+    """Mirrors left to right. Leave it out where sides matter (digits, text)."""
+
+    op: Literal["flip_horizontal"] = "flip_horizontal"
+    probability: Share = 0.5
+
+
+class FlipVertical(Options):
+    """Mirrors top to bottom."""
+
+    op: Literal["flip_vertical"] = "flip_vertical"
+    probability: Share = 0.5
+
+
+class Rotate(Options):
+    """Turns about the centre by a uniform angle, bilinearly; the size stays."""
+
+    op: Literal["rotate"] = "rotate"
+    degrees: Annotated[float, pydantic.Field(gt=0, le=180)] = 15.0
+    """Greatest angle, both ways."""
+    mode: Literal["reflect", "constant"] = "constant"
+    """What comes in from outside: the image mirrored at its edge, or `fill`."""
+    fill: Level = 0
+    """Level of what comes in from outside, with `constant`. A mask gets 0."""
+
+
+class Cutout(Options):
+    """Blackens a square at a random place; a part of it may lie outside (DeVries and Taylor)."""
+
+    op: Literal["cutout"] = "cutout"
+    size_px: pydantic.PositiveInt = 8
+    """Side of the square."""
+    fill: Level = 0
+    """Level that it gets. Before normalising: 0 is black, not the mean."""
+
+
+class RandomErasing(Options):
+    """Erases a rectangle of a random area and aspect ratio (Zhong et al.)."""
+
+    op: Literal["random_erasing"] = "random_erasing"
+    probability: Share = 0.5
+    area: tuple[float, float] = (0.02, 0.33)
+    """Least and greatest share of the area that is erased."""
+    aspect: tuple[float, float] = (0.3, 3.3)
+    """Least and greatest height / width of the rectangle, as torchvision has it here."""
+    fill: Level = 0
+    """Level that it gets."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_bounds(self) -> "RandomErasing":
+        _check_area_and_aspect(self.op, self.area, self.aspect)
+        return self
+
+
+class ColorJitter(Options):
+    """Changes brightness, contrast, saturation and hue, in this order."""
+
+    op: Literal["color_jitter"] = "color_jitter"
+    brightness: Strength = 0.0
+    """Factors are uniform in [1 - brightness, 1 + brightness], but not under 0; the like below."""
+    contrast: Strength = 0.0
+    saturation: Strength = 0.0
+    hue: Annotated[float, pydantic.Field(ge=0, le=0.5)] = 0.0
+    """Greatest shift of the hue, both ways, as a share of the whole circle."""
+    probability: Share = 1.0
+
+
+class Grayscale(Options):
+    """Makes gray of colour (three equal channels)."""
+
+    op: Literal["grayscale"] = "grayscale"
+    probability: Share = 0.1
+
+
+class GaussianBlur(Options):
+    """Blurs by a Gaussian of a random width."""
+
+    op: Literal["gaussian_blur"] = "gaussian_blur"
+    sigma_px: tuple[float, float] = (0.1, 2.0)
+    """Least and greatest standard deviation, in pixels; uniform between them."""
+    probability: Share = 0.5
+
+    @pydantic.model_validator(mode="after")
+    def _check_bounds(self) -> "GaussianBlur":
+        least, greatest = self.sigma_px
+        if not 0 < least <= greatest:
+            raise ValueError(
+                "sigma_px must be two positive numbers, the lesser first, "
+                f"got [{least}, {greatest}]; set gaussian_blur.sigma_px."
+            )
+        return self
+
+
+class RandAugment(Options):
+    """Takes several steps at random from a list, all at one magnitude (Cubuk et al.)."""
+
+    op: Literal["rand_augment"] = "rand_augment"
+    steps: pydantic.PositiveInt = 2
+    """How many steps an image gets, each drawn anew."""
+    magnitude: Annotated[float, pydantic.Field(ge=0, le=10)] = 3.0
+    """From 0, next to nothing, to 10. (torchvision counts to 30, and takes 9.)"""
+    fill: Level = 0
+    """Level of what comes in from outside when the image is turned, sheared or shifted."""
+
+
+class Mixup(Options):
+    """Blends each image and its label with another of its batch (Zhang et al.)."""
+
+    op: Literal["mixup"] = "mixup"
+    alpha: pydantic.PositiveFloat = 0.2
+    """Shares are drawn from Beta(alpha, alpha): small values keep most images nearly whole."""
+    probability: Share = 1.0
+
+
+class CutMix(Options):
+    """Lays a rectangle of another image of the batch over each; labels by area (Yun et al.)."""
+
+    op: Literal["cutmix"] = "cutmix"
+    alpha: pydantic.PositiveFloat = 1.0
+    """Shares are drawn from Beta(alpha, alpha)."""
+    probability: Share = 1.0
+
+
+class UserStep(Options):
+    """A function of your own."""
+
+    op: str
+    """Its dotted path. It takes uint8 images [batch, height, width, channels] and uint64 keys
+    [batch] (see `components.augment.draws.uniform`), and gives images of the same shape."""
+    arguments: dict[str, Any] = pydantic.Field(default_factory=dict)
+    """Further arguments, by name."""
+
+
+_STEPS: dict[str, type[Options]] = {
+    step.model_fields["op"].default: step
+    for step in (
+        RandomResizedCrop,
+        PadAndCrop,
+        FlipHorizontal,
+        FlipVertical,
+        Rotate,
+        Cutout,
+        RandomErasing,
+        ColorJitter,
+        Grayscale,
+        GaussianBlur,
+        RandAugment,
+        Mixup,
+        CutMix,
+    )
+}
+
+
+def read_step(value: Any) -> Options:
+    """Makes options of what stands in a configuration's list of steps.
+
+    Args:
+      value: a step's name, a dotted path, a mapping with its name or dotted path as "op", or
+        options.
+
+    Raises:
+      ValueError: if there is no such step.
+    """
+    if isinstance(value, Options) and type(value) in (UserStep, *_STEPS.values()):
+        return value
+    settings = {"op": value} if isinstance(value, str) else value
+    if not isinstance(settings, Mapping) or not isinstance(settings.get("op"), str):
+        raise ValueError(
+            f"a step must be a name, or a mapping with the name as op, got {value!r}; write for "
+            "example flip_horizontal, or {op: cutout, size_px: 16}."
+        )
+    name = settings["op"]
+    if "." not in name and name not in _STEPS:
+        raise ValueError(
+            f"op must be a dotted path or one of {', '.join(_STEPS)}, got {name!r}"
+            f"{_nearest(name, _STEPS)}"
+        )
+    kind: type[Options] = UserStep if "." in name else _STEPS[name]
+    for key in settings.keys() - kind.model_fields.keys():
+        known = [name for name in kind.model_fields if name != "op"]
+        raise ValueError(
+            f"{name} has no option {key!r}, only {', '.join(known)}{_nearest(key, known)}"
+        )
+    return kind.model_validate(settings)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(name, list(known))
+    return f"; did you mean {matches[0]}?" if matches else "."
+
+
+def _check_order(steps: tuple[Options, ...]) -> tuple[Options, ...]:
+    if any(isinstance(step, RandomResizedCrop) for step in steps[1:]):
+        raise ValueError(
+            "random_resized_crop must be the first step, and come once: it is made while the "
+            "image is decoded; move it to the front."
+        )
+    return steps
+
+
+Step = Annotated[pydantic.SerializeAsAny[Options], pydantic.BeforeValidator(read_step)]
+Steps = Annotated[tuple[Step, ...], pydantic.AfterValidator(_check_order)]
+"""Steps of augmentation, in their order."""

@@ -1,0 +1,67 @@
+"""Shifts images a few pixels, as torchvision's RandomCrop with a padding does."""
+
+import tensorflow as tf
+
+from components.augment import draws
+from components.augment.batch import Batch
+from components.augment.boxes import clip_boxes
+from components.augment.options import PadAndCrop
+
+
+def pad_and_crop(batch: Batch, keys: tf.Tensor, options: PadAndCrop) -> Batch:
+    """Pads every side, then takes the images' size out of it at random, masks and boxes with them.
+
+    With "reflect" a mask is mirrored with its image, but no box is made for what is mirrored.
+
+    Args:
+      batch: the batch.
+      keys: uint64 [batch].
+      options: how wide the padding is, and what it shows.
+    """
+    places = 2 * options.pad_px + 1
+    # What stands in the first row and column; negative in the padding.
+    starts = tf.cast(draws.uniform(keys, 2) * places, tf.int32) - options.pad_px
+    masks, boxes = batch.masks, batch.boxes
+    if masks is not None:
+        masks = _shift(masks, starts, options, fill=0)
+    if boxes is not None:
+        size = tf.constant(batch.images.shape[1:3].as_list(), tf.float64)
+        shares = tf.cast(starts, tf.float64) / size
+        # float64, for XLA may divide by a constant otherwise than TensorFlow.
+        moved = tf.cast(boxes, tf.float64) - tf.tile(shares, [1, 2])[:, None]
+        boxes = clip_boxes(moved)
+    images = _shift(batch.images, starts, options, options.fill)
+    return batch._replace(images=images, masks=masks, boxes=boxes)
+
+
+def _shift(pixels: tf.Tensor, starts: tf.Tensor, options: PadAndCrop, fill: int) -> tf.Tensor:
+    """Takes the image's size out of each padded image.
+
+    Args:
+      pixels: uint8 [batch, height, width, channels].
+      starts: int32 [batch, 2], the first row and column.
+      options: the mode of padding.
+      fill: level of a constant padding.
+
+    Returns:
+      uint8 [batch, height, width, channels].
+    """
+    height, width, channels = pixels.shape[1:]
+    row = tf.range(height) + starts[:, :1]
+    column = tf.range(width) + starts[:, 1:]
+    places = _mirror(row, height)[:, :, None] * width + _mirror(column, width)[:, None, :]
+    shifted = tf.gather(tf.reshape(pixels, [-1, height * width, channels]), places, batch_dims=1)
+    if options.mode == "reflect":
+        return shifted
+    inside = _is_inside(row, height)[:, :, None] & _is_inside(column, width)[:, None, :]
+    return tf.where(inside[..., None], shifted, tf.constant(fill, tf.uint8))
+
+
+def _mirror(places: tf.Tensor, length: int) -> tf.Tensor:
+    """Rows or columns outside, mirrored at the outermost ones as often as it takes."""
+    last = length - 1
+    return tf.zeros_like(places) if not last else last - tf.abs(last - places % (2 * last))
+
+
+def _is_inside(places: tf.Tensor, length: int) -> tf.Tensor:
+    return (places >= 0) & (places < length)

@@ -1,0 +1,91 @@
+"""The images of a data set by their row in the index: decoded each time, or only once."""
+
+from typing import Any
+
+import numpy as np
+
+from components.errors import UserError
+from components.feeding.index import RecordIndex
+from components.feeding.pixels import StoredImage, decode_image
+from components.feeding.stored import StoredRecords
+
+
+class StoredImages:
+    """Reads and decodes. Threads may share it."""
+
+    def __init__(self, index: RecordIndex, channels: int):
+        """Opens nothing yet.
+
+        Args:
+          index: of the records.
+          channels: of the pixels, 1 or 3.
+        """
+        self._index = index
+        self._channels = channels
+        self._records = StoredRecords(index)
+
+    def load(self, row: int, verify: bool = False) -> np.ndarray:
+        """The pixels of one image.
+
+        Args:
+          row: of the index.
+          verify: whether the record's checksums are computed.
+
+        Returns:
+          uint8 [height, width, channels], not to be written to.
+
+        Raises:
+          UserError: naming the record, if it cannot be read or decoded.
+        """
+        index, serialized = self._index, self._records.read(row, verify)
+        image = StoredImage(
+            # The image is what a record ends with.
+            encoded=memoryview(serialized)[len(serialized) - int(index.image_length[row]) :],
+            height=int(index.height[row]),
+            width=int(index.width[row]),
+            channels=int(index.channels[row]),
+            is_raw=bool(index.is_raw[row]),
+        )
+        try:
+            return decode_image(image, self._channels)
+        except ValueError as error:
+            raise UserError(
+                f"{index.describe(row)} is damaged: {error}; run ingest again, or set "
+                "feeding.bad_records=skip to go on without it."
+            ) from error
+
+
+class HeldImages:
+    """Decodes each image once, and holds it. Threads may share it.
+
+    Images of one size are held in one array, from which a batch is taken at once.
+    """
+
+    def __init__(self, index: RecordIndex, channels: int):
+        """Decodes nothing yet; the arguments are those of `StoredImages`."""
+        self._images = StoredImages(index, channels)
+        self._is_held = np.zeros(len(index), bool)
+        sides = np.stack([index.height, index.width], axis=1)
+        self.shape = (*sides[0].tolist(), channels) if (sides == sides[0]).all() else None
+        # An array's memory is taken page by page, as images are decoded.
+        self._pixels: Any = (
+            [None] * len(index)
+            if self.shape is None
+            else np.empty((len(index), *self.shape), np.uint8)
+        )
+
+    def load(self, row: int, verify: bool = False) -> np.ndarray:
+        """As `StoredImages.load`; checksums are verified when it is decoded."""
+        # Threads that meet at an image decode it twice, to the same bytes: no lock is needed.
+        if not self._is_held[row]:
+            self._pixels[row] = self._images.load(row, verify)
+            self._is_held[row] = True
+        return self._pixels[row]
+
+    def can_take(self, rows: np.ndarray, shape: tuple[int, int, int]) -> bool:
+        """Whether these rows (int64 [n]) are decoded, and all images of this shape."""
+        return self.shape == shape and bool(self._is_held[rows].all())
+
+    def take(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Copies images that it `can_take` into uint8 [n, height, width, channels]."""
+        np.take(self._pixels, rows, axis=0, out=out, mode="clip")

@@ -1,0 +1,216 @@
+"""Passes over the records: epoch after epoch of drawn batches, and the views of their images."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import tensorflow as tf
+
+from components import contract
+from components.augment import crop, draws
+from components.feeding import memory, parse, service
+from components.feeding.batches import worker_bounds
+from components.feeding.finishing import KEY, MIRRORED
+from components.feeding.indexed import IndexedRecords
+from components.feeding.options import FeedingOptions
+from components.feeding.record_views import view_record
+from components.feeding.records import open_records
+from components.feeding.streaming import StreamedRecords
+from components.view_options import ViewOptions
+
+Mode = Literal["train", "eval"]
+Tensors = dict[str, tf.Tensor]
+_LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Passes:
+    """Which passes over the records a reader makes; the arguments are those of `input_fn`."""
+
+    mode: Mode
+    seed: int = 0
+    epochs: int | None = 1
+    first_epoch: int = 0
+    first_step: int = 0
+    worker: int = 0
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        """Checks the mode and the worker."""
+        if self.mode not in ("train", "eval"):
+            raise ValueError(f"mode must be 'train' or 'eval', got {self.mode!r}.")
+        if not 0 <= self.worker < self.workers:
+            raise ValueError(
+                f"worker must be from 0 to workers - 1, got {self.worker} of {self.workers}."
+            )
+
+    @property
+    def training(self) -> bool:
+        """Whether order and views are random."""
+        return self.mode == "train"
+
+    def share_of_batch(self, feeding: FeedingOptions) -> int:
+        """Records of each batch that this worker reads.
+
+        Raises:
+          ValueError: if the workers cannot share a batch equally, or part what is mixed.
+        """
+        size, rest = divmod(feeding.batch_size, self.workers)
+        if rest:
+            raise ValueError(
+                f"feeding.batch_size must be a multiple of the {self.workers} workers that share "
+                f"each batch, got {feeding.batch_size}; set feeding.batch_size."
+            )
+        if feeding.mixes_labels and self.training and size % 2:
+            raise ValueError(
+                f"mixup and cutmix mix images two by two, so each of the {self.workers} workers "
+                f"must have an even share of a batch, got {size}; set feeding.batch_size."
+            )
+        return size
+
+    def count_epochs(self) -> tf.data.Dataset:
+        """The numbers of the epochs: int64 scalars."""
+        counter = tf.data.Dataset.counter(self.first_epoch)
+        return counter if self.epochs is None else counter.take(self.epochs)
+
+
+class ViewReader:
+    """Reads the views of some shards, batch by batch."""
+
+    def __init__(
+        self,
+        paths: list[str],
+        view: ViewOptions,
+        feeding: FeedingOptions,
+        passes: Passes,
+        columns: Sequence[str] = (),
+        keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ):
+        """Opens the records, and checks what reading them will hold in memory.
+
+        Raises:
+          UserError: if an option does not fit the data set, or the memory is too small.
+          ValueError: if the workers do not fit.
+        """
+        self._view = view
+        self._feeding = feeding
+        self._passes = passes
+        self._columns = tuple(columns)
+        self._batch_size = passes.share_of_batch(feeding)
+        self._records = open_records(paths, feeding, view, passes.training, passes.seed, keep)
+        stages = self._records.plan_memory()
+        if isinstance(self._records, IndexedRecords):
+            stages += self._records.hold_decoded(stages)
+        _LOG.info(memory.check_budget(stages, feeding))
+
+    def read(self) -> tf.data.Dataset:
+        """All passes, one after the other.
+
+        Returns:
+          Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
+          column [batch] under its feature key, and in training `KEY` uint64 [batch] and `MIRRORED`
+          bool [batch].
+        """
+        read_epoch: Callable[[tf.Tensor], tf.data.Dataset] = self._read_epoch
+        if self._passes.training and self._feeding.data_service is not None:
+            address = self._feeding.data_service
+            serve = service.serve(address, self._read_share, self._batch_size)
+
+            def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+                return serve(epoch).batch(self._batch_size, drop_remainder=self._is_static)
+
+        # The epoch's number reaches every key, and the functions are traced once for all epochs.
+        return self._passes.count_epochs().flat_map(read_epoch)
+
+    @property
+    def _is_static(self) -> bool:
+        """Whether every batch has the same number of records."""
+        return self._passes.training and self._feeding.remainder != "keep"
+
+    def _read_epoch(self, epoch: tf.Tensor) -> tf.data.Dataset:
+        passes = self._passes
+        is_first = tf.equal(epoch, passes.first_epoch)
+        start = tf.where(is_first, tf.constant(passes.first_step, tf.int64), 0)
+        drawn = self._records.draw_epoch(epoch, start, self._columns)
+        # One batch is viewed, by all cores, while the one before it is handed on.
+        return drawn.map(
+            lambda batch: self.view_batch(batch, epoch, is_first),
+            num_parallel_calls=2,
+            deterministic=True,
+        )
+
+    def _take_share(self, drawn: Tensors) -> Tensors:
+        """This worker's part of a batch, as `batches.worker_slice` cuts it."""
+        passes = self._passes
+        start, stop = worker_bounds(tf.size(drawn["copy"]), passes.worker, passes.workers)
+        return {name: values[start:stop] for name, values in drawn.items()}
+
+    def view_batch(self, drawn: Tensors, epoch: tf.Tensor, is_first: tf.Tensor) -> Tensors:
+        """The views of drawn records (see `parse.as_drawn`) in an epoch, as `read` gives them."""
+        # What takes a skipped record's place may come from another worker's part.
+        shares_views = self._feeding.bad_records == "skip"
+        if not shares_views:
+            drawn = self._take_share(drawn)
+        drawn, windows = self._draw_keys(drawn, epoch)
+        viewed = self._records.make_views(drawn, windows, is_first)
+        if shares_views:
+            viewed = self._take_share(viewed)
+        view = self._view
+        count = self._batch_size if self._is_static else None
+        shape = [count, view.height_px, view.width_px, view.channels]
+        viewed["image"] = tf.ensure_shape(viewed["image"], shape)
+        return self._select(viewed)
+
+    def _draw_keys(self, drawn: Tensors, epoch: tf.Tensor) -> tuple[Tensors, tf.Tensor | None]:
+        """Adds each view's key, and whether it is mirrored; and draws the crops."""
+        if not self._passes.training:
+            return drawn, None
+        keys = draws.record_keys(self._passes.seed, epoch, drawn["record_id"], drawn["copy"])
+        # With mirror images each crop comes twice, and both have all random steps in common.
+        mirrors = self._feeding.many_views.mirror
+        keys = draws.fold(keys, drawn["view"] // 2 if mirrors else drawn["view"])
+        drawn = drawn | {KEY: keys, MIRRORED: (drawn["view"] % 2 == 1) & mirrors}
+        if self._feeding.crop is None:
+            return drawn, None
+        sizes = tf.stack([drawn["height"], drawn["width"]], axis=1)
+        # The crop is the first of the steps: number 0.
+        return drawn, crop.draw_crop_windows(sizes, draws.fold(keys, 0), self._feeding.crop)
+
+    def _select(self, viewed: Tensors) -> Tensors:
+        further = (*((KEY, MIRRORED) if self._passes.training else ()), *self._columns)
+        return {
+            contract.IMAGE_INPUT: viewed["image"],
+            contract.LABEL_INPUT: viewed["label"],
+            **{key: viewed[key] for key in further},
+        }
+
+    def _read_share(self, epoch: tf.Tensor, share: service.Share) -> tf.data.Dataset:
+        """What one worker of a data service reads, record by record."""
+        assert isinstance(self._records, StreamedRecords)  # options see to it
+        is_first = tf.equal(epoch, self._passes.first_epoch)
+        done = self._passes.first_step * self._feeding.batch_size
+        skipped = tf.where(is_first, tf.constant(done, tf.int64), 0)
+        number, shares = share
+        batches = (
+            self._records.read_serialized(epoch)
+            .skip(skipped)
+            .batch(self._feeding.batch_size, drop_remainder=self._feeding.remainder == "drop")
+        )
+        own = batches.map(lambda batch: self._take_share({"copy": batch})["copy"])
+        return (
+            own.unbatch()
+            .shard(shares, number)
+            .map(
+                lambda one: self._view_record(one, epoch),
+                num_parallel_calls=tf.data.AUTOTUNE,
+                deterministic=True,
+            )
+        )
+
+    def _view_record(self, serialized: tf.Tensor, epoch: tf.Tensor) -> Tensors:
+        features = parse.parse_batch(serialized[None], parse.columns_to_parse(self._columns))
+        drawn, windows = self._draw_keys(parse.as_drawn(features), epoch)
+        drawn = {name: values[0] for name, values in drawn.items()}
+        image = view_record(drawn, None if windows is None else windows[0], self._view)
+        return self._select(drawn | {"image": image})

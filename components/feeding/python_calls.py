@@ -1,0 +1,73 @@
+"""Python functions inside data sets, which let the process end while a data set is being read.
+
+TensorFlow takes a data set's iterator apart when the interpreter ends, and waits for the functions
+that it has called; these wait for the interpreter, which lets no other thread run any more: the
+process would hang for ever. So its end waits here until no call is under way. That takes as long as
+it takes to fill the data set's buffers, after which nothing is called.
+"""
+
+import atexit
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+# How long no function must have been called, and how long to wait for that at most.
+_QUIET_S = 0.2
+_PATIENCE_S = 30.0
+
+
+class _Calls:
+    """Counts the calls that are under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._last_s = -_QUIET_S
+
+    @contextlib.contextmanager
+    def count_one(self) -> Iterator[None]:
+        with self._lock:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._last_s = time.monotonic()
+
+    def wait_for_quiet(self) -> None:
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline_s:
+            with self._lock:
+                if not self._running and time.monotonic() - self._last_s >= _QUIET_S:
+                    return
+            time.sleep(0.01)
+
+
+_CALLS = _Calls()
+atexit.register(_CALLS.wait_for_quiet)
+
+
+def call_python(
+    function: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[tf.DType]
+) -> list[tf.Tensor]:
+    """Calls a function of NumPy arrays in a graph, as `tf.numpy_function` does.
+
+    Args:
+      function: a pure function, from arrays to a sequence of arrays.
+      inputs: its arguments.
+      dtypes: of its results.
+
+    Returns:
+      The results, of unknown shape.
+    """
+
+    def counted(*arrays: Any) -> Any:
+        with _CALLS.count_one():
+            return function(*arrays)
+
+    return tf.numpy_function(counted, list(inputs), list(dtypes), stateful=False)

@@ -1,0 +1,112 @@
+"""`image-pipeline preview`: what training gets to see, on one sheet."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from pipeline.commands.shared import CONFIG, SET, UnexpectedError, open_terminal
+
+_ENDINGS = (".png", ".html")
+
+
+@click.command()
+@click.argument("folder", metavar="DATA")
+@CONFIG
+@SET
+@click.option("--records", default=8, show_default=True, type=click.IntRange(1, 200))
+@click.option(
+    "--epochs",
+    default=4,
+    show_default=True,
+    type=click.IntRange(1, 50),
+    help="Training views of each record.",
+)
+@click.option("--split", default="train", show_default=True, help="Split of the records.")
+@click.option("--seed", type=int, help="Of training, instead of the option training.seed.")
+@click.option(
+    "--output",
+    "output_path",
+    default="preview.png",
+    show_default=True,
+    help="The sheet: .png, or .html for a page with everything in it.",
+)
+def preview(
+    folder: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    records: int,
+    epochs: int,
+    split: str,
+    seed: int | None,
+    output_path: str,
+) -> None:
+    """Draw what training sees: stored images beside their eval and train views.
+
+    DATA is the folder that ingest wrote, or the output folder of a run. Of a run, its own options
+    are taken (a --config replaces them, --set changes them), and the model's input is drawn, too.
+    The records are spread over the classes; the views are the pixels that training gets.
+    """
+    if not output_path.endswith(_ENDINGS):
+        raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
+    from pipeline.preview_source import find_source, list_split, read_config
+
+    source = find_source(folder)
+    config = read_config(source, config_path, overrides)
+    pattern = list_split(source.data_dir, split)
+    _check_folder(output_path)
+    counts = (records, epochs, config.training.seed if seed is None else seed)
+    title = f"{source.data_dir}, split {split}, seed {counts[-1]}"
+    with _quiet_libraries():
+        steps = _draw(config, pattern, source.graph_dir, counts, title, output_path)
+    click.echo("\n".join([*steps, output_path]))
+
+
+def _draw(
+    config: Any,
+    pattern: str,
+    graph_dir: str | None,
+    counts: tuple[int, int, int],
+    title: str,
+    output_path: str,
+) -> list[str]:
+    """Draws so many records and epochs by a seed; returns the random steps in words."""
+    import yaml
+
+    from pipeline.panels import describe_steps
+    from pipeline.preview import read_views
+    from pipeline.preview_files import save_sheet
+
+    views = read_views([pattern], config.view, config.feeding, graph_dir, *counts)
+    steps = describe_steps(config.feeding.augment)
+    options = config.model_dump(mode="json", include={"view", "feeding"})
+    save_sheet(output_path, views, [title, *steps], yaml.safe_dump(options, sort_keys=False))
+    return steps
+
+
+def _check_folder(output_path: str) -> None:
+    """Says at once what would else be found out after the work."""
+    from components.errors import UserError
+
+    folder = os.path.dirname(output_path) or "."
+    if not os.path.isdir(folder):
+        raise UserError(f"--output must be in a folder that exists, got {output_path!r}; make it.")
+
+
+@contextlib.contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keeps the libraries' messages in a file that is left only after an unknown error."""
+    log_dir = tempfile.mkdtemp(prefix="image-pipeline-")
+    try:
+        with open_terminal(os.path.join(log_dir, "preview.log")):
+            yield
+    except UnexpectedError:
+        raise
+    except BaseException:
+        shutil.rmtree(log_dir)
+        raise
+    shutil.rmtree(log_dir)

@@ -1,0 +1,149 @@
+import sys
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.augment import draws
+from components.augment.apply import _FUNCTIONS, apply_steps, check_user_steps
+from components.augment.flip import flip_horizontal
+from components.augment.options import (
+    _STEPS,
+    ColorJitter,
+    FlipHorizontal,
+    RandomErasing,
+    RandomResizedCrop,
+    read_step,
+)
+from components.augment.rotate import Rotate, rotate
+from components.errors import UserError
+from tests.augment.ways import make_batch, make_keys, run_in_all_ways
+
+pytestmark = pytest.mark.unit
+
+
+def _apply(batch, keys, steps):
+    return apply_steps(batch, keys, steps)
+
+
+@pytest.fixture
+def user_module(monkeypatch):
+    """A module of a user's functions, which can be imported as `my_steps`."""
+    module = types.ModuleType("my_steps")
+    monkeypatch.setitem(sys.modules, "my_steps", module)
+    return module
+
+
+def test_every_named_step_has_a_function_of_its_name():
+    assert set(_FUNCTIONS) == set(_STEPS.values()) - {RandomResizedCrop}
+    for options, function in _FUNCTIONS.items():
+        assert options.model_fields["op"].default == function.__name__
+
+
+def test_steps_follow_each_other_with_keys_of_their_place():
+    batch, keys = make_batch(12, 9, 9), make_keys(12)
+    steps = [RandomResizedCrop(), Rotate(), FlipHorizontal()]
+    rotated = rotate(batch, draws.fold(keys, 1), Rotate())
+    expected = flip_horizontal(rotated, draws.fold(keys, 2), FlipHorizontal()).images
+    after = run_in_all_ways(_apply, batch, keys, steps)
+    np.testing.assert_array_equal(after.images, expected)
+    turned_round = apply_steps(batch, keys, [steps[0], steps[2], steps[1]])
+    assert (turned_round.images.numpy() != after.images).any()
+
+
+def test_the_same_step_twice_draws_twice():
+    batch, keys = make_batch(30), make_keys(30)
+    twice = apply_steps(batch, keys, [FlipHorizontal(), FlipHorizontal()]).images.numpy()
+    assert (twice != batch.images.numpy()).any()
+
+
+def test_no_steps_change_nothing():
+    batch = make_batch(3)
+    assert apply_steps(batch, make_keys(3), []) is batch
+
+
+def test_a_whole_list_gives_the_same_in_all_ways():
+    batch = make_batch(10, 16, 12, with_masks=True, boxes=[[0.2, 0.1, 0.8, 0.7]])
+    names = ("pad_and_crop", "rotate", "rand_augment", "gaussian_blur", "grayscale", "cutout")
+    steps = [*map(read_step, names), ColorJitter(hue=0.2), RandomErasing()]
+    after = run_in_all_ways(_apply, batch, make_keys(10), steps)
+    assert (after.images != batch.images.numpy()).any(axis=(1, 2, 3)).all()
+
+
+def _darken(images, keys, most=100):
+    drop = tf.cast(draws.uniform(keys, 1)[:, :, None, None] * most, tf.uint8)
+    return images // 2 + drop
+
+
+def test_a_function_of_ones_own_gets_images_keys_and_arguments(user_module):
+    user_module.darken = _darken
+    batch, keys = make_batch(5, with_masks=True), make_keys(5)
+    step = read_step({"op": "my_steps.darken", "arguments": {"most": 30}})
+    after = run_in_all_ways(_apply, batch, keys, [FlipHorizontal(probability=0), step])
+    np.testing.assert_array_equal(after.images, _darken(batch.images, draws.fold(keys, 1), 30))
+    np.testing.assert_array_equal(after.masks, batch.masks)
+    usual = apply_steps(batch, keys, [FlipHorizontal(probability=0), read_step("my_steps.darken")])
+    assert (usual.images.numpy() != after.images).any()
+
+
+@pytest.mark.parametrize(
+    ("result", "came"),
+    [
+        (lambda images: tf.cast(images, tf.float32) / 255, "float32"),
+        (lambda images: images[:, 1:], "uint8 .*6, 5, 3"),
+        (lambda images: images[..., :1], "uint8 .*7, 5, 1"),
+        (lambda images: None, "NoneType"),
+        (lambda images: (images,), "tuple"),
+    ],
+)
+@pytest.mark.parametrize("in_dataset", [False, True])
+def test_a_wrong_result_is_refused_while_it_is_traced(user_module, result, came, in_dataset):
+    user_module.wrong = lambda images, keys: result(images)
+    batch, keys, steps = make_batch(2), make_keys(2), [read_step("my_steps.wrong")]
+    rule = rf"(?s)the step my_steps.wrong must give uint8 images of the shape.*gave ({came}).*cast"
+    with pytest.raises(ValueError, match=rule):
+        if in_dataset:
+            dataset = tf.data.Dataset.from_tensor_slices((batch.images, keys)).batch(2)
+            dataset.map(
+                lambda images, keys: apply_steps(batch._replace(images=images), keys, steps)
+            )
+        else:
+            apply_steps(batch, keys, steps)
+
+
+@pytest.mark.parametrize("path", ["my_steps.drken", "no_such_module.darken"])
+def test_a_function_that_cannot_be_imported_is_an_error_of_the_user(user_module, path):
+    user_module.darken = _darken
+    message = rf"the step {path} cannot be loaded: .*correct the path"
+    for check in (check_user_steps, lambda steps: apply_steps(make_batch(2), make_keys(2), steps)):
+        with pytest.raises(UserError, match=message):
+            check([read_step(path)])
+
+
+def test_an_error_in_the_module_of_a_function_names_the_step(tmp_path, monkeypatch):
+    (tmp_path / "steps_that_need_more.py").write_text("import not_installed_anywhere\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"steps_that_need_more.darken cannot.*not_installed"):
+        check_user_steps([read_step("steps_that_need_more.darken")])
+
+
+def test_what_is_no_function_is_refused(user_module):
+    user_module.darken = 3
+    with pytest.raises(UserError, match=r"my_steps.darken is of type int; name a function"):
+        check_user_steps([read_step("my_steps.darken")])
+
+
+def test_arguments_that_the_function_does_not_take_are_refused(user_module):
+    user_module.darken = _darken
+    step = read_step({"op": "my_steps.darken", "arguments": {"least": 1}})
+    with pytest.raises(UserError, match=r"by name \(least\), got:.*'least'; change"):
+        check_user_steps([step])
+    user_module.darken = lambda images: images
+    with pytest.raises(UserError, match=r"\(it has none\), got: too many"):
+        check_user_steps([read_step("my_steps.darken")])
+
+
+def test_sound_steps_pass_the_check(user_module):
+    user_module.darken = _darken
+    check_user_steps([FlipHorizontal(), read_step("my_steps.darken")])

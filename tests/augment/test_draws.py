@@ -1,0 +1,166 @@
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.augment import draws
+from components.hashing import mix64
+
+pytestmark = pytest.mark.unit
+
+STEP = 0x9E3779B97F4A7C15
+MOST = 2**64
+INT64 = st.integers(-(2**63), 2**63 - 1)
+
+
+def _mix(number):
+    return int(mix64(np.array([number % MOST], np.uint64))[0])
+
+
+def _fold(key, number):
+    """Python's integers have no bounds and so no overflow of their own."""
+    return _mix(_mix(key) ^ _mix(number + STEP))
+
+
+def _uniform(key, count):
+    return [(_mix(key + (i + 1) * STEP) >> 40) / 2**24 for i in range(count)]
+
+
+def _keys(count, seed=0, epoch=0):
+    return draws.record_keys(seed, tf.constant(epoch, tf.int64), tf.range(count, dtype=tf.int64))
+
+
+@given(st.lists(st.integers(0, MOST - 1), min_size=1, max_size=5), INT64, st.integers(1, 9))
+@settings(max_examples=50, deadline=None)
+def test_folds_and_numbers_are_the_oracles(keys, number, count):
+    tensor = tf.constant(np.array(keys, np.uint64))
+    folded = draws.fold(tensor, tf.constant(number, tf.int64))
+    assert folded.numpy().tolist() == [_fold(key, number) for key in keys]
+    numbers = draws.uniform(tensor, count)
+    assert numbers.dtype == tf.float32
+    assert numbers.numpy().tolist() == [_uniform(key, count) for key in keys]
+
+
+@given(INT64, st.integers(0, 2**40), st.lists(INT64, min_size=1, max_size=4), st.integers(0, 99))
+@settings(max_examples=50, deadline=None)
+def test_a_records_key_folds_seed_epoch_id_and_copy(seed, epoch, record_ids, copy):
+    keys = draws.record_keys(
+        seed, tf.constant(epoch, tf.int64), tf.constant(record_ids, tf.int64), copy
+    )
+    start = _fold(_fold(0, seed), epoch)
+    assert keys.numpy().tolist() == [_fold(_fold(start, each), copy) for each in record_ids]
+
+
+def test_each_copy_has_its_own_key():
+    ids, epoch = tf.constant([7, 7, 7], tf.int64), tf.constant(0, tf.int64)
+    keys = draws.record_keys(0, epoch, ids, tf.constant([0, 1, 0], tf.int64)).numpy()
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_negative_numbers_and_plain_integers_fold():
+    keys = _keys(3)
+    assert draws.fold(keys, -1).numpy().tolist() == [_fold(int(key), -1) for key in keys]
+    np.testing.assert_array_equal(draws.fold(keys, 5), draws.fold(keys, tf.constant(5, tf.int64)))
+    assert (draws.fold(keys, -1).numpy() != draws.fold(keys, 1).numpy()).all()
+
+
+def test_numbers_of_their_own_for_every_key_fold():
+    keys = _keys(3)
+    folded = draws.fold(keys, tf.constant([4, -5, 6], tf.int64)).numpy().tolist()
+    assert folded == [_fold(int(key), n) for key, n in zip(keys, (4, -5, 6), strict=True)]
+
+
+def test_the_same_bits_in_all_ways():
+    ids = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 100)
+
+    def run(ids):
+        keys = draws.record_keys(3, tf.constant(2, tf.int64), ids, tf.ones_like(ids))
+        return keys, draws.fold(keys, -9), draws.uniform(keys, 5)
+
+    eager = run(tf.constant(ids))
+    dataset = tf.data.Dataset.from_tensor_slices(ids).batch(100).map(run)
+    others = [
+        tf.function(run)(ids),
+        tf.function(run, jit_compile=True)(ids),
+        next(iter(dataset)),
+    ]
+    for other in others:
+        for expected, part in zip(eager, other, strict=True):
+            assert part.dtype == expected.dtype
+            np.testing.assert_array_equal(part, expected)
+
+
+def test_numbers_are_uniform():
+    numbers = draws.uniform(_keys(50_000), 2).numpy().astype(float)
+    assert numbers.min() >= 0 and numbers.max() < 1
+    assert numbers.mean(axis=0) == pytest.approx([0.5, 0.5], abs=4 / math.sqrt(12 * 50_000))
+    assert numbers.var(axis=0) == pytest.approx([1 / 12, 1 / 12], rel=0.02)
+    for column in numbers.T:
+        assert scipy.stats.kstest(column, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("bits", [range(24)])
+def test_every_bit_is_a_fair_coin(bits):
+    whole = (draws.uniform(_keys(50_000), 1).numpy()[:, 0] * 2**24).astype(np.int64)
+    shares = [(whole >> bit & 1).mean() for bit in bits]
+    assert shares == pytest.approx([0.5] * 24, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda: _keys(50_001)[:-1], lambda: _keys(50_001)[1:]),  # neighbouring ids
+        (lambda: _keys(50_000), lambda: _keys(50_000, epoch=1)),
+        (lambda: _keys(50_000), lambda: _keys(50_000, seed=1)),
+        (lambda: _keys(50_000), lambda: draws.fold(_keys(50_000), 0)),
+        (lambda: draws.fold(_keys(50_000), 0), lambda: draws.fold(_keys(50_000), 1)),
+    ],
+    ids=["records", "epochs", "seeds", "folded", "places"],
+)
+def test_numbers_of_any_two_keys_are_independent(one, other):
+    _check_independent(*(draws.uniform(keys(), 1).numpy()[:, 0] for keys in (one, other)))
+
+
+def test_numbers_of_one_key_are_independent():
+    numbers = draws.uniform(_keys(50_000), 3).numpy()
+    for one, other in ((0, 1), (1, 2), (0, 2)):
+        _check_independent(numbers[:, one], numbers[:, other])
+
+
+def _check_independent(one, other):
+    """By correlation, and by counts in a grid of 8 x 8, as they would be by chance."""
+    assert abs(np.corrcoef(one, other)[0, 1]) < 4 / math.sqrt(len(one))
+    counts = np.histogram2d(one, other, bins=8, range=[[0, 1], [0, 1]])[0]
+    assert scipy.stats.chisquare(counts.ravel()).pvalue > 1e-3
+
+
+def test_records_have_keys_of_their_own():
+    keys = np.concatenate([_keys(100_000, epoch=epoch).numpy() for epoch in range(3)])
+    assert len(np.unique(keys)) == 300_000
+
+
+def test_a_hexadecimal_id_is_its_first_sixteen_digits():
+    ids = ["0123456789abcdef" + "0" * 16, "f" * 32, "0" * 15 + "a" + "7" * 16, "8" + "0" * 31]
+    numbers = draws.read_record_ids(tf.constant(ids)).numpy()
+    assert numbers.dtype == np.int64
+    assert [int(number) % MOST for number in numbers] == [int(each[:16], 16) for each in ids]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cat/001.png", "F" * 32, "0" * 31, "0" * 33, "g" * 32, "ä" * 16]
+)
+def test_any_other_id_is_hashed(text):
+    expected = tf.strings.to_hash_bucket_fast([text], 2**63 - 1)
+    np.testing.assert_array_equal(draws.read_record_ids(tf.constant([text])), expected)
+
+
+def test_ids_are_read_alike_in_a_dataset():
+    ids = ["0123456789abcdef" + "0" * 16, "cat/001.png", "cat/002.png"]
+    dataset = tf.data.Dataset.from_tensor_slices(ids).batch(3).map(draws.read_record_ids)
+    numbers = next(iter(dataset)).numpy()
+    np.testing.assert_array_equal(numbers, draws.read_record_ids(tf.constant(ids)))
+    assert len(set(numbers.tolist())) == 3

@@ -1,0 +1,39 @@
+import pytest
+
+from components.feeding.options import FeedingOptions
+from components.feeding.passes import Passes
+
+pytestmark = pytest.mark.unit
+
+
+def test_workers_share_a_batch_equally():
+    feeding = FeedingOptions(batch_size=12)
+    assert Passes(mode="train", workers=3).share_of_batch(feeding) == 4
+    with pytest.raises(ValueError, match=r"must be a multiple of the 5 workers .* got 12; set"):
+        Passes(mode="train", workers=5).share_of_batch(feeding)
+
+
+def test_what_is_mixed_is_not_parted():
+    feeding = FeedingOptions(batch_size=12, augment=["cutmix"])
+    assert Passes(mode="train", workers=3).share_of_batch(feeding) == 4
+    with pytest.raises(ValueError, match="must have an even share of a batch, got 3; set feed"):
+        Passes(mode="train", workers=4).share_of_batch(feeding)
+    assert Passes(mode="eval", workers=4).share_of_batch(feeding) == 3
+
+
+@pytest.mark.parametrize("epochs", [3, None])
+def test_epochs_are_counted_from_the_first(epochs):
+    numbers = Passes(mode="train", first_epoch=5, epochs=epochs).count_epochs()
+    assert list(numbers.take(4).as_numpy_iterator()) == [5, 6, 7, 8][: epochs or 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mode": "test"}, "mode must be 'train' or 'eval', got 'test'"),
+        ({"mode": "eval", "worker": 2, "workers": 2}, "from 0 to workers - 1, got 2 of 2"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Passes(**arguments)

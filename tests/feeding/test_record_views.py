@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components import views
+from components.feeding import parse
+from components.feeding.pixels import crop_and_resize
+from components.feeding.record_views import decode_window, view_record
+from components.view_options import ViewOptions
+from tests import shards
+from tests.drawings import draw_smooth
+
+pytestmark = pytest.mark.unit
+
+VIEW = ViewOptions(height_px=24, width_px=32)
+
+
+def parsed(image, image_format="png"):
+    return parse.parse_record(
+        shards.make_example(image, image_format=image_format), parse.IMAGE_COLUMNS
+    )
+
+
+@pytest.mark.parametrize("image_format", ["jpeg", "png", "raw"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_decoded_window_equals_decoding_then_cropping(image_format, channels):
+    features = parsed(shards.draw_image(1, 40, 56), image_format)
+    decode = tf.function(decode_window, autograph=False)
+    window = decode(features, tf.constant([3, 17, 20, 30]), channels)
+    whole = parse.decode_record(features, channels)
+    np.testing.assert_array_equal(window, whole[3:23, 17:47])
+
+
+def test_without_a_window_it_is_the_eval_view():
+    image = draw_smooth(3, 40, 56)
+    expected = views.eval_view(tf.constant(image), VIEW)
+    np.testing.assert_array_equal(view_record(parsed(image), None, VIEW), expected)
+
+
+@pytest.mark.parametrize("window", [[3, 17, 20, 30], [0, 0, 40, 56], [5, 5, 24, 32], [1, 2, 7, 9]])
+def test_a_crop_is_opencvs_to_within_one_level(window):
+    image = np.random.default_rng(1).integers(0, 256, (40, 56, 3), np.uint8)
+    expected = np.empty((24, 32, 3), np.uint8)
+    crop_and_resize(image, np.array(window), expected)
+    found = view_record(parsed(image), tf.constant(window), VIEW).numpy()
+    assert np.abs(found.astype(int) - expected).max() <= 1
