@@ -46,6 +46,7 @@ GOALS = {
     "val_raw": {"ffcv": 1.0},
     "originals_val": {"ffcv": 1.0},
     "cifar": {"ffcv": 0.45, "tf.data": 0.08},
+    "cifar_rotated": {},
 }
 
 
@@ -55,7 +56,8 @@ class Reader:
     def __init__(self, name: str, python: str, task: str, arguments: argparse.Namespace) -> None:
         """Starts it; `unsupported` is set if it does not know the task."""
         self.name, self._log = name, pathlib.Path(arguments.keep, f"{name}.log")
-        size = arguments.cifar_batch_size if task == "cifar" else arguments.batch_size
+        is_small = protocol.TASKS[task].data == "cifar"
+        size = arguments.cifar_batch_size if is_small else arguments.batch_size
         command = [python, "-W", "ignore", "-m", MODULES[name], "--task", task]
         command += ["--data", arguments.keep, "--batch-size", str(size)]
         command += ["--threads", str(arguments.threads)]
@@ -208,7 +210,7 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.records % arguments.batch_size:
         # DALI reads on into the next epoch: only whole batches can be compared.
         parser.error(f"--records must be a multiple of --batch-size {arguments.batch_size}")
-    has_data = {"cifar": arguments.cifar is not None}
+    has_data = {task: arguments.cifar is not None for task in ("cifar", "cifar_rotated")}
     arguments.tasks = [
         task for task in arguments.tasks if has_data.get(task, arguments.images is not None)
     ]

@@ -13,7 +13,7 @@ from components.augment.options import UserStep
 from components.augment.partner import partner_of
 from components.errors import UserError
 from components.feeding import parse, streaming
-from components.feeding.finishing import KEY, MIRRORED, compile_steps, make_augment
+from components.feeding.finishing import KEY, MIRRORED, make_augment
 from components.feeding.graph import TransformGraph
 from components.feeding.index import is_indexed, read_index
 from components.feeding.options import FeedingOptions
@@ -158,10 +158,8 @@ class _Reader:
 
     def read_train(self, seed: int, epochs: int) -> list[tuple[np.ndarray, list[dict[str, float]]]]:
         """For each epoch the random views, as those above, and the classes' shares in each view."""
-        augment = make_augment(self._feeding)
         try:
-            if self._feeding.compiled:
-                augment = compile_steps(augment, self._view)
+            augment = make_augment(self._feeding, self._view)
             views = self._view_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
                 lambda batch: augment(batch[contract.IMAGE_INPUT], batch[KEY], batch[MIRRORED])
             )

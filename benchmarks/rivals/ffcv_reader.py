@@ -74,4 +74,4 @@ def list_operations(job: protocol.Job) -> list[Operation]:
 
 
 if __name__ == "__main__":
-    protocol.serve(make_reader, tuple(protocol.TASKS))
+    protocol.serve(make_reader, (*protocol.PHOTO_TASKS, "cifar"))

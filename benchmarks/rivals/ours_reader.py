@@ -1,5 +1,6 @@
 """This project: the shipped `input_fn`, with its exact order, its seeds and its transform graph."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ _HOLD_DECODED = {"stored": False, "originals": False, "raw": True, "cifar": True
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
-    """Builds the dataset; every epoch iterates it anew."""
+    """Builds the dataset."""
     tf.config.threading.set_inter_op_parallelism_threads(job.threads)
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     size_px = job.task.size_px
@@ -33,11 +34,17 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
         feeding=FeedingOptions.model_validate(feeding),
         transform_graph_dir=job.meta["graph"],
         mode="train" if job.task.training else "eval",
-        epochs=1,
+        epochs=None if job.task.training else 1,
     )
+    # Training reads all its epochs from one iterator, as `fit` does; evaluation begins anew.
+    training = iter(batches) if job.task.training else None
+    steps = -(-len(job.load_records()) // job.batch_size)
 
     def read_epoch() -> Iterator[protocol.Batch]:
-        yield from batches.as_numpy_iterator()
+        epoch = batches if training is None else itertools.islice(training, steps)
+        for images, labels in epoch:
+            # Looked at where they lie, as a model would: `numpy()` copies.
+            yield np.asarray(memoryview(images)), labels.numpy()
 
     return read_epoch
 
@@ -45,7 +52,7 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
 def list_steps(job: protocol.Job) -> list[dict[str, Any]]:
     """The random steps, as a configuration writes them."""
     flip = {"op": "flip_horizontal", "probability": 0.5}
-    if job.name != "cifar":
+    if job.task.data != "cifar":
         crop = {
             "op": "random_resized_crop",
             "area": protocol.CROP_AREA,
@@ -54,10 +61,17 @@ def list_steps(job: protocol.Job) -> list[dict[str, Any]]:
         return [crop, flip]
     # The level nearest to the mean colour, which the rivals fill with.
     fill = round(float(np.mean(job.meta["mean"])))
+    rotation = {
+        "op": "rotate",
+        "degrees": protocol.CIFAR_DEGREES,
+        "mode": "constant",
+        "fill": fill,
+    }
     pad_px, size_px = protocol.CIFAR_PAD_PX, protocol.CIFAR_CUTOUT_PX
     return [
         {"op": "pad_and_crop", "pad_px": pad_px, "mode": "constant", "fill": fill},
         flip,
+        *([rotation] if job.name == "cifar_rotated" else []),
         {"op": "cutout", "size_px": size_px, "fill": fill},
     ]
 

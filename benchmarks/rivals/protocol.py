@@ -24,7 +24,7 @@ import numpy as np
 CROP_AREA, CROP_ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)
 # Of the shorter side, what the centre view keeps: 224 of 256 pixels.
 CENTRE_FRACTION = 0.875
-CIFAR_PAD_PX, CIFAR_CUTOUT_PX = 4, 8
+CIFAR_PAD_PX, CIFAR_CUTOUT_PX, CIFAR_DEGREES = 4, 8, 5
 # A timed epoch looks at one pixel in so many a side, which proves delivery and costs nothing.
 _SAMPLED = 32
 _IDLE_CPU_S, _POLL_S, _MAX_POLLS = 0.002, 0.1, 50
@@ -53,6 +53,7 @@ TASKS = {
     "val_raw": Task("raw", False),
     "originals_val": Task("originals", False),
     "cifar": Task("cifar", True, 32),
+    "cifar_rotated": Task("cifar", True, 32),
 }
 JPEG_TASKS = tuple(name for name, task in TASKS.items() if task.data in ("stored", "originals"))
 PHOTO_TASKS = tuple(name for name, task in TASKS.items() if task.data != "cifar")

@@ -55,7 +55,7 @@ def make_reference(job: protocol.Job) -> Reference:
     records = job.load_records()
     answer = protocol.check_epoch(lambda: _read_plainly(job))
     labels = np.bincount(records["label"]).tolist()
-    if job.name == "cifar":
+    if job.task.data == "cifar":
         tolerance = _CIFAR_TOLERANCE
     else:
         tolerance = _TRAIN_TOLERANCE if job.task.training else _VAL_TOLERANCE
@@ -70,7 +70,7 @@ def _read_plainly(job: protocol.Job) -> Iterator[protocol.Batch]:
     generator, payload, side = np.random.default_rng(1), job.map_payload(), job.task.size_px
     for entry in job.load_records():
         image = bare_loop.decode_record(entry, payload, job.meta["format"])
-        if job.name == "cifar":
+        if job.task.data == "cifar":
             view = _small_view(_normalise(image, job), generator)
         elif job.task.training:
             view = _normalise(bare_loop.random_view(image, (side, side), generator), job)

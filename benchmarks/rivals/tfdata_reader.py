@@ -27,11 +27,13 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
     """Builds the dataset; every epoch iterates it anew, as `Model.fit` does."""
     tf.config.threading.set_inter_op_parallelism_threads(job.threads)
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
-    dataset = _read_small(job) if job.name == "cifar" else _read_photos(job)
+    dataset = _read_small(job) if job.task.data == "cifar" else _read_photos(job)
     batches = dataset.batch(job.batch_size).prefetch(AUTOTUNE)
 
     def read_epoch() -> Iterator[protocol.Batch]:
-        yield from batches.as_numpy_iterator()
+        for images, labels in batches:
+            # Looked at where they lie, as a model would: `numpy()` copies.
+            yield np.asarray(memoryview(images)), labels.numpy()
 
     return read_epoch
 
@@ -92,12 +94,15 @@ def _read_small(job: protocol.Job) -> tf.data.Dataset:
     records, side = job.load_records(), job.task.size_px
     images = np.asarray(job.map_payload()).reshape(-1, side, side, 3)
     dataset = tf.data.Dataset.from_tensor_slices((images, records["label"]))
+    turns = protocol.CIFAR_DEGREES / 360 if job.name == "cifar_rotated" else 0
+    rotate = tf.keras.layers.RandomRotation(turns, "constant") if turns else tf.identity
 
     def make_example(image: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         padded_px = side + 2 * protocol.CIFAR_PAD_PX
         padded = tf.image.resize_with_crop_or_pad(_normalise(image, job), padded_px, padded_px)
         cropped = tf.image.random_crop(padded, [side, side, 3])
-        return _cut_out(tf.image.random_flip_left_right(cropped)), label
+        flipped = tf.image.random_flip_left_right(cropped)
+        return _cut_out(rotate(flipped)), label
 
     shuffled = dataset.shuffle(_SHUFFLED_SMALL)
     return shuffled.map(make_example, num_parallel_calls=AUTOTUNE)

@@ -1,5 +1,6 @@
 """Applies a list of random steps to a batch."""
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,9 @@ from components.dotted import load_object
 from components.errors import UserError
 from components.options import Options
 
+# Of a batch and its keys, uint64 [batch], to a batch of the same shape.
+StepFunction = Callable[[Batch, tf.Tensor], Batch]
+
 
 def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batch:
     """Applies steps in their order.
@@ -39,15 +43,25 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
       UserError: if a user's function cannot be imported or called.
       ValueError: if a user's function gives anything but uint8 images of the same shape.
     """
-    for place, step in enumerate(steps):
-        if isinstance(step, options.RandomResizedCrop):
-            continue
-        own_keys = draws.fold(keys, place)
-        if isinstance(step, options.UserStep):
-            batch = _apply_user_step(batch, own_keys, step)
-        else:
-            batch = _FUNCTIONS[type(step)](batch, own_keys, step)
+    for function in step_functions(steps):
+        batch = function(batch, keys)
     return batch
+
+
+def step_functions(steps: Sequence[Options]) -> list[StepFunction]:
+    """The steps as functions, in their order; see `apply_steps`."""
+    return [
+        functools.partial(_apply_step, step=step, place=place)
+        for place, step in enumerate(steps)
+        if not isinstance(step, options.RandomResizedCrop)
+    ]
+
+
+def _apply_step(batch: Batch, keys: tf.Tensor, step: Options, place: int) -> Batch:
+    own_keys = draws.fold(keys, place)
+    if isinstance(step, options.UserStep):
+        return _apply_user_step(batch, own_keys, step)
+    return _FUNCTIONS[type(step)](batch, own_keys, step)
 
 
 def check_user_steps(steps: Sequence[Options]) -> None:

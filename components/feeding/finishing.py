@@ -1,9 +1,10 @@
 """From batches of views to what the model gets: random steps, transform graph, type and layout.
 
-All of it is one function that XLA compiles: TensorFlow's own kernels would take ten times as long,
-each of them reading and writing the whole batch.
+XLA compiles each step, and the transform graph's pixels: TensorFlow's own kernels would take ten
+times as long, each of them reading and writing the whole batch.
 """
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
 
@@ -24,10 +25,11 @@ KEY, MIRRORED = "key", "mirrored"
 _LOG = logging.getLogger(__name__)
 
 # (uint8 images, uint64 keys [batch], bool mirrored [batch]) to (images, each one's own share).
-Finish = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor | None]]
+Augment = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor | None]]
+Pixels = Callable[[tf.Tensor], tf.Tensor]
 
 
-def make_augment(feeding: FeedingOptions) -> Finish:
+def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
     """The random steps of the options, but for the crop that is made with decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
@@ -35,12 +37,19 @@ def make_augment(feeding: FeedingOptions) -> Finish:
         FlipHorizontal(probability=0) if mirrors and isinstance(step, FlipHorizontal) else step
         for step in feeding.augment
     ]
+    # Each step alone: fused with the next one, XLA would compute it again for each of its uses, and
+    # take up to five times as long.
+    compiled = functools.partial(compile_step, view=view) if feeding.compiled else _unchanged
+    functions = [compiled(function) for function in apply.step_functions(steps)]
+    mirror = compiled(flip.mirror)
 
     def augment(
         images: tf.Tensor, keys: tf.Tensor, mirrored: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        batch = apply.apply_steps(Batch(images), keys, steps)
-        batch = flip.mirror(batch, mirrored) if mirrors else batch
+        batch = Batch(images)
+        for function in functions:
+            batch = function(batch, keys)
+        batch = mirror(batch, mirrored) if mirrors else batch
         return batch.images, batch.own_share
 
     return augment
@@ -68,14 +77,14 @@ def make_finish(
             "mixup and cutmix need the transform graph, which numbers the classes; give "
             "transform_graph_dir, or leave them out of feeding.augment."
         )
-    finish_images = _make_finish_images(transform, feeding, view, training)
+    augment = make_augment(feeding, view) if training else _take_as_they_are
+    pixels = _make_pixels(transform, feeding)
 
     def finish(batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        images = batch[contract.IMAGE_INPUT]
-        nothing = tf.zeros([0], tf.uint64)
-        images, own_share = finish_images(
-            images, batch.get(KEY, nothing), batch.get(MIRRORED, tf.cast(nothing, tf.bool))
+        images, own_share = augment(
+            batch[contract.IMAGE_INPUT], batch.get(KEY), batch.get(MIRRORED)
         )
+        images = pixels(images)
         if transform is None:
             return images, batch[contract.LABEL_INPUT]
         # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
@@ -88,56 +97,49 @@ def make_finish(
     return finish
 
 
-def _make_finish_images(
-    transform: TransformGraph | None, feeding: FeedingOptions, view: ViewOptions, training: bool
-) -> Finish:
-    augment = make_augment(feeding) if training else _take_as_they_are
-    pixels, is_compiled = _make_pixels(transform, feeding)
-    if feeding.compiled and not is_compiled:
-        augment = compile_steps(augment, view)
-
-    def finish_images(
-        images: tf.Tensor, keys: tf.Tensor, mirrored: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        images, own_share = augment(images, keys, mirrored)
-        return _lay_out(pixels(images), feeding.layout), own_share
-
-    return compile_steps(finish_images, view) if feeding.compiled and is_compiled else finish_images
-
-
-def _make_pixels(
-    transform: TransformGraph | None, feeding: FeedingOptions
-) -> tuple[Callable[[tf.Tensor], tf.Tensor], bool]:
-    """From uint8 pixels to the model's, and whether XLA compiles that."""
-    if transform is None or feeding.dtype == "uint8":
-        return tf.identity, True
+def _make_pixels(transform: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
+    """From uint8 pixels to the model's, in its type and layout."""
+    if transform is None:
+        return tf.identity
+    if feeding.dtype == "uint8":
+        return functools.partial(_lay_out, layout=feeding.layout)
     compiled = transform.compile_pixels() if feeding.compiled else None
-    pixels = compiled or transform.transform_images
-    return lambda images: tf.cast(pixels(images), feeding.dtype), compiled is not None
+    normalise = compiled or transform.transform_images
 
+    def pixels(images: tf.Tensor) -> tf.Tensor:
+        return _lay_out(tf.cast(normalise(images), feeding.dtype), feeding.layout)
 
-def _take_as_they_are(
-    images: tf.Tensor, keys: tf.Tensor, mirrored: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor | None]:
-    del keys, mirrored
-    return images, None
+    return pixels if compiled is None else tf.function(pixels, jit_compile=True)
 
 
 def _lay_out(images: tf.Tensor, layout: str) -> tf.Tensor:
     return tf.transpose(images, [0, 3, 1, 2]) if layout == "NCHW" else images
 
 
-def compile_steps(function: Finish, view: ViewOptions) -> Finish:
-    """Has XLA compile the function; with a warning not, if it cannot."""
-    compiled = tf.function(function, jit_compile=True)
-    shape = (2, view.height_px, view.width_px, view.channels)
+def _take_as_they_are(
+    images: tf.Tensor, keys: tf.Tensor | None, mirrored: tf.Tensor | None
+) -> tuple[tf.Tensor, tf.Tensor | None]:
+    del keys, mirrored
+    return images, None
+
+
+def _unchanged(function: apply.StepFunction) -> apply.StepFunction:
+    return function
+
+
+def compile_step(function: apply.StepFunction, view: ViewOptions) -> apply.StepFunction:
+    """Has XLA compile a step; with a warning not, if it cannot."""
+    # Of these two arguments only: TensorFlow would take a partial function's for its own.
+    compiled = tf.function(lambda batch, keys: function(batch, keys), jit_compile=True)
+    images = tf.zeros((2, view.height_px, view.width_px, view.channels), tf.uint8)
+    keys = tf.zeros([2], tf.bool if function is flip.mirror else tf.uint64)
     try:
         with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
-            compiled(tf.zeros(shape, tf.uint8), tf.zeros([2], tf.uint64), tf.zeros([2], tf.bool))
+            compiled(Batch(images), keys)
     except (tf.errors.OpError, NotImplementedError) as error:
         _LOG.warning(
-            "The random steps are not compiled (%s): they may take ten times as long; leave out "
-            "the step that XLA does not know, or set feeding.compiled=false.",
+            "A random step is not compiled (%s): it may take ten times as long; leave it out, or "
+            "set feeding.compiled=false.",
             str(error).splitlines()[0],
         )
         return function
