@@ -11,5 +11,9 @@ class Options(pydantic.BaseModel):
     """Immutable options; a wrong key or value raises `pydantic.ValidationError`."""
 
     model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
     )

@@ -9,10 +9,13 @@ from tfx import v1 as tfx
 import tensorflow_data_validation as tfdv
 
 from components import files, record
+from components.augment.apply import check_user_steps
+from components.augment.options import UserStep
 from components.code_version import code_version
 from components.ingest.component import ImageExampleGen
 from components.training.evaluation import evaluation_config
 from components.transform.component import ImageTransform
+from components.transform.function_version import function_version
 from pipeline.config import PipelineConfig
 
 
@@ -39,7 +42,12 @@ def create_pipeline(
 
     Returns:
       The pipeline, for any of TFX's runners.
+
+    Raises:
+      UserError: if a random step of the user's own cannot be imported or called.
     """
+    check_user_steps(config.feeding.augment)
+
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint)
 
@@ -75,7 +83,7 @@ def create_pipeline(
             "view": config.view.model_dump(mode="json"),
             "feeding": config.feeding.model_dump(mode="json"),
             "training": config.training.model_dump(mode="json"),
-            "code_version": code_version("feeding", "training", "transform"),
+            "code_version": _version_of_training(config),
         },
     )
 
@@ -127,3 +135,10 @@ def _metadata_connection(path: str | None):
         return None
     os.makedirs(os.path.dirname(path), exist_ok=True)
     return tfx.orchestration.metadata.sqlite_metadata_connection_config(path)
+
+
+def _version_of_training(config: PipelineConfig) -> str:
+    """Hashes of the code that trains: the project's, and what dotted paths name of the user's."""
+    steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
+    own = map(function_version, [config.training.model, *steps])
+    return "-".join([code_version("augment", "feeding", "training", "transform"), *own])

@@ -134,4 +134,11 @@ def _check_images(images: Any, before: tf.Tensor, path: str) -> tf.Tensor:
             f"gave {came}; round and clip to 0..255, cast to tf.uint8 and keep height, width and "
             "channels."
         )
-    return tf.ensure_shape(images, before.shape)
+    # What may not be known before it runs. (Compiled, the shapes are known, and XLA drops this.)
+    as_many = tf.debugging.assert_equal(
+        tf.shape(images)[0],
+        tf.shape(before)[0],
+        f"the step {path} must give as many images as it got; do not leave out any",
+    )
+    with tf.control_dependencies([as_many] if as_many is not None else []):
+        return tf.ensure_shape(tf.identity(images), before.shape)

@@ -11,6 +11,7 @@ import pydantic
 
 from components.options import Options
 
+SizePx = Annotated[int, pydantic.Field(gt=0, le=65_535)]
 Level = Annotated[int, pydantic.Field(ge=0, le=255)]
 Share = Annotated[float, pydantic.Field(ge=0, le=1)]
 # How far a factor may lie from 1, both ways.
@@ -49,7 +50,7 @@ class PadAndCrop(Options):
     """Pads every side, then takes the view's size out of it at random."""
 
     op: Literal["pad_and_crop"] = "pad_and_crop"
-    pad_px: pydantic.PositiveInt = 4
+    pad_px: SizePx = 4
     """Pixels added on every side, and so the farthest that the image is shifted."""
     mode: Literal["reflect", "constant"] = "reflect"
     """What the padding shows: the image mirrored at its edge, or `fill`."""
@@ -87,7 +88,7 @@ class Cutout(Options):
     """Blackens a square at a random place; a part of it may lie outside (DeVries and Taylor)."""
 
     op: Literal["cutout"] = "cutout"
-    size_px: pydantic.PositiveInt = 8
+    size_px: SizePx = 8
     """Side of the square."""
     fill: Level = 0
     """Level that it gets. Before normalising: 0 is black, not the mean."""
@@ -154,7 +155,7 @@ class RandAugment(Options):
     """Takes several steps at random from a list, all at one magnitude (Cubuk et al.)."""
 
     op: Literal["rand_augment"] = "rand_augment"
-    steps: pydantic.PositiveInt = 2
+    steps: Annotated[int, pydantic.Field(gt=0, le=20)] = 2
     """How many steps an image gets, each drawn anew."""
     magnitude: Annotated[float, pydantic.Field(ge=0, le=10)] = 3.0
     """From 0, next to nothing, to 10. (torchvision counts to 30, and takes 9.)"""
@@ -235,7 +236,7 @@ def read_step(value: Any) -> Options:
             f"{_nearest(name, _STEPS)}"
         )
     kind: type[Options] = UserStep if "." in name else _STEPS[name]
-    for key in settings.keys() - kind.model_fields.keys():
+    for key in map(str, settings.keys() - kind.model_fields.keys()):
         known = [name for name in kind.model_fields if name != "op"]
         raise ValueError(
             f"{name} has no option {key!r}, only {', '.join(known)}{_nearest(key, known)}"
@@ -248,6 +249,15 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {matches[0]}?" if matches else "."
 
 
+def _check_list(steps: Any) -> Any:
+    if not isinstance(steps, list | tuple):
+        raise ValueError(
+            f"augment must be a list of steps, got {steps!r}; write for example "
+            "[random_resized_crop, {op: cutout, size_px: 16}]."
+        )
+    return steps
+
+
 def _check_order(steps: tuple[Options, ...]) -> tuple[Options, ...]:
     if any(isinstance(step, RandomResizedCrop) for step in steps[1:]):
         raise ValueError(
@@ -258,5 +268,7 @@ def _check_order(steps: tuple[Options, ...]) -> tuple[Options, ...]:
 
 
 Step = Annotated[pydantic.SerializeAsAny[Options], pydantic.BeforeValidator(read_step)]
-Steps = Annotated[tuple[Step, ...], pydantic.AfterValidator(_check_order)]
+Steps = Annotated[
+    tuple[Step, ...], pydantic.BeforeValidator(_check_list), pydantic.AfterValidator(_check_order)
+]
 """Steps of augmentation, in their order."""

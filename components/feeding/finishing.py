@@ -77,6 +77,8 @@ def make_finish(
             "mixup and cutmix need the transform graph, which numbers the classes; give "
             "transform_graph_dir, or leave them out of feeding.augment."
         )
+    if training:
+        apply.check_user_steps(feeding.augment)
     augment = make_augment(feeding, view) if training else _take_as_they_are
     pixels = _make_pixels(transform, feeding)
 
@@ -99,9 +101,7 @@ def make_finish(
 
 def _make_pixels(transform: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
     """From uint8 pixels to the model's, in its type and layout."""
-    if transform is None:
-        return tf.identity
-    if feeding.dtype == "uint8":
+    if transform is None or feeding.dtype == "uint8":
         return functools.partial(_lay_out, layout=feeding.layout)
     compiled = transform.compile_pixels() if feeding.compiled else None
     normalise = compiled or transform.transform_images
@@ -131,8 +131,8 @@ def compile_step(function: apply.StepFunction, view: ViewOptions) -> apply.StepF
     """Has XLA compile a step; with a warning not, if it cannot."""
     # Of these two arguments only: TensorFlow would take a partial function's for its own.
     compiled = tf.function(lambda batch, keys: function(batch, keys), jit_compile=True)
-    images = tf.zeros((2, view.height_px, view.width_px, view.channels), tf.uint8)
-    keys = tf.zeros([2], tf.bool if function is flip.mirror else tf.uint64)
+    images = tf.zeros((3, view.height_px, view.width_px, view.channels), tf.uint8)
+    keys = tf.zeros([3], tf.bool if function is flip.mirror else tf.uint64)
     try:
         with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
             compiled(Batch(images), keys)

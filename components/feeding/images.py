@@ -6,7 +6,7 @@ import numpy as np
 
 from components.errors import UserError
 from components.feeding.index import RecordIndex
-from components.feeding.pixels import StoredImage, decode_image
+from components.feeding.pixels import StoredImage, decode_whole
 from components.feeding.stored import StoredRecords
 
 
@@ -47,7 +47,7 @@ class StoredImages:
             is_raw=bool(index.is_raw[row]),
         )
         try:
-            return decode_image(image, self._channels)
+            return decode_whole(image, self._channels)
         except ValueError as error:
             raise UserError(
                 f"{index.describe(row)} is damaged: {error}; run ingest again, or set "

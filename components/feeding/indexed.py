@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,6 +35,7 @@ class IndexedRecords:
         view: ViewOptions,
         training: bool,
         seed: int,
+        columns: Sequence[str] = (),
     ):
         """Reads the index.
 
@@ -43,6 +45,7 @@ class IndexedRecords:
           view: the model's input size.
           training: whether every epoch has an order of its own.
           seed: decides the order, together with the epoch.
+          columns: feature keys of further scalar columns to read.
 
         Raises:
           UserError: if no record is selected, or an option does not fit the data set.
@@ -53,30 +56,29 @@ class IndexedRecords:
         self._training = training
         self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
         self.skipped = 0
+        self._lock = threading.Lock()
         self._feeding = feeding
         self._view = view
+        self._columns = parse.columns_of(columns)
         self._maker = ViewMaker(view)
         self._records = StoredRecords(self.index)
         self._images: StoredImages | HeldImages = StoredImages(self.index, view.channels)
 
-    def draw_epoch(
-        self, epoch: tf.Tensor, first_step: tf.Tensor, columns: Sequence[str]
-    ) -> tf.data.Dataset:
-        """What the batches of one epoch hold, from a step on; no image is read.
+    def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
+        """What the batches of one epoch hold, from a step on; no record is read.
 
         Args:
           epoch: int64 scalar.
           first_step: int64 scalar.
-          columns: feature keys of further scalar columns to read.
 
         Returns:
-          Dicts of `parse.DRAWN_KEYS`, "row" and the columns, each [batch].
+          Dicts of `parse.DRAWN_KEYS` and "row", each int64 [batch], but "label", string.
         """
         return tf.data.Dataset.range(first_step, self.steps).map(
-            lambda step: self._draw(epoch, step, columns)
+            lambda step: self._draw(epoch, step)
         )
 
-    def _draw(self, epoch: tf.Tensor, step: tf.Tensor, columns: Sequence[str]) -> parse.Tensors:
+    def _draw(self, epoch: tf.Tensor, step: tf.Tensor) -> parse.Tensors:
         names = ("row", "view", "copy", "record_id", "height", "width", "class")
         dtypes = [tf.int64] * len(names)
         values = call_python(self.draw_columns, [epoch, step], dtypes)
@@ -84,18 +86,20 @@ class IndexedRecords:
             tensor.set_shape([None])
         drawn = dict(zip(names, values, strict=True))
         drawn["label"] = tf.gather(tf.constant(self.index.classes), drawn.pop("class"))
-        return drawn | self._read_columns(drawn["row"], columns)
+        return drawn
 
-    def _read_columns(self, rows: tf.Tensor, columns: Sequence[str]) -> parse.Tensors:
-        if not columns:
+    def _read_columns(self, rows: tf.Tensor) -> parse.Tensors:
+        """The further columns of rows whose images have been read, and verified with them."""
+        if not self._columns:
             return {}
-        (serialized,) = call_python(lambda rows: [self.read_serialized(rows)], [rows], [tf.string])
+        (serialized,) = call_python(
+            lambda rows: [self.read_serialized(rows, verify=False)], [rows], [tf.string]
+        )
         serialized.set_shape([None])
-        return parse.parse_batch(serialized, parse.columns_of(columns))
+        return parse.parse_batch(serialized, self._columns)
 
-    def read_serialized(self, rows: np.ndarray) -> np.ndarray:
+    def read_serialized(self, rows: np.ndarray, verify: bool) -> np.ndarray:
         """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
-        verify = self._feeding.verify != "none"
         return np.array([self._records.read(row, verify) for row in rows.tolist()], object)
 
     def make_views(
@@ -112,7 +116,8 @@ class IndexedRecords:
           is_first: bool scalar, whether the epoch is the first that this process reads.
 
         Returns:
-          `drawn` without what was skipped, and "image" uint8 [batch, height, width, channels].
+          `drawn` without what was skipped, the further columns, and "image" uint8 [batch, height,
+          width, channels].
         """
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
         inputs = [drawn["row"], windows, is_first]
@@ -120,7 +125,7 @@ class IndexedRecords:
         kept.set_shape([None])
         if self._feeding.bad_records == "skip":
             drawn = {name: tf.gather(values, kept) for name, values in drawn.items()}
-        return drawn | {"image": images}
+        return drawn | self._read_columns(drawn["row"]) | {"image": images}
 
     def view_rows(
         self, rows: np.ndarray, windows: np.ndarray, is_first: bool
@@ -151,9 +156,10 @@ class IndexedRecords:
         """Notes a record that cannot be read, and gives black pixels in its place."""
         if self._feeding.bad_records == "stop":
             raise error
-        self.skipped += 1
-        bad.add(number)
-        _LOG.warning("Skipped record number %d: %s", self.skipped, error)
+        with self._lock:  # Several threads read images.
+            self.skipped += 1
+            bad.add(number)
+            _LOG.warning("Skipped record number %d: %s", self.skipped, error)
         size = (int(self.index.height[row]), int(self.index.width[row]), self._view.channels)
         return np.zeros(size, np.uint8)
 

@@ -26,7 +26,7 @@ class Stage:
 
     Attributes:
       name: of the stage, in the order of the data's way.
-      size_bytes: what it holds at most.
+      size_bytes: what it holds, about.
       made_of: the product that this is, in words, with the options that decide it.
     """
 
@@ -67,12 +67,19 @@ def _plan_batches(feeding: FeedingOptions, view: ViewOptions, record_bytes: int)
     batch, ready, work = feeding.batch_size, feeding.prefetch_batches, batches_in_work()
     pixels = view.height_px * view.width_px * view.channels
     size = f"{view.height_px} x {view.width_px} x {view.channels}"
+    # A pixel as float32 while a step works on it; TensorFlow's kernels hold some of them at a time.
+    step_bytes = (4 if feeding.compiled else 12) if feeding.augment else 0
     return [
         Stage("encoded batches", 3 * batch * record_bytes, f"3 x {batch} batch_size, encoded"),
         Stage(
             "views",
             (work + 2) * batch * pixels,
             f"({work} + 2 in work) x {batch} batch_size x {size}, uint8",
+        ),
+        Stage(
+            "random steps",
+            work * batch * pixels * step_bytes,
+            f"{work} in work x {batch} batch_size x {size}, {step_bytes} bytes a pixel",
         ),
         Stage(
             "ready batches",
@@ -97,7 +104,7 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
         f"  {stage.name:<16} {_megabytes(stage.size_bytes):>12}  {stage.made_of}"
         for stage in stages
     ]
-    plan = "\n".join([f"The input pipeline holds at most {_megabytes(total)}:", *lines])
+    plan = "\n".join([f"The input pipeline holds about {_megabytes(total)}:", *lines])
     budget, available = _budget(feeding)
     if total > budget:
         largest = max(stages, key=lambda stage: stage.size_bytes)

@@ -93,10 +93,11 @@ class FeedingOptions(Options):
     hold_decoded: bool = True
     """Whether each image is decoded only once, where all of them fit into half of
     `memory_fraction` as pixels (training and evaluation each hold a data set). Indexed records
-    only, and where the view has the stored images' number of channels."""
+    only."""
     compiled: bool = True
-    """Whether XLA compiles the transform graph's pixels, for a tenth of their time. It falls back,
-    with a warning, where the bits would not be the same."""
+    """Whether XLA compiles random steps and the transform graph's pixels: a tenth of their time.
+    It falls back, with a warning, where it cannot, or the bits would not be the same. Each size of
+    batch is compiled once: `remainder=drop` or `pad` saves the small last one."""
     select: SubsetOptions = SubsetOptions()
     """Which records are read. Needs the index."""
     balance: Literal["none", "uniform"] | dict[str, pydantic.PositiveFloat] = "none"

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from components import contract
 from components.augment import crop, draws
-from components.feeding import memory, parse, service
+from components.feeding import memory, service
 from components.feeding.batches import worker_bounds
 from components.feeding.finishing import KEY, MIRRORED
 from components.feeding.indexed import IndexedRecords
@@ -98,7 +98,9 @@ class ViewReader:
         self._passes = passes
         self._columns = tuple(columns)
         self._batch_size = passes.share_of_batch(feeding)
-        self._records = open_records(paths, feeding, view, passes.training, passes.seed, keep)
+        self._records = open_records(
+            paths, feeding, view, passes.training, passes.seed, columns, keep
+        )
         stages = self._records.plan_memory()
         if isinstance(self._records, IndexedRecords):
             stages += self._records.hold_decoded(stages)
@@ -121,7 +123,10 @@ class ViewReader:
                 return serve(epoch).batch(self._batch_size, drop_remainder=self._is_static)
 
         # The epoch's number reaches every key, and the functions are traced once for all epochs.
-        return self._passes.count_epochs().flat_map(read_epoch)
+        batches = self._passes.count_epochs().flat_map(read_epoch)
+        if self._passes.training or self._feeding.bad_records == "stop":
+            return batches
+        return batches.filter(lambda batch: tf.size(batch["label"]) > 0)
 
     @property
     def _is_static(self) -> bool:
@@ -132,7 +137,7 @@ class ViewReader:
         passes = self._passes
         is_first = tf.equal(epoch, passes.first_epoch)
         start = tf.where(is_first, tf.constant(passes.first_step, tf.int64), 0)
-        drawn = self._records.draw_epoch(epoch, start, self._columns)
+        drawn = self._records.draw_epoch(epoch, start)
         # One batch is viewed, by all cores, while the one before it is handed on.
         return drawn.map(
             lambda batch: self.view_batch(batch, epoch, is_first),
@@ -143,7 +148,12 @@ class ViewReader:
     def _take_share(self, drawn: Tensors) -> Tensors:
         """This worker's part of a batch, as `batches.worker_slice` cuts it."""
         passes = self._passes
-        start, stop = worker_bounds(tf.size(drawn["copy"]), passes.worker, passes.workers)
+        count = tf.size(drawn["copy"])
+        if self._feeding.mixes_labels and passes.training:  # which never parts two that are mixed
+            start, stop = worker_bounds((count + 1) // 2, passes.worker, passes.workers)
+            start, stop = 2 * start, tf.minimum(2 * stop, count)
+        else:
+            start, stop = worker_bounds(count, passes.worker, passes.workers)
         return {name: values[start:stop] for name, values in drawn.items()}
 
     def view_batch(self, drawn: Tensors, epoch: tf.Tensor, is_first: tf.Tensor) -> Tensors:
@@ -209,8 +219,8 @@ class ViewReader:
         )
 
     def _view_record(self, serialized: tf.Tensor, epoch: tf.Tensor) -> Tensors:
-        features = parse.parse_batch(serialized[None], parse.columns_to_parse(self._columns))
-        drawn, windows = self._draw_keys(parse.as_drawn(features), epoch)
+        assert isinstance(self._records, StreamedRecords)
+        drawn, windows = self._draw_keys(self._records.parse_records(serialized[None]), epoch)
         drawn = {name: values[0] for name, values in drawn.items()}
         image = view_record(drawn, None if windows is None else windows[0], self._view)
         return self._select(drawn | {"image": image})

@@ -16,6 +16,9 @@ import tensorflow as tf
 from components import views
 from components.view_options import ViewOptions
 
+# Where serving's bits come from, whatever else the machine has.
+_CPU = functools.partial(tf.device, "/CPU:0")
+
 
 class StoredImage(NamedTuple):
     """An image as a record holds it; sides in pixels."""
@@ -54,6 +57,21 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
     return _decode_by_tensorflow(encoded, channels)
 
 
+def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
+    """Decodes as `decode_image`, and checks that the image has the size that its record says.
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size.
+    """
+    pixels = decode_image(image, channels)
+    if pixels.shape[:2] != (image.height, image.width):
+        raise ValueError(
+            f"its image has {pixels.shape[0]} x {pixels.shape[1]} pixels, not the "
+            f"{image.height} x {image.width} that are noted"
+        )
+    return pixels
+
+
 def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
     shape = (image.height, image.width, image.channels)
     pixels = np.frombuffer(image.encoded, np.uint8)
@@ -61,7 +79,8 @@ def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
         raise ValueError(f"it has {pixels.size} bytes, but raw pixels of the shape {shape}")
     if channels == image.channels:
         return pixels.reshape(shape)
-    return views.convert_channels(tf.constant(pixels.reshape(shape)), channels).numpy()
+    with _CPU():
+        return views.convert_channels(tf.constant(pixels.reshape(shape)), channels).numpy()
 
 
 def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
@@ -74,7 +93,8 @@ def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
 
 def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndarray:
     try:
-        return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
+        with _CPU():
+            return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
     except tf.errors.InvalidArgumentError as error:
         raise ValueError(f"its image cannot be decoded ({str(error).splitlines()[0]})") from error
 
@@ -115,7 +135,8 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
         top, left = (height - view.height_px) // 2, (width - view.width_px) // 2
         out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
     else:
-        out[...] = _trace_eval_view(view)(tf.constant(pixels)).numpy()
+        with _CPU():
+            out[...] = _trace_eval_view(view)(tf.constant(pixels)).numpy()
 
 
 @functools.cache

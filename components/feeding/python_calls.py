@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -70,4 +71,26 @@ def call_python(
         with _CALLS.count_one():
             return function(*arrays)
 
-    return tf.numpy_function(counted, list(inputs), list(dtypes), stateful=False)
+    return tf.numpy_function(_let_go(counted), list(inputs), list(dtypes), stateful=False)
+
+
+def _let_go(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Binds a function's life to the data set's, and with it all that the function holds.
+
+    TensorFlow keeps functions as long as the graph around all graphs, which is as long as the
+    process. So it gets a weak reference, and the data set's own graph the strong one.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    if not hasattr(graph, "outer_graph"):  # Called at once, not in a data set.
+        return function
+    while hasattr(graph.outer_graph, "outer_graph"):
+        graph = graph.outer_graph
+    graph._held_functions = [*getattr(graph, "_held_functions", []), function]
+    find = weakref.ref(function)
+
+    def call(*arrays: Any) -> Any:
+        held = find()
+        assert held is not None  # An iterator keeps its data set.
+        return held(*arrays)
+
+    return call

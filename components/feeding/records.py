@@ -1,7 +1,7 @@
 """The two ways to read records: by their index, or shard by shard from the beginning."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -21,6 +21,7 @@ def open_records(
     view: ViewOptions,
     training: bool,
     seed: int,
+    columns: Sequence[str] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> IndexedRecords | StreamedRecords:
     """Chooses between the index and streaming; both say in one line what was chosen, and why.
@@ -31,6 +32,7 @@ def open_records(
       view: the model's input size.
       training: whether every epoch has an order of its own.
       seed: decides the order, together with the epoch.
+      columns: feature keys of further scalar columns to read.
       keep: see `StreamedRecords`; makes the records stream.
 
     Raises:
@@ -39,7 +41,7 @@ def open_records(
     served = training and feeding.data_service is not None
     streams = feeding.source == "streaming" or keep is not None or served
     if not streams and is_indexed(paths):
-        return IndexedRecords(paths, feeding, view, training, seed)
+        return IndexedRecords(paths, feeding, view, training, seed, columns)
     if feeding.source == "indexed" or feeding.index_options():
         needing = feeding.index_options() or ["source=indexed"]
         raise UserError(
@@ -47,7 +49,7 @@ def open_records(
             f"{paths[0]} has none beside its Split folder; ingest again, or stream without it."
         )
     _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding, keep))
-    return StreamedRecords(paths, feeding, view, training, seed, keep)
+    return StreamedRecords(paths, feeding, view, training, seed, columns, keep)
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:

@@ -15,7 +15,7 @@ from components.errors import UserError
 from components.feeding import parse
 from components.feeding.memory import Stage, plan_streaming
 from components.feeding.options import FeedingOptions
-from components.feeding.pixels import StoredImage, decode_image
+from components.feeding.pixels import StoredImage, decode_whole
 from components.feeding.python_calls import call_python
 from components.feeding.view_batches import ViewMaker
 from components.view_options import ViewOptions
@@ -34,6 +34,7 @@ class StreamedRecords:
         view: ViewOptions,
         training: bool,
         seed: int,
+        columns: Sequence[str] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
         """Reads nothing yet.
@@ -44,6 +45,7 @@ class StreamedRecords:
           view: the model's input size.
           training: whether each epoch has an order of its own.
           seed: decides the order, together with the epoch.
+          columns: feature keys of further scalar columns to read.
           keep: of a record's id (string scalar), whether the record is read (bool); None for all.
         """
         self.paths = paths
@@ -52,11 +54,10 @@ class StreamedRecords:
         self._maker = ViewMaker(view)
         self._training = training
         self._seed = seed
+        self._parsed = parse.columns_to_parse(columns)
         self._keep = keep
 
-    def draw_epoch(
-        self, epoch: tf.Tensor, first_step: tf.Tensor, columns: Sequence[str]
-    ) -> tf.data.Dataset:
+    def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
         """The batches of one epoch from a step on, as `IndexedRecords.draw_epoch` gives them.
 
         Their images are there already, encoded.
@@ -64,10 +65,11 @@ class StreamedRecords:
         batch_size = self._feeding.batch_size
         drop = self._training and self._feeding.remainder == "drop"
         records = self.read_serialized(epoch).skip(first_step * batch_size)
-        parsed = parse.columns_to_parse(columns)
-        return records.batch(batch_size, drop_remainder=drop).map(
-            lambda serialized: parse.as_drawn(parse.parse_batch(serialized, parsed))
-        )
+        return records.batch(batch_size, drop_remainder=drop).map(self.parse_records)
+
+    def parse_records(self, serialized: tf.Tensor) -> parse.Tensors:
+        """Parses records (string [batch]) to what `draw_epoch` gives."""
+        return parse.as_drawn(parse.parse_batch(serialized, self._parsed))
 
     def read_serialized(self, epoch: tf.Tensor) -> tf.data.Dataset:
         """The serialized records (string scalars) of one epoch (int64 scalar), in its order."""
@@ -113,7 +115,7 @@ class StreamedRecords:
         def load(number: int) -> np.ndarray:
             source_id, *values = (column[number] for column in encoded)
             try:
-                return decode_image(StoredImage(*values), channels)
+                return decode_whole(StoredImage(*values), channels)
             except ValueError as error:
                 raise UserError(
                     f"the record with the id {source_id.decode(errors='replace')!r} is damaged: "

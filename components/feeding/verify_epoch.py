@@ -102,7 +102,7 @@ def _check_indexed(paths: list[str], feeding: FeedingOptions) -> None:
 def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) -> Draws:
     """Reads a batch, and checks that its records are those that the index says; without padding."""
     draws = records.draw(epoch, step)
-    serialized = records.read_serialized(draws.rows)
+    serialized = records.read_serialized(draws.rows, verify=True)
     for row, data in zip(draws.rows.tolist(), serialized, strict=True):
         found = record.decode_example(data)[record.SOURCE_ID].decode()
         if found != records.index.record_id[row].tobytes().hex():

@@ -68,7 +68,7 @@ def accuracy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> ker
 
 
 def _are_shares(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> bool:
-    return len(labels.shape) == 2 and labels.shape[1] == probabilities.shape[1]
+    return len(labels.shape) == 2 and labels.shape[1] == probabilities.shape[1] > 1
 
 
 def count_blocks(shorter_side_px: int) -> int:

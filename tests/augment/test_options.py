@@ -147,6 +147,28 @@ def test_a_wrong_key_brings_those_that_there_are(settings, expected):
     assert expected in _validation_message([settings])
 
 
+@pytest.mark.parametrize("steps", ["cutout", {"op": "cutout"}, {"crop": {"area": [0.5, 1]}}, None])
+def test_steps_must_be_a_list(steps):
+    with pytest.raises(ValueError, match=r"augment must be a list of steps, got .*; write"):
+        _Feeding.model_validate({"augment": steps})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"op": "mixup", "alpha": float("inf")},
+        {"op": "gaussian_blur", "sigma_px": [0.1, float("inf")]},
+        {"op": "cutout", "size_px": 3_000_000_000},
+        {"op": "pad_and_crop", "pad_px": 3_000_000_000},
+        {"op": "rand_augment", "steps": 1_000_000},
+    ],
+    ids=str,
+)
+def test_numbers_out_of_all_bounds_are_refused(settings):
+    with pytest.raises(ValueError):
+        read_step(settings)
+
+
 def test_options_that_are_no_step_are_refused():
     with pytest.raises(ValueError, match="a step must be a name, or a mapping"):
         read_step(ViewOptions())

@@ -79,8 +79,23 @@ def test_uint8_leaves_the_pixels_to_the_model():
     np.testing.assert_array_equal(as_model, finish(batch)[0])
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_step_that_loses_images_is_an_error(compiled):
+    feeding = FeedingOptions(augment=[f"{__name__}.lose_some"], compiled=compiled)
+    data = tf.data.Dataset.from_tensor_slices(draw_batch()).batch(6)
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+        list(data.map(make_finish(None, feeding, VIEW, True)))
+
+
+def lose_some(images, keys):
+    return images[:2]
+
+
 def test_channels_come_first_where_asked():
     np.testing.assert_array_equal(finish(layout="NCHW")[0], finish()[0].transpose(0, 3, 1, 2))
+    without = {"graph": False, "training": False}
+    channels_first = finish(layout="NCHW", **without)[0]
+    np.testing.assert_array_equal(channels_first, finish(**without)[0].transpose(0, 3, 1, 2))
 
 
 @pytest.mark.parametrize("step", ["mixup", "cutmix"])

@@ -21,6 +21,7 @@ from components.feeding.options import FeedingOptions
 from components.feeding.passes import Passes, ViewReader
 from components.tfrecord import HEADER_BYTES
 from components.view_options import ViewOptions
+from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.shards import flip_bit
@@ -272,6 +273,65 @@ def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
         batches = read(damaged, "eval", feeding=feeding)
     assert sum(map(len, batches)) == records - 1
     assert f"Skipped record number 1: record 2 of {damaged[0]}" in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_damaged_record_is_skipped_with_its_columns(damaged, mode):
+    feeding = FeedingOptions(batch_size=4, bad_records="skip")
+    reader = ViewReader(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
+    batches = list(reader.read().as_numpy_iterator())
+    index = read_index(damaged)
+    names = [name for batch in batches for name in batch[record.FILENAME]]
+    assert len(set(names)) == len(index) - 1
+    assert len(names) == len(index) - (mode == "eval")
+    assert all(len(batch["image"]) == len(batch[record.FILENAME]) for batch in batches)
+
+
+def test_a_batch_of_damaged_records_alone_is_left_out_of_evaluation(damaged):
+    feeding = {"batch_size": 1, "bad_records": "skip"}
+    sizes = [len(batch) for batch in read(damaged, "eval", feeding=feeding)]
+    assert sizes == [1] * (len(read_index(damaged)) - 1)
+
+
+@pytest.mark.parametrize("batch_size", [4, 8, 12])
+@pytest.mark.parametrize("step", ["mixup", "cutmix"])
+def test_workers_mix_what_one_would_mix(train_shards, step, batch_size):
+    graph = graphs.shared_graph_dir()
+
+    def batches(worker=0, workers=1):
+        data = input_fn.input_fn(
+            train_shards,
+            view=VIEW,
+            feeding=FeedingOptions(batch_size=batch_size, augment=[step]),
+            transform_graph_dir=graph,
+            mode="train",
+            worker=worker,
+            workers=workers,
+        )
+        return [(x.numpy(), y.numpy()) for x, y in data]
+
+    shares = zip(batches(0, 2), batches(1, 2), strict=True)
+    together = [[np.concatenate(parts) for parts in zip(*pair, strict=True)] for pair in shares]
+    for (images, labels), (same_images, same_labels) in zip(batches(), together, strict=True):
+        np.testing.assert_array_equal(images, same_images)
+        np.testing.assert_array_equal(labels, same_labels)
+
+
+@pytest.mark.parametrize("augment", [(), CROPPED], ids=["centre", "cropped"])
+@pytest.mark.parametrize("hold_decoded", [True, False])
+def test_an_image_of_another_size_than_is_noted_is_named(
+    train_shards, monkeypatch, augment, hold_decoded
+):
+    index = read_index(train_shards)
+    index.height[2] += 1
+    monkeypatch.setattr("components.feeding.indexed.read_index", lambda paths: index)
+    feeding = {"augment": augment, "hold_decoded": hold_decoded}
+    with pytest.raises(tf.errors.OpError) as caught:
+        read(train_shards, feeding=feeding)
+    assert "record 2 of" in str(find_user_error(caught.value))
+    assert "has 8 x 10 pixels, not the 9 x 10 that are noted" in str(caught.value)
+    skipping = read(train_shards, feeding=feeding | {"bad_records": "skip"})
+    assert sum(map(len, skipping)) == len(index)
 
 
 @pytest.mark.parametrize("remainder", ["keep", "drop", "pad"])

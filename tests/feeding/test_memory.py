@@ -33,6 +33,7 @@ def test_what_streaming_holds():
         "shuffle window": 50_000,
         "encoded batches": 3 * 8 * 1000,
         "views": (3 + 2) * 8 * 600,
+        "random steps": 3 * 8 * 600 * 4,
         "ready batches": (4 + 3) * 8 * 600 * 4,
     }
 
@@ -56,6 +57,14 @@ def test_ready_batches_have_the_models_type(dtype, pixel_bytes):
     assert found["ready batches"] == (2 + 3) * 8 * 600 * pixel_bytes
 
 
+@pytest.mark.parametrize(
+    ("options", "step_bytes"), [({}, 4), ({"compiled": False}, 12), ({"augment": []}, 0)], ids=str
+)
+def test_random_steps_hold_memory_too(options, step_bytes):
+    found = sizes(plan_indexed(FeedingOptions(batch_size=8, **options), VIEW, 1000, 5_000))
+    assert found["random steps"] == 3 * 8 * 600 * step_bytes
+
+
 def test_many_cores_do_not_work_on_as_many_batches(monkeypatch):
     monkeypatch.setattr(memory, "usable_cores", lambda: 64)
     assert memory.batches_in_work() == 8
@@ -63,7 +72,7 @@ def test_many_cores_do_not_work_on_as_many_batches(monkeypatch):
 
 def test_a_plan_within_the_budget_is_told_by_stage():
     plan = check_budget(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000_000), FeedingOptions())
-    assert plan.splitlines()[0] == "The input pipeline holds at most 6.2 MB:"
+    assert plan.splitlines()[0] == "The input pipeline holds about 6.6 MB:"
     assert "ready batches" in plan and "(2 prefetch_batches + 3 in work) x 64 batch_size" in plan
 
 

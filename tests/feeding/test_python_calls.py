@@ -1,10 +1,15 @@
+import gc
 import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 
+from components.feeding.indexed import IndexedRecords
+from components.feeding.input_fn import input_fn
+from components.feeding.options import FeedingOptions
 from components.feeding.python_calls import call_python
+from components.view_options import ViewOptions
 
 pytestmark = pytest.mark.beam
 
@@ -43,6 +48,31 @@ def test_its_errors_come_out():
 
     with pytest.raises(ValueError, match="the reason"):
         call_python(fail, [1], [tf.int64])
+
+
+def test_a_data_set_that_is_gone_leaves_nothing_behind(train_shards):
+    feeding = FeedingOptions(batch_size=4)
+    batches = input_fn(
+        train_shards,
+        view=ViewOptions(height_px=8, width_px=8),
+        feeding=feeding,
+        transform_graph_dir=None,
+        mode="train",
+        epochs=2,
+    )
+    before = _count(IndexedRecords)
+    iterator = iter(batches.prefetch(1))
+    next(iterator)
+    del batches  # An iterator keeps what it needs.
+    assert _count(IndexedRecords) == before > 0
+    assert sum(len(labels) for _, labels in iterator) > 0
+    del iterator
+    assert _count(IndexedRecords) == before - 1
+
+
+def _count(kind):
+    gc.collect()
+    return sum(type(each) is kind for each in gc.get_objects())
 
 
 def test_a_process_ends_while_a_data_set_is_being_read():
