@@ -42,11 +42,13 @@ def open_input(path: str) -> BinaryIO:
     """
     if is_local(path):
         return open(path, "rb")
-    from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+    from apache_beam.io.filesystem import CompressionTypes
 
     try:
         return _beam().open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    except BeamIOError as error:
+    except Exception as error:  # Each store has its own for what is missing.
+        if _beam().exists(path):
+            raise
         raise FileNotFoundError(path) from error
 
 
@@ -88,7 +90,20 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
 
 def exists(path: str) -> bool:
     """Tells whether there is a file or folder at the path."""
-    return os.path.exists(path) if is_local(path) else _beam().exists(path)
+    if is_local(path):
+        return os.path.exists(path)
+    # Object stores have no folders: one is there if something is in it.
+    return _beam().exists(path) or _has_files(path)
+
+
+def _has_files(folder: str) -> bool:
+    return bool(_list_tree(folder, limit=1))
+
+
+def _list_tree(folder: str, limit: int | None = None) -> list[str]:
+    """The paths of what lies in a remote folder, at any depth."""
+    (match,) = _beam().match([join(folder, "**")], limits=[limit])
+    return [each.path for each in match.metadata_list]
 
 
 def list_files(folder: str, pattern: str) -> list[str]:
@@ -112,7 +127,7 @@ def delete(path: str) -> None:
     if is_local(path):
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
-    elif exists(path):
+    elif _beam().exists(path):
         _beam().delete([path])
 
 
@@ -127,5 +142,5 @@ def delete_tree(path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.rename(path, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
-    elif exists(path):
-        _beam().delete([path])
+    elif paths := _list_tree(path):
+        _beam().delete(paths)
