@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check flink lock clean
+.PHONY: demo test check flink image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -33,6 +33,9 @@ $(READY): requirements.lock pyproject.toml
 
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
+
+image-check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
+	$(BIN)/python kubeflow/check_image.py
 
 lock:  ## resolve pyproject.toml again
 	uv pip compile pyproject.toml --extra dev --override requirements/overrides.txt \

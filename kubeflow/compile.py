@@ -126,10 +126,17 @@ def compile_command(
     """
     from components.beam_args import complete_beam_args
     from pipeline.config import load_config
+    from pipeline.dataflow import check_dataflow_flags
+    from pipeline.engine import split_flags
     from pipeline.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
     beam_args = complete_beam_args(beam_flags)
+    given = split_flags(beam_args)
+    if (
+        given.get("runner") == "DataflowRunner"
+    ):  # The steps, not this machine, need the credentials.
+        check_dataflow_flags(given)
     # Drops what libraries say while they are imported; errors still get through.
     with quiet_terminal(os.devnull):
         job = compile_pipeline(

@@ -10,6 +10,7 @@ from typing import Any
 
 from components.beam_args import complete_beam_args
 from components.errors import UserError
+from pipeline.dataflow import check_credentials, check_dataflow_flags
 
 CONNECT_TIMEOUT_S = 5
 
@@ -33,17 +34,26 @@ def check_engine(beam_args: Sequence[str]) -> None:
 
     Raises:
       UserError: if a job server's jar or Java is missing, or if a Flink, a job server or a pool of
-        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots.
+        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots, or if a flag or
+        the credentials of a Dataflow job are missing.
     """
-    given = dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
+    given = split_flags(beam_args)
     if given.get("runner") == "FlinkRunner":
         _check_job_server(given)
         _check_flink(given)
+    if given.get("runner") == "DataflowRunner":
+        check_dataflow_flags(given)
+        check_credentials(given)
     endpoint = given.get("job_endpoint", "embed")
     if endpoint != "embed":
         _check_listens("--job_endpoint", endpoint)
     if given.get("environment_type") == "EXTERNAL":
         _check_listens("--environment_config", given.get("environment_config", ""))
+
+
+def split_flags(beam_args: Sequence[str]) -> dict[str, str]:
+    """Names and values of Beam flags, without the leading dashes; a switch's value is empty."""
+    return dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
 
 
 def _check_job_server(given: Mapping[str, str]) -> None:

@@ -1,10 +1,8 @@
-import importlib.util
 import json
 import logging
 import pathlib
 import subprocess
 import sys
-import types
 
 import pytest
 import yaml
@@ -12,14 +10,12 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from components.errors import UserError
-from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from pipeline.config import load_config
-from tests import shards
+from tests.kubeflow_compile.conftest import SCRIPT
 
 pytestmark = pytest.mark.e2e
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "kubeflow" / "compile.py"
 RUN_EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
 BEAM_ARGS = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
 WHERE = {"images_dir": "gs://b/images", "pipeline_root": "gs://b/root", "push_dir": "gs://b/push"}
@@ -35,16 +31,6 @@ EXPECTED_STEPS = {
     "Evaluator": ["ImageExampleGen", "Trainer"],
     "Pusher": ["Evaluator", "Trainer"],
 }
-
-
-@pytest.fixture(scope="module")
-def script() -> types.ModuleType:
-    """kubeflow/compile.py, loaded by its path: the folder is no package."""
-    spec = importlib.util.spec_from_file_location("kubeflow_compile_script", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -209,49 +195,3 @@ def test_a_persons_mistake_is_one_message(tmp_path, flag, message):
     assert result.returncode == 1
     assert result.stderr.startswith("Error: ") and message in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_the_first_steps_container_command_runs(compiled, tmp_path):
-    """Runs what an engine would run in the container, with the message that it would fill in."""
-    images_dir = tmp_path / "images"
-    for number in range(6):
-        path = images_dir / "cat" / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(shards.encode_image(shards.draw_image(number), "png"))
-    _, job = compiled(images_dir=str(images_dir))
-
-    container = job["pipelineSpec"]["deploymentSpec"]["executors"]["ImageExampleGen_executor"]
-    message = executor_input(job["pipelineSpec"], tmp_path)
-    command = [
-        argument.replace("{{$}}", message)
-        for argument in container["container"]["command"] + container["container"]["args"]
-    ]
-    result = subprocess.run(
-        [sys.executable, *command[1:]], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr[-2000:]
-    assert read_manifest(str(tmp_path / "examples"))["found"] == 6
-    output = json.loads((tmp_path / "executor_output.json").read_text())
-    (artifact,) = output["artifacts"]["examples"]["artifacts"]
-    assert json.loads(artifact["metadata"]["split_names"]) == ["train", "eval"]
-
-
-def executor_input(spec: dict, folder: pathlib.Path) -> str:
-    """What an engine puts in the place of {{$}} for ImageExampleGen."""
-    outputs = spec["components"]["ImageExampleGen"]["outputDefinitions"]["artifacts"]
-    examples = {
-        "name": "examples",
-        "type": outputs["examples"]["artifactType"],
-        "uri": str(folder / "examples"),
-    }
-    return json.dumps(
-        {
-            "inputs": {
-                "parameterValues": {**constants(spec, "ImageExampleGen"), "fingerprint": "today"}
-            },
-            "outputs": {
-                "artifacts": {"examples": {"artifacts": [examples]}},
-                "outputFile": str(folder / "executor_output.json"),
-            },
-        }
-    )

@@ -1,0 +1,140 @@
+"""Every step's container command, in the compiled order, ends where the local run ends.
+
+No cluster is needed: see `walk`. What this does not show is the image, the cluster's object store
+and its scheduling.
+"""
+
+import hashlib
+import pathlib
+
+import kfp
+import numpy as np
+import pytest
+import tensorflow as tf
+import yaml
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from pipeline.config import PipelineConfig, load_config
+from pipeline.local import pushed_dir, run_locally
+from tests.drawings import encode_png
+from tests.kubeflow_compile.walk import walk_pipeline
+
+pytestmark = pytest.mark.e2e
+
+# All but the flip is the same in every run; the flip shows that the records' seeds are, too.
+CONFIG = """
+ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 2}
+view: {height_px: 16, width_px: 16}
+feeding: {batch_size: 8, augment: [flip_horizontal]}
+training: {epochs: 3, learning_rate: 0.01}
+evaluation: {min_accuracy: 0.0}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Noise with one bright channel, which names the class; and the options."""
+    folder = tmp_path_factory.mktemp("walk")
+    generator = np.random.default_rng(0)
+    for channel, name in enumerate(["red", "green"]):
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(24):
+            pixels = generator.integers(0, 100, (16, 16, 3), np.uint8)
+            pixels[..., channel] += 120
+            (folder / "images" / name / f"{number:02d}.png").write_bytes(encode_png(pixels))
+    (folder / "config.yaml").write_text(CONFIG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def spec(folder, script):
+    """The pipeline as Kubeflow is given it."""
+    script.compile_pipeline(
+        load_config(str(folder / "config.yaml")),
+        str(folder / "images"),
+        str(folder / "root"),
+        str(folder / "pushed"),
+        "registry/name:tag",
+        str(folder / "pipeline.yaml"),
+        LOCAL_BEAM_ARGS,
+    )
+    return yaml.safe_load((folder / "pipeline.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def walked(folder, spec):
+    """Each step's artifacts, made by the container commands."""
+    return walk_pipeline(spec, {"images-fingerprint": "today"}, folder / "steps")
+
+
+@pytest.fixture(scope="module")
+def local(folder):
+    """Each step's output URIs of the same images and options through LocalDagRunner."""
+    runs = run_locally(
+        load_config(str(folder / "config.yaml")),
+        str(folder / "images"),
+        str(folder / "local"),
+        "today",
+        LOCAL_BEAM_ARGS,
+        on_start=lambda name: None,
+        on_finish=lambda run: None,
+    )
+    return {run.name: run.outputs for run in runs}
+
+
+def _hash_files(folder: str) -> dict[str, str]:
+    root = pathlib.Path(folder)
+    paths = (path for path in root.rglob("*") if path.is_file())
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths
+    }
+
+
+def test_the_engines_own_sdk_loads_the_file(folder, spec):
+    component = kfp.components.load_component_from_file(str(folder / "pipeline.yaml"))
+    assert component.name == PipelineConfig().name
+    assert list(component.component_spec.inputs) == ["images-fingerprint"]
+    assert set(component.pipeline_spec.root.dag.tasks) == set(spec["root"]["dag"]["tasks"])
+
+
+def test_no_step_needs_a_hook_that_open_source_kubeflow_ignores(spec):
+    containers = [each["container"] for each in spec["deploymentSpec"]["executors"].values()]
+    assert len(containers) == 8
+    assert all(container.keys() == {"command", "args", "image"} for container in containers)
+
+
+def test_a_run_that_does_not_say_which_images_it_means_is_refused(spec, tmp_path):
+    with pytest.raises(ValueError, match="lacks the parameters \\['images-fingerprint'\\]"):
+        walk_pipeline(spec, {}, tmp_path)
+
+
+def test_the_commands_write_the_data_set_of_the_local_run(walked, local):
+    of_steps = _hash_files(walked["ImageExampleGen"]["examples"]["uri"])
+    assert of_steps == _hash_files(local["ImageExampleGen"]["examples"])
+    shards = [name for name in of_steps if name.startswith("Split-")]
+    assert len(shards) == 4 and "manifest.json" in of_steps and "index.parquet" in of_steps
+
+
+def test_the_commands_push_the_model_of_the_local_run(walked, local, folder):
+    (version,) = (folder / "pushed").iterdir()
+    (local_version,) = pathlib.Path(pushed_dir(str(folder / "local"))).iterdir()
+    of_steps, of_local = (tf.saved_model.load(str(path)) for path in (version, local_version))
+    assert len(of_steps.weights) > 0
+    for one, other in zip(of_steps.weights, of_local.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    images = [path.read_bytes() for path in sorted((folder / "images").rglob("*.png"))]
+    one, other = (
+        model.signatures["serving_default"](image_bytes=tf.constant(images))
+        for model in (of_steps, of_local)
+    )
+    np.testing.assert_array_equal(one["label"].numpy(), other["label"].numpy())
+    np.testing.assert_array_equal(one["probabilities"].numpy(), other["probabilities"].numpy())
+    assert walked["Evaluator"]["blessing"]["metadata"]["blessed"] == 1
+
+
+def test_steps_leave_nothing_in_their_working_directories(walked, folder):
+    left = {
+        str(path.relative_to(folder / "steps"))
+        for path in (folder / "steps").glob("*/working_dir/*")
+    }
+    assert left == set()
