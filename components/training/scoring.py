@@ -1,0 +1,24 @@
+"""What an exported model says of stored records."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+
+
+def score_records(model_dir: str, batches: Iterable[Sequence[bytes]]) -> Iterator[np.ndarray]:
+    """Classifies records as evaluation does: by the model's signature for records.
+
+    Args:
+      model_dir: a SavedModel that `serving.export_model` wrote.
+      batches: of serialized tf.train.Examples; read lazily.
+
+    Yields:
+      float32 [batch, classes], probabilities in the order of the vocabulary, for each batch.
+    """
+    model = tf.saved_model.load(model_dir)
+    classify = model.signatures[SERVE_EXAMPLES]
+    for batch in batches:
+        yield classify(**{EXAMPLES: tf.constant(list(batch), tf.string)})[PROBABILITIES].numpy()

@@ -1,0 +1,40 @@
+"""`image-pipeline report`: a data set or a run on one page."""
+
+import json
+
+import click
+
+from pipeline.commands.preview import _quiet_libraries
+from pipeline.commands.shared import JSON
+
+
+@click.command()
+@click.argument("folder", metavar="OUT")
+@click.option("--against", metavar="OTHER", help="An earlier OUT: the report tells what changed.")
+@click.option(
+    "--output",
+    "output_path",
+    default="report.html",
+    show_default=True,
+    help="The page: one HTML file with everything in it.",
+)
+@JSON
+def report(folder: str, against: str | None, output_path: str, as_json: bool) -> None:
+    """Write a data set or a run as one HTML page, to be read in a minute.
+
+    OUT is the folder that ingest wrote, or the output folder of a run. The page opens from disk and
+    needs no network. Pixels are measured, and the model is judged, by a sample, and the page says
+    how large it is.
+    """
+    if not output_path.endswith(".html"):
+        raise click.UsageError(f"--output must end in .html, got {output_path!r}.")
+    with _quiet_libraries():
+        from pipeline.report.page import write_report
+
+        figures = write_report(folder, against, output_path)
+    if as_json:
+        click.echo(json.dumps(figures | {"output": output_path}))
+        return
+    for notice in figures["notices"]:
+        click.echo(f"{notice['section']}: {notice['text']}")
+    click.echo(output_path)

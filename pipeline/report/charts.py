@@ -1,0 +1,126 @@
+"""Charts as inline SVG: shapes only, so that the page's style decides the colours."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from pipeline.report.words import format_value
+
+# Lengths in the units of the view box, which are pixels at the usual width of a card.
+_WIDTH, _HEIGHT, _TEXT = 320, 110, 18
+# Left of a curve, for its least and greatest value.
+_GUTTER = 52
+_COUNTED_IN = 64
+
+
+def draw_histogram(histogram: dict[str, Any], title: str, unit: str = "") -> Markup:
+    """Draws bars, with the least, the middle and the greatest value under them.
+
+    Args:
+      histogram: as `make_histogram` makes it.
+      title: for people who cannot see it.
+      unit: of the values: "", "px" or "B".
+    """
+    counts = histogram["counts"]
+    if len(counts) == 1:
+        return Markup("<p>all {}</p>").format(format_value(histogram["min"], unit))
+    step, highest = _WIDTH / len(counts), max(counts)
+    bars = [
+        _rect(number * step, count / highest * _HEIGHT, step)
+        for number, count in enumerate(counts)
+        if count
+    ]
+    least, middle, most = (format_value(histogram[name], unit) for name in ("min", "median", "max"))
+    axis = _label(0, "start", least) + _label(_WIDTH / 2, "middle", f"median {middle}")
+    axis += _label(_WIDTH, "end", most)
+    described = f"{title}: {least} to {most}, median {middle}"
+    return _svg(Markup().join(bars) + axis, described)
+
+
+def draw_channels(channels: Sequence[dict[str, Any]]) -> Markup:
+    """Draws how often each value from 0 to 255 occurs, a line a channel, 4 values a step.
+
+    Args:
+      channels: each with `name`, `mean` and `counts`, int [256].
+    """
+    sums = [_sum_steps(channel["counts"]) for channel in channels]
+    highest = max((max(own) for own in sums), default=0) or 1
+    lines = [
+        _line([count / highest for count in own], f"channel {channel['name']}")
+        for channel, own in zip(channels, sums, strict=True)
+    ]
+    axis = _label(0, "start", "0") + _label(_WIDTH / 2, "middle", "128")
+    axis += _label(_WIDTH, "end", "255")
+    means = ", ".join(f"{channel['name']} mean {channel['mean']:.1f}" for channel in channels)
+    return _svg(Markup().join(lines) + axis, f"Pixel values by channel: {means}")
+
+
+def draw_curves(name: str, train: Sequence[float] | None, held: Sequence[float] | None) -> Markup:
+    """Draws a metric after every epoch, from the least value to the greatest.
+
+    Args:
+      name: of the metric.
+      train: its values in training, or None.
+      held: its values on the eval split, or None.
+    """
+    series = [("train", train), ("eval", held)]
+    values = [value for _, own in series if own for value in own]
+    least, most = min(values), max(values)
+    span = (most - least) or 1
+    lines = [
+        _line([(value - least) / span for value in own], split, _GUTTER)
+        for split, own in series
+        if own
+    ]
+    epochs = max(len(own) for _, own in series if own)
+    axis = _label(_GUTTER, "start", "epoch 1") + _label(_WIDTH, "end", f"epoch {epochs:,}")
+    bounds = _label(0, "start", format_value(most), 12)
+    bounds += _label(0, "start", format_value(least), _HEIGHT - 4)
+    described = f"{name} over {epochs:,} epochs, {format_value(least)} to {format_value(most)}"
+    return _svg(Markup().join(lines) + axis + bounds, described)
+
+
+def _sum_steps(counts: Sequence[int]) -> list[int]:
+    step = len(counts) // _COUNTED_IN
+    return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
+
+
+def _rect(left: float, height: float, step: float) -> Markup:
+    height = max(height, 1)  # A single image among thousands is to be seen.
+    gap = min(1, step / 8)
+    return Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(
+        left, _HEIGHT - height, step - gap, height
+    )
+
+
+def _line(shares: Sequence[float], kind: str, left: float = 0) -> Markup:
+    """A line through values from 0 to 1, from `left` to the right edge; of one value a dot."""
+    margin = 2  # Half a line's width is outside of its points.
+    places = [
+        (
+            left + number / max(len(shares) - 1, 1) * (_WIDTH - left),
+            margin + (1 - share) * (_HEIGHT - 2 * margin),
+        )
+        for number, share in enumerate(shares)
+    ]
+    if len(places) == 1:
+        return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3"/>').format(kind, *places[0])
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return Markup('<polyline class="{}" points="{}"/>').format(kind, points)
+
+
+def _label(x: float, anchor: str, text: str, y: float = _HEIGHT + _TEXT) -> Markup:
+    template = '<text x="{:.0f}" y="{:.0f}" text-anchor="{}">{}</text>'
+    return Markup(template).format(x, y, anchor, text)
+
+
+def _svg(content: Markup, title: str) -> Markup:
+    box = f"0 0 {_WIDTH} {_HEIGHT + _TEXT + 4}"
+    base = Markup('<path class="base" d="M0 {0}H{1}"/>').format(_HEIGHT, _WIDTH)
+    return (
+        Markup('<svg role="img" viewBox="{}" aria-label="{}">').format(box, escape(title))
+        + content
+        + base
+        + Markup("</svg>")
+    )

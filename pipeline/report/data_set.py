@@ -1,0 +1,124 @@
+"""A data set opened for a report: its index in memory, and its images at random."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from components import files
+from components.errors import UserError
+from components.feeding.index import RecordIndex, is_indexed, read_index, read_table
+from components.feeding.pixels import StoredImage, decode_image
+from components.feeding.stored import StoredRecords
+from pipeline.rows import printable
+
+SOURCE_COLUMNS = (
+    *("source", "source_format", "source_bytes", "source_height", "source_width"),
+    *("orientation", "notes", "format", "group"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSet:
+    """A data set.
+
+    Attributes:
+      splits: the names of the splits that hold records.
+      index: of all records.
+      table: `SOURCE_COLUMNS`, a row for each record of the index.
+      split: int8 [records], number of the record's split in `splits`.
+      records: reads records by their row.
+    """
+
+    splits: tuple[str, ...]
+    index: RecordIndex
+    table: pa.Table
+    split: np.ndarray
+    records: StoredRecords
+
+    @property
+    def channels(self) -> int:
+        """3 if any image has colour, else 1."""
+        return int(self.index.channels.max())
+
+    def read_pixels(self, row: int) -> np.ndarray:
+        """Decodes a stored image: uint8 [height, width, channels], of the data set's channels.
+
+        Raises:
+          ValueError: if it cannot be decoded.
+          UserError: if its shard is damaged.
+        """
+        index = self.index
+        image = StoredImage(
+            self.records.read(row)[-int(index.image_length[row]) :],
+            int(index.height[row]),
+            int(index.width[row]),
+            int(index.channels[row]),
+            bool(index.is_raw[row]),
+        )
+        return decode_image(image, self.channels)
+
+    def find_rows(self, sources: Iterable[str]) -> dict[str, int]:
+        """The rows of the records made from these files, by their paths as `printable` has them."""
+        wanted = pa.array(sorted({printable(path) for path in sources}), pa.string())
+        rows = np.flatnonzero(pc.is_in(self.table["source"], wanted).to_numpy())
+        names = self.table["source"].take(pa.array(rows)).to_pylist()
+        return dict(zip(names, rows.tolist(), strict=True))
+
+    def name_source(self, row: int) -> str:
+        """The path of a record's source below the images folder."""
+        return self.table["source"][row].as_py()
+
+    def name_class(self, row: int) -> str:
+        """The class of a record."""
+        return self.index.classes[self.index.label[row]]
+
+    def choose_rows(self, most: int, among: np.ndarray | None = None) -> np.ndarray:
+        """Chooses records by their ids, which are hashes: always the same ones, spread evenly.
+
+        Args:
+          most: how many to choose; all of them if there are fewer.
+          among: rows of the index, int64 [n]; None for all.
+
+        Returns:
+          int64 [up to most], rows of the index, sorted.
+        """
+        rows = np.arange(len(self.index)) if among is None else among
+        if len(rows) <= most:
+            return rows
+        first = np.ascontiguousarray(self.index.record_id[rows, :8]).view(">u8").ravel()
+        return np.sort(rows[np.argsort(first, kind="stable")[:most]])
+
+
+def open_data_set(data_dir: str, manifest: dict[str, Any]) -> DataSet:
+    """Reads the index.
+
+    Raises:
+      UserError: if the data set is not on a local disk, has no index, or has no record.
+    """
+    filled = {name: split for name, split in manifest["splits"].items() if split["records"]}
+    paths = [
+        files.join(data_dir, shard["file"])
+        for split in filled.values()
+        for shard in split["shards"]
+        if shard["records"]
+    ]
+    if not is_indexed(paths):
+        raise UserError(
+            f"a report needs a data set with records and an index on a local disk, but {data_dir} "
+            "is none; copy it to a local disk, or ingest again."
+        )
+    index = read_index(paths)
+    splits = tuple(filled)
+    names = [path.rpartition("/Split-")[2].partition("/")[0] for path in index.shard_paths]
+    of_shard = np.array([splits.index(name) for name in names], np.int8)
+    return DataSet(
+        splits=splits,
+        index=index,
+        table=read_table(index.shard_paths, SOURCE_COLUMNS),
+        split=of_shard[index.shard],
+        records=StoredRecords(index),
+    )

@@ -1,0 +1,179 @@
+"""How good the model is, with what chance could have done to the figures, and where it is wrong."""
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from components.errors import UserError
+from pipeline.report.data_set import DataSet
+
+MOST_RECORDS = 5000
+_BATCH = 128
+_MOST_WORST = 12
+_MOST_CONFUSED = 12
+# More classes than this make a matrix that no one can read; the list of confusions remains.
+_MOST_IN_MATRIX = 25
+_LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
+
+
+def wilson_interval(right: int, total: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share, from counts (E. B. Wilson, JASA 22, 1927).
+
+    Unlike the mean plus and minus two standard errors, it stays within 0 and 1, and is no point
+    where all or none are right.
+    """
+    if total == 0:
+        return 0.0, 1.0
+    interval = stats.binomtest(right, total).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> dict[str, Any]:
+    """What TFX's Evaluator measured over all records of the eval split.
+
+    Args:
+      summary: the run's.
+      eval_classes: records of each class in the eval split.
+
+    Returns:
+      `records`; `metrics`: name to value; `accuracy` with `interval`; `blessed`; `classes`: for
+      each its `name`, `records`, `accuracy` and `interval`, the least accurate first.
+    """
+    evaluation = summary["evaluation"]
+    overall = dict(evaluation["overall"])
+    records = round(overall.pop("records"))
+    classes = [
+        {
+            "name": name,
+            "records": eval_classes.get(name, 0),
+            "accuracy": accuracy,
+            "interval": _interval(accuracy, eval_classes.get(name, 0)),
+        }
+        for name, accuracy in evaluation["classes"].items()
+    ]
+    return {
+        "records": records,
+        "metrics": overall,
+        "accuracy": overall["accuracy"],
+        "interval": _interval(overall["accuracy"], records),
+        "blessed": summary["blessed"],
+        "classes": sorted(classes, key=lambda row: (row["accuracy"], row["name"])),
+    }
+
+
+def score_split(
+    data: DataSet, model_dir: str, names: list[str], split: str = "eval", most: int = MOST_RECORDS
+) -> dict[str, Any]:
+    """Runs the model over records of a split, chosen by record id.
+
+    Args:
+      data: the data set.
+      model_dir: the SavedModel.
+      names: the vocabulary, in the order of the probabilities.
+      split: the split's name.
+      most: how many records to read at most.
+
+    Returns:
+      What `describe_predictions` returns, and `of`: how many records the split has.
+
+    Raises:
+      UserError: if the data set has no such split.
+    """
+    from components.training.scoring import score_records
+
+    if split not in data.splits:
+        raise UserError(
+            f"the split {split} must have records, but has none; give it a larger share of "
+            "ingest.splits."
+        )
+    among = np.flatnonzero(data.split == data.splits.index(split))
+    rows = data.choose_rows(most, among)
+    serialized = (
+        [data.records.read(row) for row in rows[start : start + _BATCH].tolist()]
+        for start in range(0, len(rows), _BATCH)
+    )
+    probabilities = np.concatenate(list(score_records(model_dir, serialized)))
+    number = {name: code for code, name in enumerate(names)}
+    of_class = np.array([number.get(name, -1) for name in data.index.classes])
+    labels = of_class[data.index.label[rows]]
+    return {"of": len(among), **describe_predictions(rows, labels, probabilities, names)}
+
+
+def describe_predictions(
+    rows: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, names: list[str]
+) -> dict[str, Any]:
+    """Confusions and the records with the highest loss.
+
+    Args:
+      rows: int64 [n], of the index.
+      labels: int [n], class ids, -1 for classes that the model does not know.
+      probabilities: float32 [n, classes].
+      names: of the classes, in the order of their ids.
+
+    Returns:
+      `records` (of known classes), `unknown`, `right`; `matrix`: int [label][prediction] in the
+      order of `names`, which are sorted (None for many classes); `confused`: the most frequent
+      wrong pairs, each with `label`, `prediction` and `count`; `worst`: each with `row`, `label`,
+      `prediction`, `probability` (of the prediction), `label_probability` and `loss`, the highest
+      loss first.
+    """
+    known = labels >= 0
+    rows, labels, probabilities = rows[known], labels[known], probabilities[known]
+    predicted = probabilities.argmax(axis=1)
+    pairs = labels.astype(np.int64) * len(names) + predicted
+    return {
+        "records": len(rows),
+        "unknown": int((~known).sum()),
+        "right": int((labels == predicted).sum()),
+        "matrix": _count_matrix(pairs, names) if len(names) <= _MOST_IN_MATRIX else None,
+        "names": sorted(names),
+        "confused": _list_confused(pairs, names),
+        "worst": _list_worst(rows, labels, predicted, probabilities, names),
+    }
+
+
+def _count_matrix(pairs: np.ndarray, names: list[str]) -> list[list[int]]:
+    """Counts of `pairs`, as in `_list_confused`, by the sorted names."""
+    classes = len(names)
+    order = sorted(range(classes), key=lambda code: names[code])
+    matrix = np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+    return matrix[np.ix_(order, order)].tolist()
+
+
+def _list_confused(pairs: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+    """The most frequent wrong ones of `pairs`, int64 [n]: label · classes + prediction."""
+    wrong = pairs[pairs // len(names) != pairs % len(names)]
+    values, counts = np.unique(wrong, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_MOST_CONFUSED]
+    return [
+        {"label": names[pair // len(names)], "prediction": names[pair % len(names)], "count": count}
+        for pair, count in zip(values[order].tolist(), counts[order].tolist(), strict=True)
+    ]
+
+
+def _list_worst(
+    rows: np.ndarray,
+    labels: np.ndarray,
+    predicted: np.ndarray,
+    probabilities: np.ndarray,
+    names: list[str],
+) -> list[dict[str, Any]]:
+    of_label = probabilities[np.arange(len(labels)), labels]
+    loss = -np.log(np.maximum(of_label, _LEAST_PROBABILITY))
+    return [
+        {
+            "row": int(rows[n]),
+            "label": names[labels[n]],
+            "prediction": names[predicted[n]],
+            "probability": float(probabilities[n, predicted[n]]),
+            "label_probability": float(of_label[n]),
+            "loss": float(loss[n]),
+        }
+        for n in np.argsort(-loss, kind="stable")[:_MOST_WORST].tolist()
+    ]
+
+
+def _interval(accuracy: float, records: int) -> tuple[float, float]:
+    # TFMA gives the share only, as float32; times the records it is a whole number.
+    return wilson_interval(round(accuracy * records), records)

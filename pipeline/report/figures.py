@@ -1,0 +1,143 @@
+"""Gathers every figure of a report; what a data set or run does not have, it says in a line."""
+
+from typing import Any
+
+from components.errors import UserError
+from components.feeding.options import FeedingOptions
+from pipeline.config import PipelineConfig
+from pipeline.report.classes import (
+    choose_samples,
+    describe_books,
+    describe_classes,
+    describe_shards,
+)
+from pipeline.report.data_set import DataSet
+from pipeline.report.difference import compare
+from pipeline.report.evaluation import describe_metrics, score_split
+from pipeline.report.leakage import check_leakage
+from pipeline.report.notices import list_notices
+from pipeline.report.pixels import describe_pixels
+from pipeline.report.problems import (
+    describe_duplicates,
+    describe_near_duplicates,
+    describe_quarantine,
+)
+from pipeline.report.shapes import describe_shapes
+from pipeline.report.shuffle import describe_shuffle
+from pipeline.report.source import ReportSource, read_analysis, read_history, read_run_config
+from pipeline.report.training import describe_training, describe_versions, read_anomalies
+
+_NOT_A_RUN = "This is a data set alone; the report of a run has this."
+_NOT_ENDED = "The run has no summary.json: it did not end, or ended before its last component."
+
+
+def gather_figures(
+    source: ReportSource, data: DataSet, other: ReportSource | None = None
+) -> dict[str, Any]:
+    """Computes everything that a report shows, but no picture.
+
+    Args:
+      source: what the report is of.
+      data: its data set.
+      other: what it is held against.
+
+    Returns:
+      A dict that `json.dumps` takes: a figure for each section, None for one that there is nothing
+      for, and `absent`: why, by the section's name. Images are named by their `row` of the index.
+    """
+    absent: dict[str, str] = {}
+    config = _read_config(source, absent)
+    figures = {
+        "folder": source.folder,
+        "kind": "data set" if source.run_dir is None else "run",
+        **_describe_data(source, data, absent),
+        "shuffle": _describe_shuffle(data, config, absent),
+        **_describe_run(source, data, absent),
+        "versions": describe_versions(source, config),
+        "difference": None if other is None else compare(source, other),
+        "absent": absent,
+    }
+    if other is None:
+        absent["difference"] = "Held against nothing; give --against OTHER to see what changed."
+    return figures | {"notices": list_notices(figures)}
+
+
+def _describe_data(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
+    manifest, data_dir = source.manifest, source.data_dir
+    looked_for = manifest.get("near_duplicates") is not None
+    if not looked_for:
+        absent["near_duplicates"] = (
+            "Not looked for; ingest with --set ingest.near_duplicates=4 to find them."
+        )
+    return {
+        "books": describe_books(manifest),
+        "classes": describe_classes(manifest),
+        "shapes": describe_shapes(data),
+        "pixels": describe_pixels(data),
+        "samples": choose_samples(data),
+        "quarantine": describe_quarantine(data_dir, manifest["quarantine_reasons"]),
+        "duplicates": describe_duplicates(data_dir, data),
+        "near_duplicates": describe_near_duplicates(data_dir, data) if looked_for else None,
+        "leakage": check_leakage(data_dir, manifest, data),
+        "shards": describe_shards(manifest),
+    }
+
+
+def _read_config(source: ReportSource, absent: dict[str, str]) -> PipelineConfig | None:
+    if source.run_dir is None:
+        return None
+    try:
+        return read_run_config(source)
+    except UserError as error:
+        absent["options"] = f"The run's options are not known: {error}"
+        return None
+
+
+def _describe_shuffle(
+    data: DataSet, config: PipelineConfig | None, absent: dict[str, str]
+) -> dict[str, Any] | None:
+    feeding, seed = FeedingOptions(), 0
+    if config is not None:
+        feeding, seed = config.feeding, config.training.seed
+    try:
+        described = describe_shuffle(data, feeding, seed)
+    except UserError as error:
+        absent["shuffle"] = str(error)
+        return None
+    if described is None:
+        absent["shuffle"] = "There are not two records to train on."
+    return described
+
+
+def _describe_run(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
+    names = ("anomalies", "training", "metrics", "predictions", "statistics")
+    summary = source.summary
+    if summary is None:
+        reason = _NOT_A_RUN if source.run_dir is None else _NOT_ENDED
+        absent |= dict.fromkeys(names, reason)
+        return dict.fromkeys(names)
+    history = read_history(source)
+    if history is None:
+        absent["training"] = "The run's history.json is gone."
+    anomalies_dir = source.artifact("anomalies")
+    return {
+        "anomalies": read_anomalies(anomalies_dir) if anomalies_dir else None,
+        "training": None if history is None else describe_training(history),
+        "metrics": describe_metrics(summary, source.manifest["classes"].get("eval", {})),
+        "predictions": _score(source, data, absent),
+        "statistics": summary["statistics"],
+    }
+
+
+def _score(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any] | None:
+    model_dir = source.artifact("model")
+    analysis = read_analysis(source)
+    vocabulary = analysis and analysis["vocabulary"]
+    if model_dir is None or not vocabulary:
+        absent["predictions"] = "There is no model, or no vocabulary of its classes."
+        return None
+    try:
+        return score_split(data, f"{model_dir}/Format-Serving", vocabulary)
+    except (OSError, UserError) as error:
+        absent["predictions"] = f"The model cannot be run over the eval split: {error}"
+        return None

@@ -1,0 +1,66 @@
+"""Whether anything of one split is in another one, too."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, read_lines
+from pipeline.report.data_set import DataSet
+from pipeline.rows import printable
+
+
+def check_leakage(data_dir: str, manifest: dict[str, Any], data: DataSet) -> list[dict[str, Any]]:
+    """Counts what belongs together and is in several splits.
+
+    Returns:
+      For each check its `name`, how many cases were `found` (None if it could not be made), and
+      `note`: what was compared, or how to make the check possible.
+    """
+    return [
+        {
+            "name": "identical files",
+            "found": _count_split_copies(data_dir, data),
+            "note": "files of the same bytes that are stored in two splits",
+        },
+        _check_near_duplicates(data_dir, manifest),
+        _check_groups(manifest, data),
+        {
+            "name": "units that a path parts",
+            "found": manifest["straddling"],
+            "note": "what belongs together, but split_pattern names different splits for it",
+        },
+    ]
+
+
+def _count_split_copies(data_dir: str, data: DataSet) -> int:
+    """Stored copies whose split is not their original's."""
+    written = [line for line in read_lines(data_dir, DUPLICATES) if line["written"]]
+    rows = data.find_rows(line[name] for line in written for name in ("path", "original"))
+    split = {path: int(data.split[row]) for path, row in rows.items()}
+    pairs = ((printable(line["path"]), printable(line["original"])) for line in written)
+    return sum(split[path] != split[original] for path, original in pairs)
+
+
+def _check_near_duplicates(data_dir: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    name = "look-alikes"
+    if manifest.get("near_duplicates") is None:
+        note = "not looked for; ingest with --set ingest.near_duplicates=4"
+        return {"name": name, "found": None, "note": note}
+    lines = read_lines(data_dir, NEAR_DUPLICATES)
+    found = sum(len(set(line["splits"])) > 1 for line in lines)
+    return {"name": name, "found": found, "note": "groups of images that look alike, in two splits"}
+
+
+def _check_groups(manifest: dict[str, Any], data: DataSet) -> dict[str, Any]:
+    name = "groups"
+    if manifest["options"].get("group_pattern") is None:
+        note = "no groups are named; ingest.group_pattern keeps a patient or a scene in one split"
+        return {"name": name, "found": None, "note": note}
+    groups = data.table["group"].combine_chunks().dictionary_encode()
+    is_named = pc.not_equal(pc.fill_null(data.table["group"], ""), "").to_numpy()
+    codes = pc.fill_null(groups.indices, 0).to_numpy()[is_named]
+    pairs = np.unique(codes.astype(np.int64) * len(data.splits) + data.split[is_named])
+    counts = np.unique(pairs // len(data.splits), return_counts=True)[1]
+    note = "groups by group_pattern with records in two splits"
+    return {"name": name, "found": int((counts > 1).sum()), "note": note}

@@ -1,0 +1,79 @@
+"""What of a report a person should look at first, in a sentence each."""
+
+from typing import Any
+
+from pipeline.report.words import format_share
+
+_UNEVEN_CLASSES = 10
+
+
+def list_notices(figures: dict[str, Any]) -> list[dict[str, str]]:
+    """Reads the figures for what may be wrong.
+
+    Args:
+      figures: as `pipeline.report.figures.gather_figures` makes them.
+
+    Returns:
+      For each notice its `text` and the `section` that has the details.
+    """
+    found = [
+        *_notice_books(figures),
+        *_notice_classes(figures["classes"]),
+        *_notice_leakage(figures["leakage"]),
+        *_notice_run(figures),
+    ]
+    return [{"section": section, "text": text} for section, text in found]
+
+
+def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    books = figures["books"]
+    found = []
+    if not books["balanced"]:
+        found.append(("books", "The books do not balance: files are unaccounted for."))
+    if rejected := books["quarantined"]:
+        share = rejected / books["found"]
+        found.append(("quarantine", f"Files in quarantine: {rejected:,} ({format_share(share)})."))
+    if conflicts := books["conflicting_labels"]:
+        found.append(("conflicts", f"Files with the bytes of one of another class: {conflicts:,}."))
+    if broken := figures["pixels"]["undecodable"]:
+        found.append(
+            (
+                "pixels",
+                f"Stored images that cannot be decoded: {broken:,}; run image-pipeline verify.",
+            )
+        )
+    return found
+
+
+def _notice_classes(classes: dict[str, Any]) -> list[tuple[str, str]]:
+    total = len(classes["rows"])
+    found = [
+        ("classes", f"Classes of which the split {split} has no record: {lacking:,} of {total:,}.")
+        for split, lacking in classes["missing"]
+    ]
+    if classes["ratio"] and classes["ratio"] >= _UNEVEN_CLASSES:
+        text = f"The largest class has {classes['ratio']:,.0f} times the records of the smallest."
+        found.append(("classes", text))
+    return found
+
+
+def _notice_leakage(checks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [
+        ("leakage", f"In more than one split: {check['found']:,} {check['name']}.")
+        for check in checks
+        if check["found"]
+    ]
+
+
+def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    if anomalies := sum(len(each["anomalies"]) for each in figures.get("anomalies") or []):
+        found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
+    if (metrics := figures.get("metrics")) and not metrics["blessed"]:
+        found.append(("evaluation", "The model was not good enough to be pushed."))
+    for curve in (figures.get("training") or {}).get("curves", []):
+        best, values = curve["best_epoch"], curve["eval"]
+        if curve["name"] == "loss" and best and best < len(values):
+            text = f"The eval loss was lowest after epoch {best} of {len(values)}."
+            found.append(("training", text))
+    return found

@@ -1,0 +1,101 @@
+"""The page: figures, thumbnails and charts through the template, in one file."""
+
+from typing import Any
+
+import jinja2
+
+from components import files
+from components.errors import UserError
+from pipeline.report import charts, words
+from pipeline.report.data_set import DataSet, open_data_set
+from pipeline.report.figures import gather_figures
+from pipeline.report.source import find_report_source
+from pipeline.report.thumbnails import Thumbnails
+
+# A section's id and heading, in the order of the page.
+SECTIONS = {
+    "books": "Counts and books",
+    "classes": "Classes and splits",
+    "shapes": "Sizes and formats",
+    "pixels": "Pixels",
+    "samples": "Samples of every class",
+    "quarantine": "Quarantine",
+    "duplicates": "Duplicates",
+    "near_duplicates": "Look-alikes",
+    "conflicts": "Conflicting labels",
+    "leakage": "Leakage between splits",
+    "anomalies": "Anomalies",
+    "shards": "Shards",
+    "shuffle": "Shuffle quality",
+    "training": "Training",
+    "evaluation": "Evaluation",
+    "versions": "Versions and options",
+    "difference": "What changed",
+}
+
+
+def write_report(folder: str, against: str | None, output_path: str) -> dict[str, Any]:
+    """Writes the report of a data set or run as one HTML file.
+
+    Args:
+      folder: of the data set or run.
+      against: another one that it is held against, or None.
+      output_path: of the page.
+
+    Returns:
+      The figures, as `gather_figures` makes them.
+
+    Raises:
+      UserError: if a folder is neither a data set nor a run, or the file cannot be written.
+    """
+    source = find_report_source(folder)
+    other = None if against is None else find_report_source(against)
+    data = open_data_set(source.data_dir, source.manifest)
+    figures = gather_figures(source, data, other)
+    thumbnails = Thumbnails(data, source.data_dir)
+    page = render_page(figures, thumbnails, data)
+    try:
+        with files.write_atomically(output_path) as file:
+            file.write(page.encode(errors="replace"))
+    except OSError as error:
+        raise UserError(f"Cannot write {output_path!r}: {error.strerror}; set --output.") from error
+    return figures
+
+
+def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) -> str:
+    """Fills the template.
+
+    Args:
+      figures: as `gather_figures` makes them.
+      thumbnails: of stored and of quarantined images.
+      data: the data set, for the names of images and classes.
+
+    Returns:
+      The page.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pipeline.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {
+        "value": words.format_value,
+        "bytes": words.format_bytes,
+        "share": words.format_share,
+        "fact": words.format_fact,
+        "change": words.format_change,
+        "range": words.format_range,
+        "breakable": words.make_breakable,
+        "seconds": words.format_seconds,
+    }
+    template = environment.get_template("report.html.jinja")
+    return template.render(
+        figures,
+        sections=SECTIONS,
+        charts=charts,
+        thumbnails=thumbnails,
+        name_source=data.name_source,
+        data_label=data.name_class,
+    )

@@ -1,0 +1,146 @@
+"""What the pixels are like, of a bounded sample: channels, brightness, sharpness."""
+
+import dataclasses
+from typing import Any
+
+import cv2
+import numpy as np
+
+from components.threads import map_in_order, usable_cores
+from pipeline.report.data_set import DataSet
+from pipeline.report.histogram import make_histogram
+
+MOST_IMAGES = 2000
+_EXTREMES = 6
+# Of longer images, only every so many rows and columns are counted: it keeps the distribution of
+# the pixels, which averaging would narrow.
+_COUNTED_SIDE_PX = 512
+# Sharpness hangs on the scale, so all images are measured at no more than this.
+_SHARPNESS_SIDE_PX = 256
+_CHANNELS = {1: ("gray",), 3: ("red", "green", "blue")}
+_LEAST_SHARPNESS = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageFigures:
+    """Of one image.
+
+    Attributes:
+      row: of the index.
+      histogram: int64 [channels, 256], how many of the counted pixels have each value.
+      brightness: mean luma, 0 to 255.
+      sharpness: variance of the Laplacian of the luma.
+    """
+
+    row: int
+    histogram: np.ndarray
+    brightness: float
+    sharpness: float
+
+
+def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> dict[str, Any]:
+    """Measures a sample of the stored images.
+
+    Args:
+      data: the data set.
+      most: how many images to read; chosen by record id.
+
+    Returns:
+      `images` (how many were measured), `records` (of how many), `undecodable`; `channels`: for
+      each its `name`, `mean`, `std` and `counts` of the values 0 to 255; `brightness` and
+      `sharpness` as `make_histogram` makes them; `extremes`: of `darkest`, `brightest`, `blurriest`
+      and `sharpest` the rows and their figures, the most extreme first.
+    """
+    rows = data.choose_rows(most).tolist()
+    measured = map_in_order(lambda row: _try_measure(data, row), rows, usable_cores() + 1, batch=8)
+    found = [figures for figures in measured if figures is not None]
+    brightness = np.array([each.brightness for each in found])
+    sharpness = np.array([each.sharpness for each in found])
+    return {
+        "images": len(found),
+        "records": len(data.index),
+        "undecodable": len(rows) - len(found),
+        "channels": _describe_channels(found, data.channels),
+        "brightness": make_histogram(brightness),
+        # Images of one colour have none at all, and a logarithm has no place for that.
+        "sharpness": make_histogram(np.maximum(sharpness, _LEAST_SHARPNESS), logarithmic=True),
+        "extremes": _find_extremes(found, brightness, sharpness),
+    }
+
+
+def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
+    """Measures one image.
+
+    Sharpness as in Pech-Pacheco et al., Diatom autofocusing in brightfield microscopy (ICPR 2000).
+
+    Args:
+      row: of the index.
+      pixels: uint8 [height, width, channels].
+    """
+    step = -(-max(pixels.shape[:2]) // _COUNTED_SIDE_PX)
+    counted = pixels[::step, ::step]
+    luma = counted[..., 0] if counted.shape[2] == 1 else cv2.cvtColor(counted, cv2.COLOR_RGB2GRAY)
+    small = shrink(pixels, _SHARPNESS_SIDE_PX)
+    gray = small[..., 0] if small.shape[2] == 1 else cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
+    return ImageFigures(
+        row=row,
+        histogram=np.stack(
+            [np.bincount(counted[..., c].ravel(), minlength=256) for c in range(counted.shape[2])]
+        ),
+        brightness=float(luma.mean()),
+        sharpness=float(cv2.Laplacian(gray, cv2.CV_64F).var()),
+    )
+
+
+def shrink(pixels: np.ndarray, side_px: int) -> np.ndarray:
+    """Shrinks an image to a longer side of `side_px`, by area; a smaller one is left as it is.
+
+    Args:
+      pixels: uint8 [height, width, channels].
+      side_px: length of the longer side, in pixels.
+
+    Returns:
+      uint8 [new_height, new_width, channels].
+    """
+    height, width = pixels.shape[:2]
+    scale = side_px / max(height, width)
+    if scale >= 1:
+        return pixels
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+    return resized.reshape(*resized.shape[:2], pixels.shape[2])
+
+
+def _try_measure(data: DataSet, row: int) -> ImageFigures | None:
+    try:
+        return measure_image(row, data.read_pixels(row))
+    except ValueError:
+        return None  # Counted as undecodable.
+
+
+def _describe_channels(found: list[ImageFigures], channels: int) -> list[dict[str, Any]]:
+    counts = sum((each.histogram for each in found), np.zeros((channels, 256), np.int64))
+    values = np.arange(256)
+    described = []
+    for name, own in zip(_CHANNELS[channels], counts, strict=True):
+        total = max(int(own.sum()), 1)
+        mean = float((own * values).sum() / total)
+        variance = float((own * (values - mean) ** 2).sum() / total)
+        described.append({"name": name, "mean": mean, "std": variance**0.5, "counts": own.tolist()})
+    return described
+
+
+def _find_extremes(
+    found: list[ImageFigures], brightness: np.ndarray, sharpness: np.ndarray
+) -> dict[str, list[dict[str, Any]]]:
+    count = min(_EXTREMES, len(found) // 2)
+    ordered = {
+        "darkest": (brightness, np.argsort(brightness, kind="stable")),
+        "brightest": (brightness, np.argsort(-brightness, kind="stable")),
+        "blurriest": (sharpness, np.argsort(sharpness, kind="stable")),
+        "sharpest": (sharpness, np.argsort(-sharpness, kind="stable")),
+    }
+    return {
+        name: [{"row": found[i].row, "value": float(values[i])} for i in order[:count].tolist()]
+        for name, (values, order) in ordered.items()
+    }

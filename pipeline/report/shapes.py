@@ -1,0 +1,80 @@
+"""What the images are: sizes, aspect ratios, formats, orientations. All from the index, exact."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.report.data_set import DataSet
+from pipeline.report.histogram import make_histogram
+
+_MOST_SIZES = 8
+_MOST_NOTES = 12
+# EXIF's: 5 to 8 lie on their side, so width and height change places.
+_FIRST_SIDEWAYS = 5
+_ORIENTATIONS = {
+    1: "upright",
+    2: "mirrored",
+    3: "turned by 180°",
+    4: "mirrored upside down",
+    5: "mirrored, on its side",
+    6: "turned by 90°",
+    7: "mirrored, on its other side",
+    8: "turned by 270°",
+}
+
+
+def describe_shapes(data: DataSet) -> dict[str, Any]:
+    """Distributions over all records, of their sources as they are seen (upright).
+
+    Returns:
+      `shorter_side`, `aspect` (width by height) and `source_bytes` as `make_histogram` makes them;
+      `sizes`, `formats`, `stored_formats`, `orientations`, `channels` and `notes`: pairs of a name
+      and a count, the most frequent first.
+    """
+    height, width = _upright_size(data.table)
+    stored = {"1": "gray", "3": "colour"}
+    return {
+        "shorter_side": make_histogram(np.minimum(height, width)),
+        "aspect": make_histogram(width / height),
+        "source_bytes": make_histogram(data.table["source_bytes"].to_numpy(), logarithmic=True),
+        "sizes": _count_sizes(width, height),
+        "formats": _count(data.table["source_format"]),
+        "stored_formats": _count(data.table["format"]),
+        "orientations": [
+            (_ORIENTATIONS.get(code, str(code)), records)
+            for code, records in _count(data.table["orientation"])
+        ],
+        "channels": [
+            (stored.get(name, name), records)
+            for name, records in _count_numbers(data.index.channels)
+        ],
+        "notes": _count(pc.list_flatten(data.table["notes"]))[:_MOST_NOTES],
+    }
+
+
+def _upright_size(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """Height and width as a person sees the image: int64 [records] each."""
+    height = table["source_height"].to_numpy().astype(np.int64)
+    width = table["source_width"].to_numpy().astype(np.int64)
+    sideways = table["orientation"].to_numpy() >= _FIRST_SIDEWAYS
+    return np.where(sideways, width, height), np.where(sideways, height, width)
+
+
+def _count_sizes(width: np.ndarray, height: np.ndarray) -> list[tuple[str, int]]:
+    """The most frequent sizes."""
+    packed, counts = np.unique(width << 32 | height, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:_MOST_SIZES]
+    names = (f"{size >> 32} × {size & 0xFFFFFFFF}" for size in packed[order].tolist())
+    return list(zip(names, counts[order].tolist(), strict=True))
+
+
+def _count(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
+    """Each value and how often it occurs: the most frequent first, then by value."""
+    rows = [(each["values"], each["counts"]) for each in pc.value_counts(values).to_pylist()]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def _count_numbers(values: np.ndarray) -> list[tuple[str, int]]:
+    return [(str(value), records) for value, records in _count(pa.array(values))]

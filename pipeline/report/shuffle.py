@@ -1,0 +1,80 @@
+"""How well the data are shuffled: as they are stored, and as an epoch of training draws them."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from components.feeding.index import read_index
+from components.feeding.options import FeedingOptions
+from components.feeding.order import ShuffledOrder
+from components.feeding.quality import ideal_quality, measure_quality
+from components.feeding.selection import make_order, select
+from pipeline.report.data_set import DataSet
+
+_TRAIN = "train"
+_MEANINGS = {
+    "rank_correlation": "with the order before: 0 for a shuffle, 1 for the same order",
+    "repeated_neighbours": "share of the neighbours before that are neighbours again",
+    "classes_in_batch": "different classes in a batch, on average",
+    "label_run": "length of a run of one class, on average",
+}
+
+
+def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> dict[str, Any] | None:
+    """Measures the order of the train split.
+
+    The stored order is held against the listing of the sources: a batch of neighbours would be of
+    one class. The epoch's is held against the stored order, and against the next epoch.
+
+    Args:
+      data: the data set.
+      feeding: the options of training; they decide the epoch.
+      seed: of training.
+
+    Returns:
+      `batch_size`, and `rows`: for each figure its `name`, its values `stored`, `epoch` and `ideal`
+      (None where there is no ideal), and its `meaning`. None if there are not two records to train
+      on.
+
+    Raises:
+      UserError: if an option does not fit the data set.
+    """
+    if _TRAIN not in data.splits:
+        return None
+    rows = np.flatnonzero(data.split == data.splits.index(_TRAIN))
+    shards = np.unique(data.index.shard[rows]).tolist()
+    index = read_index([data.index.shard_paths[shard] for shard in shards])
+    order = make_order(index, feeding, True, seed)
+    size = min(feeding.batch_size, order.length, len(rows))
+    if size < 2:
+        return None
+    rank, labels = _rank_by_source(data, rows)
+    stored = dataclasses.asdict(measure_quality(rank, np.sort(rank), labels, size))
+    drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
+    epoch = dataclasses.asdict(measure_quality(drawn, following, index.label, size))
+    ideal: dict[str, float] = {}
+    if isinstance(order, ShuffledOrder):
+        ideal = dataclasses.asdict(ideal_quality(index.label[select(index, feeding, True)], size))
+    return {
+        "batch_size": size,
+        "rows": [
+            {
+                "name": name,
+                "stored": stored[name],
+                "epoch": epoch[name],
+                "ideal": ideal.get(name),
+                "meaning": meaning,
+            }
+            for name, meaning in _MEANINGS.items()
+        ],
+    }
+
+
+def _rank_by_source(data: DataSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each row's place in the sorted listing of sources, and the labels in that listing's order."""
+    source = data.table["source"].take(rows)
+    listing = np.argsort(source.to_numpy(), kind="stable")
+    rank = np.empty(len(rows), np.int64)
+    rank[listing] = np.arange(len(rows))
+    return rank, data.index.label[rows][listing]

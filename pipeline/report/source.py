@@ -1,0 +1,101 @@
+"""What there is to report on: a data set, or a run with its data set, graph, model and results."""
+
+import dataclasses
+import json
+from typing import Any
+
+from components import files
+from components.ingest.manifest import MANIFEST, read_whole_manifest
+from pipeline.config import PipelineConfig
+from pipeline.inspection import read_graph
+from pipeline.preview_source import PreviewSource, find_source, read_config
+
+_SUMMARY = "summary.json"
+_HISTORY = "history.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportSource:
+    """Where everything lies that a report tells of.
+
+    Attributes:
+      folder: as it was named.
+      data_dir: the data set's folder.
+      manifest: the data set's.
+      run_dir: the output folder of the run; None for a data set alone.
+      summary: what the run's `summary.json` holds; None if there is none.
+      graph_dir: the transform graph's folder; None without one.
+    """
+
+    folder: str
+    data_dir: str
+    manifest: dict[str, Any]
+    run_dir: str | None = None
+    summary: dict[str, Any] | None = None
+    graph_dir: str | None = None
+
+    def artifact(self, name: str) -> str | None:
+        """The folder that the summary calls `name`, where the run's folder is now."""
+        path = None if self.summary is None else self.summary["paths"].get(name)
+        if path is None or self.run_dir is None:
+            return None
+        return _relocate(path, self.run_dir)
+
+
+def find_report_source(folder: str) -> ReportSource:
+    """Finds out whether a folder is a data set or a run, and what it has.
+
+    Raises:
+      UserError: if it is neither.
+    """
+    folder = folder.rstrip("/") or folder
+    summary_path = files.join(folder, _SUMMARY)
+    if not files.exists(files.join(folder, MANIFEST)) and files.exists(summary_path):
+        summary = _read_json(summary_path)
+        data_dir = _relocate(summary["paths"]["examples"], folder)
+        graph_dir = _relocate(summary["paths"]["transform_graph"], folder)
+        return ReportSource(
+            folder, data_dir, read_whole_manifest(data_dir), folder, summary, graph_dir
+        )
+    found = find_source(folder)
+    manifest = read_whole_manifest(found.data_dir)
+    return ReportSource(folder, found.data_dir, manifest, found.run_dir, None, found.graph_dir)
+
+
+def read_run_config(source: ReportSource) -> PipelineConfig:
+    """The options that the run's training had.
+
+    Raises:
+      UserError: if the run's metadata does not say, or says what is not valid here.
+    """
+    return read_config(PreviewSource(source.data_dir, source.graph_dir, source.run_dir), None, ())
+
+
+def read_history(source: ReportSource) -> dict[str, Any] | None:
+    """What training reported, as `components.training.trainer.write_history` wrote it."""
+    model_dir = source.artifact("model")
+    if model_dir is None:
+        return None
+    # TFX puts all outputs of an execution under its number: Trainer/model/5, Trainer/model_run/5.
+    kinds_dir, _, number = model_dir.rpartition("/")
+    path = files.join(kinds_dir.rpartition("/")[0], "model_run", number, _HISTORY)
+    return _read_json(path) if files.exists(path) else None
+
+
+def read_analysis(source: ReportSource) -> dict[str, Any] | None:
+    """What the transform graph says of itself; None without a graph."""
+    return None if source.graph_dir is None else read_graph(source.graph_dir)
+
+
+def _relocate(path: str, run_dir: str) -> str:
+    """A path of a run's summary in the folder where the run is now: folders get moved."""
+    for room in ("/artifacts/", "/pushed_model/"):
+        _, found, rest = path.rpartition(room)
+        if found:
+            return files.join(run_dir, room.strip("/"), rest)
+    return path
+
+
+def _read_json(path: str) -> Any:
+    with files.open_input(path) as file:
+        return json.loads(file.read())

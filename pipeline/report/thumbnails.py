@@ -1,0 +1,94 @@
+"""Small pictures as data URIs, so that a page needs no other file."""
+
+import base64
+import contextlib
+import io
+from collections.abc import Iterator
+
+import numpy as np
+from PIL import Image, ImageFile
+
+from components import files
+from components.images.bad_image import DECODER_ERRORS
+from pipeline.report.data_set import DataSet
+from pipeline.report.pixels import shrink
+
+SIDE_PX = 112
+_JPEG_QUALITY = 80
+# Up to this size a lossless file is as small, and single pixels show.
+_LOSSLESS_SIDE_PX = 48
+# Quarantined files may be made to fill the memory of who opens them.
+_MOST_FILE_BYTES = 64 * 2**20
+_MOST_PIXELS = 64 * 2**20
+
+
+class Thumbnails:
+    """Makes each thumbnail once."""
+
+    def __init__(self, data: DataSet, data_dir: str):
+        """Takes the data set, and its folder, where the quarantine is."""
+        self._data = data
+        self._data_dir = data_dir
+        self._made: dict[int, str | None] = {}
+
+    def of_row(self, row: int | None) -> str | None:
+        """The thumbnail of a stored image; None if it cannot be decoded."""
+        if row is None:
+            return None
+        if row not in self._made:
+            try:
+                self._made[row] = make_thumbnail(self._data.read_pixels(row))
+            except ValueError:
+                self._made[row] = None
+        return self._made[row]
+
+    def of_quarantined(self, sha256: str | None) -> str | None:
+        """The thumbnail of as much as can be decoded of a rejected file; None if nothing can."""
+        if sha256 is None:
+            return None
+        path = files.join(self._data_dir, "quarantine", sha256)
+        if not files.exists(path):
+            return None
+        with files.open_input(path) as file:
+            pixels = decode_what_can_be(file.read(_MOST_FILE_BYTES))
+        return None if pixels is None else make_thumbnail(pixels)
+
+
+def make_thumbnail(pixels: np.ndarray) -> str:
+    """Shrinks an image, and writes it as a data URI.
+
+    Args:
+      pixels: uint8 [height, width, 1 or 3].
+    """
+    small = shrink(pixels, SIDE_PX)
+    picture = Image.fromarray(small[..., 0] if small.shape[2] == 1 else small)
+    lossless = max(small.shape) <= _LOSSLESS_SIDE_PX
+    file = io.BytesIO()
+    if lossless:
+        picture.save(file, "PNG")
+    else:
+        picture.save(file, "JPEG", quality=_JPEG_QUALITY)
+    kind = "png" if lossless else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def decode_what_can_be(encoded: bytes) -> np.ndarray | None:
+    """Decodes a file that ingest refused, forgivingly: uint8 [height, width, 3], or None."""
+    try:
+        with _truncated_images_load(), Image.open(io.BytesIO(encoded)) as image:
+            if image.width * image.height > _MOST_PIXELS:
+                return None
+            return np.asarray(image.convert("RGB"))
+    except DECODER_ERRORS:
+        return None  # Whatever a decoder says of a file that is known to be bad.
+
+
+@contextlib.contextmanager
+def _truncated_images_load() -> Iterator[None]:
+    """Lets Pillow fill up what is missing; it knows this only as a switch of the whole process."""
+    before = ImageFile.LOAD_TRUNCATED_IMAGES
+    ImageFile.LOAD_TRUNCATED_IMAGES = True
+    try:
+        yield
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = before

@@ -1,0 +1,106 @@
+"""What a run's components said: anomalies, training's history, versions of code and options."""
+
+import hashlib
+import importlib.metadata
+from typing import Any
+
+import yaml
+
+from components import files
+from components.ingest.manifest import MANIFEST, describe_file
+from pipeline.config import PipelineConfig
+from pipeline.report.source import ReportSource, read_analysis
+
+_VALIDATION = "val_"
+
+
+def describe_training(history: dict[str, Any]) -> dict[str, Any]:
+    """Training epoch by epoch.
+
+    Args:
+      history: as `components.training.trainer.write_history` wrote it.
+
+    Returns:
+      `epochs`, `steps` (in all), `seconds` (in all), and `curves`: for each metric its `name`,
+      `train` and `eval` values (None without one), and the `best_epoch` (from 1) of evaluation.
+    """
+    metrics = history["metrics"]
+    seconds = history["seconds_per_epoch"]
+    names = sorted({name.removeprefix(_VALIDATION) for name in metrics}, key=lambda n: n != "loss")
+    return {
+        "epochs": len(seconds),
+        "steps": history["steps_per_epoch"] * len(seconds),
+        "seconds": sum(seconds),
+        "curves": [
+            {
+                "name": name,
+                "train": metrics.get(name),
+                "eval": metrics.get(_VALIDATION + name),
+                "best_epoch": _find_best(name, metrics.get(_VALIDATION + name)),
+            }
+            for name in names
+        ],
+    }
+
+
+def read_anomalies(folder: str) -> list[dict[str, Any]]:
+    """What TFDV found of each split that does not fit the schema, in its words.
+
+    Args:
+      folder: of the ExampleValidator's artifact.
+
+    Returns:
+      For each split its name and `anomalies`: pairs of a column and a description.
+    """
+    from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+    described = []
+    for path in sorted(files.list_files(folder, "Split-*/SchemaDiff.pb")):
+        with files.open_input(path) as file:
+            found = anomalies_pb2.Anomalies.FromString(file.read())
+        rows = [
+            (name or "the data set", f"{info.short_description}: {info.description}")
+            for name, info in sorted(found.anomaly_info.items())
+        ]
+        if found.dataset_anomaly_info.description:
+            info = found.dataset_anomaly_info
+            rows.insert(0, ("the data set", f"{info.short_description}: {info.description}"))
+        split = path.rpartition("/")[0].rpartition("/Split-")[2]
+        described.append({"split": split, "anomalies": rows})
+    return described
+
+
+def describe_versions(source: ReportSource, config: PipelineConfig | None) -> dict[str, Any]:
+    """What made the data set and the model.
+
+    Returns:
+      `rows`: pairs of a name and a text; `options`: pairs of a title and a text in YAML.
+    """
+    manifest_path = files.join(source.data_dir, MANIFEST)
+    rows = [
+        ("report by", f"image-pipeline {importlib.metadata.version('image-pipeline')}"),
+        ("format version", str(source.manifest["format_version"])),
+        ("manifest", f"sha256 {describe_file(manifest_path)['sha256']}"),
+    ]
+    options = [("ingest", _to_yaml(source.manifest["options"]))]
+    if analysis := read_analysis(source):
+        function = f"{analysis['preprocessing_fn']} (source {analysis['function_version']})"
+        rows += [("analysis code", analysis["code_version"]), ("preprocessing_fn", function)]
+    if config is not None:
+        stored = config.model_dump(mode="json", include={"view", "feeding", "training"})
+        text = _to_yaml(stored)
+        rows.append(("training options", f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"))
+        options += [(name, _to_yaml(group)) for name, group in stored.items()]
+    return {"rows": rows, "options": options}
+
+
+def _find_best(name: str, values: list[float] | None) -> int | None:
+    """The epoch, from 1, with the least loss or the greatest metric; the first of equal ones."""
+    if not values:
+        return None
+    best = min(values) if "loss" in name or "error" in name else max(values)
+    return values.index(best) + 1
+
+
+def _to_yaml(options: Any) -> str:
+    return yaml.safe_dump(options, sort_keys=False, allow_unicode=True)

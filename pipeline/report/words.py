@@ -1,0 +1,68 @@
+"""Numbers as people read them."""
+
+from typing import Any
+
+from markupsafe import Markup, escape
+
+_THOUSAND = 1000
+
+
+def format_value(value: float, unit: str = "") -> str:
+    """A number with three to four digits, and its unit: "", "px" or "B"."""
+    if unit == "B":
+        return format_bytes(value)
+    number = f"{value:,.0f}" if abs(value) >= _THOUSAND or value == int(value) else f"{value:.3g}"
+    return f"{number} {unit}".rstrip()
+
+
+def format_bytes(size: float) -> str:
+    """A size in decimal units: 999 B, 1.5 kB, 12.0 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < _THOUSAND:
+            return f"{size:,.0f} B" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= _THOUSAND
+    return f"{size:,.1f} TB"
+
+
+def format_share(share: float) -> str:
+    """A share in percent, with one digit behind the point."""
+    return f"{share * 100:.1f} %"
+
+
+def format_fact(value: Any) -> str:
+    """A value of any kind in a table of differences."""
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.5g}"
+    return str(value)
+
+
+def make_breakable(text: str) -> Markup:
+    """A text that a line may break after its underscores and slashes, as names of files have."""
+    escaped = str(escape(text))
+    for mark in "_/":
+        escaped = escaped.replace(mark, f"{mark}<wbr>")
+    return Markup(escaped)
+
+
+def format_range(least: str, most: str) -> str:
+    """From one value to another, or the one that both are."""
+    return least if least == most else f"{least} to {most}"
+
+
+def format_change(value: float) -> str:
+    """A difference, with its sign."""
+    return f"{value:+,}" if isinstance(value, int) else f"{value:+,.4g}"
+
+
+def format_seconds(seconds: float) -> str:
+    """A time: 12.3 s, 4 min 5 s, 1 h 2 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,173 @@
+"""A small data set with one of everything, and a run as the pipeline leaves it, without TFX."""
+
+import io
+import json
+
+import keras
+import numpy as np
+import pytest
+from ml_metadata.metadata_store import metadata_store
+from ml_metadata.proto import metadata_store_pb2
+from PIL import Image
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+
+from components.training.serving import export_model
+from components.training.trainer import write_history
+from components.transform.options import TransformOptions
+from components.transform.run import run_analysis
+from pipeline.config import PipelineConfig
+from pipeline.report.data_set import open_data_set
+from pipeline.report.figures import gather_figures
+from pipeline.report.source import find_report_source
+from tests.drawings import draw, draw_smooth, encode_png
+from tests.ingest_runs import ingest
+from tests.transform.analyze import make_pipeline
+
+CONFIG = PipelineConfig.model_validate(
+    {
+        "view": {"height_px": 8, "width_px": 8},
+        "feeding": {"batch_size": 4, "augment": []},
+        "training": {"seed": 5, "epochs": 3},
+    }
+)
+HISTORY = {
+    "loss": [1.5, 0.5, 0.25],
+    "accuracy": [0.25, 0.5, 1.0],
+    "val_loss": [1.25, 0.5, 0.75],
+    "val_accuracy": [0.5, 0.75, 0.5],
+}
+EVALUATION = {
+    "overall": {"accuracy": 0.75, "records": 8.0},
+    "classes": {"cat": 1.0, "dog": 0.5},
+    "worst_class": {"class": "dog", "accuracy": 0.5},
+}
+
+
+def write_images(folder):
+    """12 cats and 8 dogs of 8 × 10 px; a JPEG on its side; copies, look-alikes, and bad files."""
+    for code, (name, count) in enumerate({"cat": 12, "dog": 8}.items()):
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = encode_png(draw(1000 * code + number))
+            (folder / name / f"{number:03d}.png").write_bytes(pixels)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = io.BytesIO()
+    Image.fromarray(draw(7, 12, 20)).save(file, "JPEG", exif=exif)
+    (folder / "dog" / "side.jpg").write_bytes(file.getvalue())
+    (folder / "cat" / "copy.png").write_bytes((folder / "cat" / "001.png").read_bytes())
+    (folder / "dog" / "copy.png").write_bytes((folder / "cat" / "000.png").read_bytes())
+    smooth = draw_smooth(3)
+    (folder / "cat" / "smooth.png").write_bytes(encode_png(smooth))
+    small = np.asarray(Image.fromarray(smooth).resize((96, 72)))
+    (folder / "dog" / "smooth.png").write_bytes(encode_png(small))
+    (folder / "cat" / "<b>.png").write_bytes(b"text")
+    (folder / "dog" / "cut.jpg").write_bytes(file.getvalue()[:-100])
+
+
+@pytest.fixture(scope="session")
+def images_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report") / "images"
+    write_images(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_dir(images_dir):
+    folder = images_dir.parent / "data"
+    ingest(images_dir, folder, near_duplicates=4, max_bad_fraction=0.5)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def source(data_dir):
+    return find_report_source(str(data_dir))
+
+
+@pytest.fixture(scope="session")
+def data(source):
+    return open_data_set(source.data_dir, source.manifest)
+
+
+@pytest.fixture(scope="session")
+def run_dir(images_dir):
+    """What a run leaves, made by the pipeline's own parts."""
+    out = images_dir.parent / "run"
+    rooms = out / "artifacts"
+    examples, graph = rooms / "ImageExampleGen/examples/1", rooms / "ImageTransform/graph/2"
+    manifest = ingest(images_dir, examples, max_bad_fraction=0.5)
+    run_analysis(str(examples), str(graph), CONFIG.view, TransformOptions(), make_pipeline)
+    analysis = json.loads((graph / "analysis.json").read_text())
+    names = (graph / "transform_fn/assets/label").read_text().split()
+    model_dir = rooms / "Trainer/model/5"
+    export_model(_make_model(), str(graph), CONFIG.view, names, str(model_dir / "Format-Serving"))
+    write_history(str(rooms / "Trainer/model_run/5"), HISTORY, 4, [2.0, 1.0, 1.0])
+    _write_anomalies(rooms / "ExampleValidator/anomalies/7")
+    _write_metadata(out / "metadata.db")
+    _write_summary(out / "summary.json", analysis["statistics"])
+    assert manifest["written"] == 23
+    return out
+
+
+def _write_summary(path, statistics):
+    # As if the run had been moved here: the paths are those of another place.
+    paths = {
+        "examples": "/elsewhere/artifacts/ImageExampleGen/examples/1",
+        "transform_graph": "/elsewhere/artifacts/ImageTransform/graph/2",
+        "model": "/elsewhere/artifacts/Trainer/model/5",
+        "anomalies": "/elsewhere/artifacts/ExampleValidator/anomalies/7",
+        "pushed_model": None,
+    }
+    summary = {
+        "statistics": statistics,
+        "evaluation": EVALUATION,
+        "blessed": False,
+        "paths": paths,
+    }
+    path.write_text(json.dumps(summary))
+
+
+def _make_model():
+    """Weights of zero: both classes get one half."""
+    inputs = keras.Input((8, 8, 3))
+    pooled = keras.layers.GlobalAveragePooling2D()(inputs)
+    layer = keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")
+    return keras.Model(inputs, layer(pooled))
+
+
+def _write_anomalies(folder):
+    for split in ("train", "eval"):
+        (folder / f"Split-{split}").mkdir(parents=True)
+        found = anomalies_pb2.Anomalies()
+        if split == "eval":
+            info = found.anomaly_info["image/class/text"]
+            info.short_description = "Unexpected string values"
+            info.description = "Examples contain values missing from the schema: emu."
+        (folder / f"Split-{split}" / "SchemaDiff.pb").write_bytes(found.SerializeToString())
+
+
+def _write_metadata(path):
+    connection = metadata_store_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = str(path)
+    connection.sqlite.connection_mode = 3  # opened or created
+    store = metadata_store.MetadataStore(connection)
+    trainer = metadata_store_pb2.ExecutionType(name="tfx.components.trainer.component.Trainer")
+    execution = metadata_store_pb2.Execution(type_id=store.put_execution_type(trainer))
+    groups = CONFIG.model_dump(mode="json", include={"view", "feeding", "training"})
+    execution.custom_properties["custom_config"].string_value = json.dumps(groups)
+    store.put_executions([execution])
+
+
+@pytest.fixture(scope="session")
+def run(run_dir):
+    return find_report_source(str(run_dir))
+
+
+@pytest.fixture(scope="session")
+def run_data(run):
+    return open_data_set(run.data_dir, run.manifest)
+
+
+@pytest.fixture(scope="session")
+def figures(run, run_data):
+    return gather_figures(run, run_data)

@@ -1,0 +1,38 @@
+import json
+import shutil
+
+import pytest
+
+from pipeline.report.difference import compare, flatten
+from pipeline.report.source import find_report_source
+
+pytestmark = pytest.mark.beam
+
+
+def test_two_runs_are_compared(run, source):
+    groups = {group["name"]: group for group in compare(run, source)["groups"]}
+    options = {row["name"]: row for row in groups["options"]["rows"]}
+    near = options["ingest.near_duplicates"]
+    assert (near["before"], near["now"]) == (4, None) and "change" not in near
+    assert options["feeding.batch_size"]["before"] is None
+    metrics = {row["name"]: row["now"] for row in groups["metrics"]["rows"]}
+    assert metrics["evaluation.overall.accuracy"] == 0.75
+    assert compare(run, source)["against"] == source.folder
+    assert all(group["rows"] == [] for group in compare(run, run)["groups"])
+
+
+def test_numbers_have_a_change(source, data_dir, tmp_path):
+    copy = tmp_path / "data"
+    shutil.copytree(data_dir, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["found"] -= 3
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    before = find_report_source(str(copy))
+    counts = compare(source, before)["groups"][0]
+    assert counts["rows"] == [{"name": "found", "before": 24, "now": 27, "change": 3}]
+
+
+def test_nested_facts_become_flat_ones():
+    nested = {"a": {"b": 1, "c": [2]}, "d": {}, "e": None}
+    assert flatten(nested) == {"a.b": 1, "a.c": [2], "d": {}, "e": None}
+    assert flatten({"train": {"cat": 1}}, " / ") == {"train / cat": 1}

@@ -1,0 +1,38 @@
+import json
+import shutil
+
+import pytest
+
+from pipeline.report.data_set import open_data_set
+from pipeline.report.figures import gather_figures
+from pipeline.report.source import find_report_source
+
+pytestmark = pytest.mark.beam
+
+
+def test_all_of_a_run_is_gathered_for_machines(figures):
+    json.dumps(figures)
+    assert figures["kind"] == "run" and figures["metrics"]["accuracy"] == 0.75
+    assert figures["shuffle"]["batch_size"] == 4
+    assert figures["predictions"]["records"] == figures["books"]["splits"]["eval"]
+    assert sorted(figures["absent"]) == ["difference", "near_duplicates"]
+
+
+def test_what_a_data_set_does_not_have_is_said(source, data):
+    figures = gather_figures(source, data)
+    missing = {"anomalies", "training", "metrics", "predictions", "statistics", "difference"}
+    assert {name for name in missing if figures[name] is None} == missing
+    assert figures["absent"].keys() == missing
+    assert "alone" in figures["absent"]["training"]
+
+
+def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run_dir, copy)
+    (copy / "metadata.db").unlink()
+    shutil.rmtree(copy / "artifacts/Trainer")
+    source = find_report_source(str(copy))
+    absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
+    assert "metadata.db" in absent["options"]
+    assert "history.json is gone" in absent["training"]
+    assert "cannot be run" in absent["predictions"]

@@ -1,0 +1,33 @@
+import pytest
+
+from pipeline.report.notices import list_notices
+
+pytestmark = pytest.mark.beam
+
+
+def test_notices_name_what_to_look_at(figures):
+    sections = [(each["section"], each["text"]) for each in figures["notices"]]
+    assert sections == [
+        ("quarantine", "Files in quarantine: 2 (7.4 %)."),
+        ("conflicts", "Files with the bytes of one of another class: 1."),
+        ("anomalies", "Columns that do not fit the schema: 1."),
+        ("evaluation", "The model was not good enough to be pushed."),
+        ("training", "The eval loss was lowest after epoch 2 of 3."),
+    ]
+
+
+def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
+    bad = figures | {
+        "books": figures["books"] | {"balanced": False, "quarantined": 0, "conflicting_labels": 0},
+        "classes": {"rows": [{}, {}], "missing": [("eval", 1)], "ratio": 12.0},
+        "leakage": [{"name": "look-alikes", "found": 3}, {"name": "groups", "found": None}],
+        "pixels": figures["pixels"] | {"undecodable": 2},
+        **dict.fromkeys(("anomalies", "metrics", "training")),
+    }
+    assert [each["text"] for each in list_notices(bad)] == [
+        "The books do not balance: files are unaccounted for.",
+        "Stored images that cannot be decoded: 2; run image-pipeline verify.",
+        "Classes of which the split eval has no record: 1 of 2.",
+        "The largest class has 12 times the records of the smallest.",
+        "In more than one split: 3 look-alikes.",
+    ]

@@ -1,0 +1,147 @@
+"""`image-pipeline report`: the page of a data set and of a run."""
+
+import html.parser
+import json
+import re
+
+import pytest
+
+from pipeline.report.page import SECTIONS
+from tests.pipeline.test_commands import call
+
+pytestmark = pytest.mark.beam
+
+# Attributes by which a browser fetches something.
+_FETCHING = {"src", "srcset", "href", "data", "action", "poster", "background"}
+_VOID = {"meta", "link", "img", "br", "wbr", "circle", "rect", "polyline", "path"}
+
+
+class Page(html.parser.HTMLParser):
+    """Collects what tests ask for, and whether every tag is closed in its order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.references, self.open, self.words = [], [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.references += [value for name, value in attrs if name in _FETCHING]
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in _VOID:
+            assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def write(folder, path, *options):
+    result, output = call("report", folder, "--output", path, *options)
+    assert result.exit_code == 0, output
+    return output, path.read_text()
+
+
+@pytest.fixture(scope="module")
+def texts(data_dir, run_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    return {
+        "data set": write(data_dir, folder / "data.html")[1],
+        "run": write(run_dir, folder / "run.html", "--against", data_dir)[1],
+    }
+
+
+@pytest.fixture(params=["data set", "run"])
+def text(texts, request):
+    return texts[request.param]
+
+
+def test_the_page_needs_no_other_file_and_no_script(text):
+    page = Page(text)
+    assert page.open == [] or page.open == ["html"]
+    assert all(re.match(r"#[a-z_]+$|data:", each) for each in page.references)
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "iframe", "object", "embed", "base", "form"}
+    assert not re.search(r"url\(|@import|https?://", text)
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+
+
+def test_every_section_is_there_once_and_the_contents_lead_to_it(text):
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert [each for each in page.ids if each in SECTIONS] == list(SECTIONS)
+    links = [each for each in page.references if each.startswith("#")]
+    assert {f"#{name}" for name in SECTIONS} <= set(links)
+    assert {link[1:] for link in links} <= set(page.ids)
+
+
+def test_people_without_a_mouse_or_without_eyes_are_served(text):
+    page = Page(text)
+    assert ("html", {"lang": "en"}) in page.tags
+    assert [tag for tag, _ in page.tags].count("h1") == 1
+    assert all(attrs.get("aria-label") for tag, attrs in page.tags if tag == "svg")
+    assert all("alt" in attrs for tag, attrs in page.tags if tag == "img")
+    wide = [attrs for _, attrs in page.tags if attrs.get("class") == "wide"]
+    assert wide and all(attrs["tabindex"] == "0" and attrs["aria-label"] for attrs in wide)
+    assert "prefers-color-scheme: dark" in text and "width=device-width" in text
+
+
+def test_names_from_files_are_escaped(texts):
+    assert "cat/<wbr>&lt;b&gt;.png" in texts["data set"]
+    assert "<b>.png" not in texts["data set"]
+
+
+def test_the_page_shows_the_figures(texts):
+    words = " ".join(" ".join(Page(texts["run"]).words).split())
+    for shown in (
+        *(
+            "Report of the run",
+            "The books balance",
+            "Files in quarantine: 2 (7.4 %)",
+            "cat/000.png",
+        ),
+        *("Accuracy 75.0 % on 8 records", "not blessed", "3 epochs, 12 steps, 4.0 s"),
+        *("values missing from the schema: emu.", "batch_size: 4", "Batches of 4"),
+        *("A row a label, a column a prediction.", "ingest.near_duplicates", "eval accuracy"),
+    ):
+        assert shown in words, shown
+    words = " ".join(" ".join(Page(texts["data set"]).words).split())
+    assert "This is a data set alone" in words and "Not looked for" not in words
+    assert "look like another one: 2, in 1 group." in words and "Held against nothing" in words
+
+
+def test_the_same_data_give_the_same_page(data_dir, texts, tmp_path):
+    assert write(data_dir, tmp_path / "again.html")[1] == texts["data set"]
+
+
+def test_the_command_tells_where_the_page_is_and_what_stands_out(data_dir, tmp_path):
+    output, _ = write(data_dir, tmp_path / "page.html")
+    assert output.splitlines() == [
+        "quarantine: Files in quarantine: 2 (7.4 %).",
+        "conflicts: Files with the bytes of one of another class: 1.",
+        str(tmp_path / "page.html"),
+    ]
+
+
+def test_figures_for_machines(data_dir, tmp_path):
+    output, text = write(data_dir, tmp_path / "page.html", "--json")
+    figures = json.loads(output)
+    assert figures["output"] == str(tmp_path / "page.html") and text
+    assert figures["books"]["found"] == 27 and figures["kind"] == "data set"
+    assert figures["classes"]["rows"][0]["total"] == 13
+
+
+def test_what_is_wrong_is_said(data_dir, tmp_path):
+    _, output = call("report", tmp_path, "--output", tmp_path / "page.html")
+    assert "holds neither a whole data set (manifest.json) nor a run" in output
+    missing = tmp_path / "no"
+    _, output = call("report", data_dir, "--against", missing, "--output", tmp_path / "page.html")
+    assert "does not exist" in output
+    (tmp_path / "page.html").mkdir()
+    _, output = call("report", data_dir, "--output", tmp_path / "page.html")
+    assert f"Cannot write '{tmp_path}/page.html'" in output
+    result, output = call("report", data_dir, "--output", "page.pdf")
+    assert result.exit_code == 2 and "--output must end in .html" in output

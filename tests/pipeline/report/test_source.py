@@ -1,0 +1,28 @@
+import shutil
+
+import pytest
+
+from pipeline.report.source import find_report_source, read_run_config
+from pipeline.report.training import describe_versions
+from tests.pipeline.report.conftest import CONFIG
+
+pytestmark = pytest.mark.beam
+
+
+def test_a_run_that_was_moved_is_found_where_it_is(run, run_dir, tmp_path):
+    assert run.data_dir == f"{run_dir}/artifacts/ImageExampleGen/examples/1"
+    assert run.artifact("pushed_model") is None
+    copy = tmp_path / "moved"
+    shutil.copytree(run_dir, copy)
+    assert find_report_source(f"{copy}/").data_dir.startswith(f"{copy}/artifacts/")
+
+
+def test_the_options_are_the_runs_own(run):
+    config = read_run_config(run)
+    assert (config.feeding, config.training) == (CONFIG.feeding, CONFIG.training)
+    versions = describe_versions(run, config)
+    assert [name for name, _ in versions["options"]] == ["ingest", "view", "feeding", "training"]
+    assert "batch_size: 4" in dict(versions["options"])["feeding"]
+    rows = dict(versions["rows"])
+    assert rows["report by"].startswith("image-pipeline ")
+    assert rows["preprocessing_fn"].startswith("components.transform.preprocessing.")

@@ -1,0 +1,35 @@
+import pytest
+
+from pipeline.report.source import read_history
+from pipeline.report.training import describe_training, read_anomalies
+from tests.pipeline.report.conftest import HISTORY
+
+pytestmark = pytest.mark.beam
+
+
+def test_training_and_its_best_epochs(run):
+    training = describe_training(read_history(run))
+    assert (training["epochs"], training["steps"], training["seconds"]) == (3, 12, 4.0)
+    loss, accuracy = training["curves"]
+    assert (loss["name"], loss["train"], loss["eval"]) == (
+        *("loss", HISTORY["loss"], HISTORY["val_loss"]),
+    )
+    assert (loss["best_epoch"], accuracy["best_epoch"]) == (2, 2)
+    alone = {"metrics": {"loss": [1.0]}, "steps_per_epoch": 1, "seconds_per_epoch": [1.0]}
+    assert describe_training(alone)["curves"][0]["best_epoch"] is None
+
+
+def test_anomalies_are_tfdvs_words(run):
+    assert read_anomalies(run.artifact("anomalies")) == [
+        {
+            "split": "eval",
+            "anomalies": [
+                (
+                    "image/class/text",
+                    "Unexpected string values: Examples contain values missing from the schema: "
+                    "emu.",
+                )
+            ],
+        },
+        {"split": "train", "anomalies": []},
+    ]
