@@ -1,0 +1,92 @@
+"""`image-pipeline doctor`: what limits training, measured, and what to change."""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from pipeline.commands.shared import CONFIG, JSON, SET, UnexpectedError, open_terminal
+
+
+@click.command()
+@click.argument("folder", metavar="OUT")
+@CONFIG
+@SET
+@click.option(
+    "--seconds",
+    default=3.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True, max=600),
+    help="How long each measurement takes; there are about a dozen.",
+)
+@click.option(
+    "--step-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Milliseconds a step of your own model, instead of measuring training.model.",
+)
+@click.option("--sweep", is_flag=True, help="Also try other settings and encodings.")
+@click.option(
+    "--profile",
+    "profile_steps",
+    type=click.IntRange(1, 50),
+    metavar="STEPS",
+    help="Also trace so many steps of training for TensorBoard (1 to 50).",
+)
+@click.option(
+    "--profile-dir",
+    default="profile",
+    show_default=True,
+    help="Folder for the trace.",
+)
+@JSON
+def doctor(
+    folder: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    seconds: float,
+    step_ms: float | None,
+    sweep: bool,
+    profile_steps: int | None,
+    profile_dir: str,
+    as_json: bool,
+) -> None:
+    """Measure what limits training, and say what to change.
+
+    OUT is the output folder of a run, whose own options are taken (a --config replaces them, --set
+    changes them), or a folder that ingest wrote. Measured are reading, decoding, cropping, random
+    steps and transform graph on the records of the train split, the model's step, and both
+    together. Estimates are named so; nothing of the run is changed.
+    """
+    from pipeline.preview_source import find_source, list_split, read_config
+
+    source = find_source(folder)
+    config = read_config(source, config_path, overrides)
+    pattern = list_split(source.data_dir, "train")
+    with _quiet_libraries() as console:
+        from pipeline.doctor.visit import Wishes, visit
+
+        wishes = Wishes(seconds, step_ms, sweep, profile_steps, profile_dir)
+        shown = None if as_json else console
+        summary = visit(config, pattern, source.graph_dir, wishes, shown)
+    if as_json:
+        click.echo(json.dumps(summary))
+
+
+@contextlib.contextmanager
+def _quiet_libraries() -> Iterator[Any]:
+    """Keeps the libraries' messages in a file that is left only after an unknown error."""
+    log_dir = tempfile.mkdtemp(prefix="image-pipeline-")
+    try:
+        with open_terminal(os.path.join(log_dir, "doctor.log")) as console:
+            yield console
+    except UnexpectedError:
+        raise
+    except BaseException:
+        shutil.rmtree(log_dir)
+        raise
+    shutil.rmtree(log_dir)

@@ -1,0 +1,1 @@
+"""What limits training: measured on a person's own data, disk and model."""

@@ -1,0 +1,105 @@
+"""A sample of the data set in other encodings: what reading those would take."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+
+from components import record, tfrecord
+from components.feeding import parse
+from components.feeding.options import FeedingOptions, ManyViewsOptions, SubsetOptions
+from components.feeding.pixels import StoredImage, decode_image
+from components.images.prepare import PrepareOptions, prepare_image
+from pipeline.doctor.clock import time_batches
+from pipeline.doctor.race import race
+from pipeline.doctor.stages import count_buffered, count_images
+from pipeline.doctor.subject import Subject, sample_records
+
+_ENCODINGS = ("jpeg", "png", "raw")
+
+
+def race_encodings(
+    subject: Subject, seconds: float
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Writes a sample of records in each encoding to a temporary folder, and reads it from there.
+
+    Returns:
+      For each encoding, the images a second of the whole input in each round, and a note of its
+      size.
+
+    Raises:
+      UserError: if a record is damaged.
+    """
+    sample = sample_records(subject)
+    feeding = _stream(subject.measured, len(sample))
+    settings: dict[str, Callable[[], float]] = {}
+    notes = {}
+    with tempfile.TemporaryDirectory(prefix="image-pipeline-") as folder:
+        for encoding in _ENCODINGS:
+            path = os.path.join(folder, encoding)
+            mean = _write_sample(sample, encoding, path)
+            notes[encoding] = f"{mean:,.0f} bytes/image"
+            settings[encoding] = _open(subject, feeding, path, seconds)
+        return race(settings), notes
+
+
+def _write_sample(sample: np.ndarray, encoding: str, path: str) -> float:
+    """Writes one shard; returns the mean bytes of its images."""
+    records = [_reencode(features, encoding) for features in _parse(sample)]
+    with open(path, "wb") as file:
+        file.writelines(tfrecord.frame(record.encode_example(features)) for features in records)
+    return float(np.mean([len(features[record.IMAGE]) for features in records]))
+
+
+def _open(
+    subject: Subject, feeding: FeedingOptions, path: str, seconds: float
+) -> Callable[[], float]:
+    sizes = count_images(subject.read_batches(feeding, [path]))
+    return lambda: time_batches(sizes, seconds, count_buffered(feeding)).images_per_s
+
+
+def _stream(feeding: FeedingOptions, records: int) -> FeedingOptions:
+    """The same options without those that need an index."""
+    return feeding.model_copy(
+        update={
+            "source": "streaming",
+            "remainder": "drop" if records >= feeding.batch_size else "keep",
+            "select": SubsetOptions(),
+            "balance": "none",
+            "mix": None,
+            "many_views": ManyViewsOptions(),
+            "eval_subset": None,
+            "bad_records": "stop",
+        }
+    )
+
+
+def _parse(sample: np.ndarray) -> list[dict[str, Any]]:
+    columns = parse.columns_of([column.key for column in record.COLUMNS])
+    parsed = parse.parse_batch(sample, columns)
+    features = {key: value.numpy().tolist() for key, value in parsed.items()}
+    return [{key: features[key][place] for key in features} for place in range(len(sample))]
+
+
+def _reencode(features: dict[str, Any], encoding: str) -> dict[str, Any]:
+    """The record in another encoding; in its own, as it was."""
+    if features[record.FORMAT] == encoding.encode():
+        return features
+    channels = int(features[record.CHANNELS])
+    stored = StoredImage(
+        encoded=features[record.IMAGE],
+        height=int(features[record.HEIGHT]),
+        width=int(features[record.WIDTH]),
+        channels=channels,
+        is_raw=features[record.FORMAT] == b"raw",
+    )
+    pixels = decode_image(stored, channels)
+    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if channels == 3 else pixels
+    lossless = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
+    options = {"resize": "none", "encoding": encoding, "color": "rgb" if channels == 3 else "gray"}
+    prepared = prepare_image(lossless, PrepareOptions.model_validate(options))
+    changed = {record.FORMAT: prepared.format.encode(), record.IMAGE: prepared.encoded}
+    return {**features, **changed}

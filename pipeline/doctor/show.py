@@ -1,0 +1,147 @@
+"""An examination, told to a person."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from components.feeding.memory import Stage as MemoryStage
+from pipeline.doctor.clock import Rate
+from pipeline.doctor.examine import Examination, as_stage
+from pipeline.doctor.stages import Measured
+from pipeline.doctor.subject import Subject
+from pipeline.doctor.verdict import LEAST_WAIT, STEP, own_costs
+from pipeline.rows import print_rows
+
+# From this share of the processor on, other programs are worth a warning.
+_MUCH = 0.15
+_LIMITS = {
+    "read": "Reading from the disk limits",
+    "decode": "Decoding limits",
+    "views": "Cropping and resizing (views) limit",
+    "augment": "The random steps (augment) limit",
+    "transform": "The transform graph (transform) limits",
+}
+
+
+def print_subject(subject: Subject, console: Console) -> None:
+    """Prints what is examined."""
+    graph = subject.graph_dir or "none: its stage is not measured, and the model gets raw pixels"
+    shards = f"the train split, shards: {len(subject.paths):,}"
+    if not subject.stays:
+        shards += "; memory cannot hold them, so the disk is read in every measurement"
+    print_rows([("measured on", shards), ("transform graph", graph)], console)
+
+
+def print_examination(found: Examination, console: Console) -> None:
+    """Prints the measured stages, and then the verdict."""
+    console.print(_stage_table(found))
+    if found.input.cold is None:
+        console.print("The operating system cannot be told to forget these files: no cold reading.")
+    elif found.input.cold.ms_an_image > found.input.usual[-1].rate.ms_an_image:
+        rate = found.input.cold.images_per_s
+        console.print(f"The first epoch reads a cold disk: at most {rate:,.0f} images/s.")
+    if found.input.held:
+        console.print("Later epochs take images decoded from memory: they neither read nor decode.")
+    if found.others_share >= _MUCH:
+        console.print(
+            f"Other programs used {found.others_share:.0%} of the processor meanwhile: these "
+            "figures are of what they left, and swing.",
+            style="yellow",
+            soft_wrap=True,
+        )
+    figures = found.figures
+    together = f"{figures.together_ms:,.1f} ms a step, {figures.wait_ms:,.1f} of them waiting"
+    print_rows(
+        [
+            ("model's step alone", f"{figures.step_ms:,.1f} ms for {figures.batch_size} images"),
+            ("input and step", f"{together} ({1e3 / figures.together_ms:,.2f} steps/s)"),
+        ],
+        console,
+    )
+    console.print(f"\n[bold]{word_verdict(found)}[/bold]", soft_wrap=True)
+    for change in found.changes[1:]:
+        console.print(f"Or {change.text}: {_word_gain(change.gain)}.", soft_wrap=True)
+
+
+def word_verdict(found: Examination) -> str:
+    """The verdict in one line: what limits, what share waits, what to change, what it brings."""
+    verdict, figures = found.verdict, found.figures
+    share = f"{verdict.wait_share:.0%} of each step"
+    if verdict.limit == STEP:
+        return f"The model's step limits: it waits {share} for input; {_word_headroom(found)}."
+    waits = f"{figures.wait_ms:,.1f} of {figures.together_ms:,.1f} ms"
+    limits = f"{_LIMITS[verdict.limit]}: the model waits {share} ({waits})"
+    if not found.changes:
+        return f"{limits}; nothing that could be changed would bring 5 %."
+    best = found.changes[0]
+    return f"{limits}; {best.text}: {_word_gain(best.gain)}."
+
+
+def _word_headroom(found: Examination) -> str:
+    verdict, figures = found.verdict, found.figures
+    if verdict.shared_share >= LEAST_WAIT:
+        gain = _word_gain(figures.together_ms / figures.step_ms)
+        return (
+            f"sharing the processor with the input takes {verdict.shared_share:.0%} more, and "
+            f"training on an accelerator, or a cheaper input, can save that: {gain} at most"
+        )
+    return (
+        f"a faster model or accelerator would be fed up to {verdict.headroom:,.1f} times as many "
+        "images/s (estimate)"
+    )
+
+
+def _word_gain(gain: float) -> str:
+    return f"about {gain:.1f} times as many images/s (estimate)"
+
+
+def print_memory(stages: Sequence[MemoryStage], console: Console) -> None:
+    """Prints what each stage holds in memory at most."""
+    console.print("\n[bold]held in memory[/bold], at most")
+    table = make_table(("MB", "made of"))
+    table.columns[2].justify = "left"
+    for stage in stages:
+        table.add_row(stage.name, f"{stage.size_bytes / 1e6:,.1f}", stage.made_of)
+    table.add_row("together", f"{sum(stage.size_bytes for stage in stages) / 1e6:,.1f}", "")
+    console.print(table)
+
+
+def _stage_table(found: Examination) -> Table:
+    table = make_table(("images/s", "ms/image", "CPU s/image", "own ms"))
+    if found.input.cold is not None:
+        table.add_row("read, cold disk", *_cells(found.input.cold), "")
+    _add_stages(table, found.input.every_image, "", found.figures.cores)
+    _add_stages(table, found.input.held, ", in memory", found.figures.cores)
+    table.add_row("model's step", *_cells(found.step), "")
+    return table
+
+
+def _add_stages(table: Table, stages: Sequence[Measured], where: str, cores: int) -> None:
+    costs = cost_stages(stages, cores)
+    for number, each in enumerate(stages):
+        plus = "+ " if number else ""
+        cost = f"{costs[each.name]:.3f}"
+        table.add_row(f"{plus}{each.name}{where}", *_cells(each.rate), cost)
+
+
+def cost_stages(stages: Sequence[Measured], cores: int) -> dict[str, float]:
+    """What each stage costs of its own, see `own_costs`."""
+    return own_costs([as_stage(each) for each in stages], cores)
+
+
+def make_table(columns: Sequence[str]) -> Table:
+    """A table without lines, whose first column has no title."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _cells(rate: Rate) -> tuple[str, str, str]:
+    return (
+        f"{rate.images_per_s:,.0f}",
+        f"{rate.ms_an_image:.3f}",
+        f"{rate.cpu_ms_an_image / 1e3:.6f}",
+    )

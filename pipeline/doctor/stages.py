@@ -1,0 +1,194 @@
+"""What each stage of the input pipeline takes, measured one on top of the other."""
+
+import concurrent.futures
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from components import record
+from components.feeding import parse
+from components.feeding.images import StoredImages
+from components.feeding.indexed import IndexedRecords
+from components.feeding.memory import batches_in_work
+from components.feeding.options import FeedingOptions
+from components.feeding.pixels import StoredImage, decode_image
+from components.feeding.stored import StoredRecords
+from components.threads import map_in_order, usable_cores
+from pipeline.doctor.clock import Rate, middle_rate, time_batches
+from pipeline.doctor.pages import forget_pages
+from pipeline.doctor.subject import Subject, hold_some, stream_batches
+
+READ, DECODE, VIEWS, AUGMENT, TRANSFORM = "read", "decode", "views", "augment", "transform"
+# As many batches are read side by side, and images handed to a thread at once, as by training.
+_BATCHES_AT_ONCE, _CHUNK = 2, 8
+_ROUNDS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """A stage and all before it.
+
+    Attributes:
+      name: of the stage.
+      rate: of all stages up to this one, together.
+    """
+
+    name: str
+    rate: Rate
+
+
+@dataclasses.dataclass(frozen=True)
+class InputFigures:
+    """All that was measured of the input.
+
+    Attributes:
+      cold: reading alone after the operating system forgot the files; None if it cannot.
+      every_image: the stages of an epoch that reads and decodes every image.
+      held: the stages of later epochs, which take images from memory; empty if none do.
+    """
+
+    cold: Rate | None
+    every_image: tuple[Measured, ...]
+    held: tuple[Measured, ...] = ()
+
+    @property
+    def usual(self) -> tuple[Measured, ...]:
+        """The stages of most epochs."""
+        return self.held or self.every_image
+
+
+def measure_input(subject: Subject, seconds: float, report: Callable[[str], None]) -> InputFigures:
+    """Measures all stages, for so many seconds each; reports what it is about to measure.
+
+    The stages take turns, so that what else the machine does disturbs all of them alike.
+    """
+    report("reading from the disk")
+    cold = _read_cold(subject, seconds)
+    queued = 4 * _BATCHES_AT_ONCE  # of `map_in_order`
+    runs = [(READ, _read(subject, None), queued), (DECODE, _decode(subject), queued)]
+    runs += _open_views(subject, subject.measured)
+    every_image = _take_turns(subject, runs, seconds, report)
+    if not subject.is_held:
+        return InputFigures(cold, every_image)
+    feeding, steps = hold_some(subject, int(seconds * every_image[1].rate.images_per_s))
+    runs = _open_views(subject, feeding)
+    for name, sizes, _ in runs:
+        report(f"{name}: taking images into memory")
+        time_batches(sizes, 0.0, warm_up=0, least=steps)
+    return InputFigures(cold, every_image, _take_turns(subject, runs, seconds, report))
+
+
+def _take_turns(
+    subject: Subject,
+    runs: list[tuple[str, Iterator[int], int]],
+    seconds: float,
+    report: Callable[[str], None],
+) -> tuple[Measured, ...]:
+    """Measures each run (name, sizes of batches, how many of them may be ready) in rounds."""
+    rates: dict[str, list[Rate]] = {name: [] for name, _, _ in runs}
+    for number in range(_ROUNDS):
+        for name, sizes, ready in runs:
+            report(f"{name} ({number + 1} of {_ROUNDS})")
+            # What memory cannot hold is read from the disk in every epoch, so here too.
+            if not subject.stays:
+                forget_pages(subject.paths)
+            rates[name].append(time_batches(sizes, seconds / _ROUNDS, ready))
+    return tuple(Measured(name, middle_rate(own)) for name, own in rates.items())
+
+
+def _open_views(subject: Subject, feeding: FeedingOptions) -> list[tuple[str, Iterator[int], int]]:
+    return [
+        (name, count_images(subject.read_batches(options)), count_buffered(options))
+        for name, options in list_views(subject, feeding)
+    ]
+
+
+def list_views(subject: Subject, feeding: FeedingOptions) -> list[tuple[str, FeedingOptions]]:
+    """The stages after decoding, and the options with which input_fn ends there."""
+    crop = () if feeding.crop is None else (feeding.crop,)
+    # With uint8 the transform graph looks labels up, but leaves pixels as they are.
+    stages = [
+        (VIEWS, feeding.model_copy(update={"augment": crop, "dtype": "uint8"})),
+        (AUGMENT, feeding.model_copy(update={"dtype": "uint8"})),
+    ]
+    return stages + ([(TRANSFORM, feeding)] if subject.graph_dir is not None else [])
+
+
+def count_buffered(feeding: FeedingOptions) -> int:
+    """How many batches are under way or ready before the first one is taken."""
+    return feeding.prefetch_batches + batches_in_work() + _BATCHES_AT_ONCE
+
+
+def count_images(batches: Any) -> Iterator[int]:
+    """The sizes of the batches of a data set of images and labels."""
+    return (int(images.shape[0]) for images, _ in batches)
+
+
+def _read_cold(subject: Subject, seconds: float) -> Rate | None:
+    """Reads each record once at most: the second time it would come from memory."""
+    if not forget_pages(subject.paths):
+        return None
+    return time_batches(_read(subject, epochs=1), seconds, warm_up=0)
+
+
+def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
+    """Reads batches, undecoded; gives their sizes."""
+    if not isinstance(subject.records, IndexedRecords):
+        return (len(batch) for batch in stream_batches(subject, epochs))
+    verify = subject.feeding.verify != "none"
+    stored = StoredRecords(subject.records.index)
+    return _do_side_by_side(
+        lambda row: stored.read(row, verify), _draw_rows(subject, subject.records, epochs)
+    )
+
+
+def _decode(subject: Subject) -> Iterator[int]:
+    """Reads and decodes batches; gives their sizes."""
+    channels = subject.view.channels
+    if not isinstance(subject.records, IndexedRecords):
+        return _do_side_by_side(
+            lambda image: decode_image(image, channels),
+            map(_list_images, stream_batches(subject, None)),
+        )
+    verify = subject.feeding.verify != "none"
+    images = StoredImages(subject.records.index, channels)
+    return _do_side_by_side(
+        lambda row: images.load(row, verify), _draw_rows(subject, subject.records, None)
+    )
+
+
+def _list_images(batch: np.ndarray) -> list[StoredImage]:
+    drawn = parse.as_drawn(parse.parse_batch(batch, parse.columns_to_parse(())))
+    keys = (record.IMAGE, "height", "width", record.CHANNELS, "is_raw")
+    columns = (drawn[key].numpy() for key in keys)
+    return [StoredImage(*values) for values in zip(*columns, strict=True)]
+
+
+def _draw_rows(
+    subject: Subject, records: IndexedRecords, epochs: int | None
+) -> Iterator[list[int]]:
+    """The rows of batch after batch, in training's order."""
+    numbers = itertools.count() if epochs is None else range(epochs)
+    for epoch in numbers:
+        for step in range(records.steps):
+            yield np.asarray(records.draw(epoch, step).rows).tolist()
+
+
+def _do_side_by_side(function: Callable[[Any], Any], batches: Iterator[list[Any]]) -> Iterator[int]:
+    """Applies a function to all of each batch as training does: in a pool, two batches at once."""
+    with concurrent.futures.ThreadPoolExecutor(usable_cores()) as pool:
+
+        def do_chunk(chunk: list[Any]) -> None:
+            for item in chunk:
+                function(item)
+
+        def do_batch(batch: list[Any]) -> int:
+            chunks = [batch[start : start + _CHUNK] for start in range(0, len(batch), _CHUNK)]
+            for future in [pool.submit(do_chunk, chunk) for chunk in chunks]:
+                future.result()
+            return len(batch)
+
+        yield from map_in_order(do_batch, batches, _BATCHES_AT_ONCE)

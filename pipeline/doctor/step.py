@@ -1,0 +1,134 @@
+"""How long the model takes for a step, alone and while the input is read beside it."""
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import keras
+
+from components.dotted import load_object
+from components.errors import UserError
+from components.feeding.graph import TransformGraph
+from components.feeding.indexed import IndexedRecords
+from pipeline.doctor.clock import Rate, time_batches
+from pipeline.doctor.subject import Subject
+
+# Two batches are made side by side, and so come in pairs.
+_LEAST_STEPS = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Together:
+    """Training's loop: take a batch, make a step.
+
+    Attributes:
+      step_ms: from a step to the next.
+      wait_ms: of that, how long the model waited for its batch.
+    """
+
+    step_ms: float
+    wait_ms: float
+
+
+class Step(Protocol):
+    """A step of a model."""
+
+    def __call__(self, images: Any, labels: Any) -> None:
+        """Takes one batch, and returns when the step is done."""
+
+
+class SleepingStep:
+    """The step of a model that is not here: it takes its time, and no processor's."""
+
+    def __init__(self, step_ms: float):
+        """Takes the milliseconds of a step."""
+        self.step_ms = step_ms
+
+    def __call__(self, images: Any, labels: Any) -> None:
+        """Waits."""
+        del images, labels
+        time.sleep(self.step_ms / 1e3)
+
+
+class ModelStep:
+    """A step of the run's own model."""
+
+    def __init__(self, subject: Subject):
+        """Builds the model.
+
+        Raises:
+          UserError: if it cannot be loaded.
+        """
+        view, graph_dir = subject.view, subject.graph_dir
+        try:
+            build_model = load_object(subject.training.model)
+        except (ValueError, ModuleNotFoundError, AttributeError) as error:
+            raise UserError(f"training.model cannot be loaded: {error}") from error
+        keras.utils.set_random_seed(subject.training.seed)
+        self._has_ids = graph_dir is not None
+        classes = _count_classes(subject) if graph_dir is None else _read_classes(graph_dir)
+        shape = (view.height_px, view.width_px, view.channels)
+        self.model = build_model(shape, max(classes, 2), subject.training)
+
+    def __call__(self, images: Any, labels: Any) -> None:
+        """Trains on the batch."""
+        self.model.train_on_batch(*self.make_input(images, labels))
+
+    def make_input(self, images: Any, labels: Any) -> tuple[Any, Any]:
+        """What the model takes: without a transform graph, pixels as they are, and one class."""
+        if self._has_ids:
+            return images, labels
+        floats = keras.ops.cast(images, "float32")
+        return floats, keras.ops.zeros(keras.ops.shape(images)[:1], "int64")
+
+
+def measure_step(step: Step, images: Any, labels: Any, seconds: float) -> Rate:
+    """Measures steps of one and the same batch; those that sleep take what they say."""
+    size = int(images.shape[0])
+    if isinstance(step, SleepingStep):
+        return Rate(images=size, wall_s=step.step_ms / 1e3, cpu_s=0.0)
+
+    def make_steps() -> Iterator[int]:
+        while True:
+            step(images, labels)
+            yield size
+
+    return time_batches(make_steps(), seconds, warm_up=1, least=1)
+
+
+def measure_together(batches: Iterable[Any], step: Step, seconds: float, warm_up: int) -> Together:
+    """Measures training's loop.
+
+    Args:
+      batches: without end, of images and labels.
+      step: of the model.
+      seconds: for how long.
+      warm_up: steps before the clock starts, after which all buffers are as full as they get;
+        slow ones end when the time is over, since what is faster has filled its buffers by then.
+    """
+    taken, total_s = iter(batches), 0.0
+    waits: list[float] = []
+    begun_s = time.perf_counter()
+    for number, (images, labels) in enumerate(itertools.islice(taken, warm_up)):
+        step(images, labels)
+        if number + 1 >= _LEAST_STEPS and time.perf_counter() - begun_s > seconds:
+            break
+    start_s = time.perf_counter()
+    while total_s < seconds or len(waits) < _LEAST_STEPS:
+        asked_s = time.perf_counter()
+        images, labels = next(taken)
+        waits.append(time.perf_counter() - asked_s)
+        step(images, labels)
+        total_s = time.perf_counter() - start_s
+    return Together(step_ms=1e3 * total_s / len(waits), wait_ms=1e3 * sum(waits) / len(waits))
+
+
+def _read_classes(graph_dir: str) -> int:
+    return len(TransformGraph(graph_dir).class_names)
+
+
+def _count_classes(subject: Subject) -> int:
+    records = subject.records
+    return len(records.index.classes) if isinstance(records, IndexedRecords) else 2

@@ -1,0 +1,200 @@
+"""What the doctor looks at: some shards, and the options with which training reads them."""
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from components import record
+from components.errors import UserError
+from components.feeding import parse, streaming
+from components.feeding.indexed import IndexedRecords
+from components.feeding.input_fn import input_fn
+from components.feeding.memory import Stage
+from components.feeding.options import FeedingOptions
+from components.feeding.passes import Passes
+from components.feeding.records import open_records
+from components.feeding.streaming import StreamedRecords
+from components.training.options import TrainingOptions
+from components.view_options import ViewOptions
+from pipeline.doctor.pages import stays_in_memory
+
+# Records from which sizes and formats are told.
+_SAMPLE = 256
+# More than processors' caches hold, and little beside what a machine has.
+_MOST_HELD_BYTES = 256e6
+
+
+@dataclasses.dataclass(frozen=True)
+class Storage:
+    """How the sampled images are stored; means of an image.
+
+    Attributes:
+      encoding: "jpeg", "png" or "raw": that of most.
+      stored_bytes: of the stored image.
+      pixel_bytes: of the image decoded.
+      view_bytes: of the model's view of it.
+    """
+
+    encoding: str
+    stored_bytes: float
+    pixel_bytes: float
+    view_bytes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is measured.
+
+    Attributes:
+      paths: the shards of the train split.
+      view: the model's input size.
+      feeding: the options of the person.
+      training: the same, of the model.
+      graph_dir: the transform graph's folder, or None.
+      records: the opened records, in training's order.
+      memory: what the input pipeline holds, stage by stage.
+      is_held: whether images are decoded once, and held.
+      stays: whether the shards fit into memory as files, so that only the first epoch reads a disk.
+    """
+
+    paths: list[str]
+    view: ViewOptions
+    feeding: FeedingOptions
+    training: TrainingOptions
+    graph_dir: str | None
+    records: IndexedRecords | StreamedRecords
+    memory: tuple[Stage, ...]
+    is_held: bool
+    stays: bool
+
+    @property
+    def measured(self) -> FeedingOptions:
+        """The options under which an image costs the same, batch for batch.
+
+        The last batch of an epoch is left out (XLA would compile once more for its size), the
+        shuffle window is small (to fill it takes a while, and costs nothing else), and images are
+        decoded each time.
+        """
+        feeding, size = self.feeding, self.feeding.batch_size
+        remainder = "drop" if _has_whole_batch(self.records, size) else "keep"
+        return feeding.model_copy(
+            update={
+                "remainder": remainder,
+                "shuffle_records": min(feeding.shuffle_records, 2 * size),
+                "hold_decoded": False,
+            }
+        )
+
+    def read_batches(self, feeding: FeedingOptions, paths: Sequence[str] = ()) -> Any:
+        """Training's batches without end, by these options: a data set of images and labels."""
+        return input_fn(
+            list(paths) or self.paths,
+            view=self.view,
+            feeding=feeding,
+            transform_graph_dir=self.graph_dir,
+            mode="train",
+            seed=self.training.seed,
+            epochs=None,
+        )
+
+
+def open_subject(
+    patterns: Sequence[str],
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    training: TrainingOptions,
+    graph_dir: str | None,
+) -> Subject:
+    """Opens the records, and plans what reading them holds in memory.
+
+    Raises:
+      UserError: if the options do not fit the data set, or other machines would read it.
+    """
+    if feeding.data_service is not None:
+        raise UserError(
+            "the doctor measures how this machine reads, but feeding.data_service is "
+            f"{feeding.data_service!r}, whose workers read elsewhere; --set "
+            "feeding.data_service=null to measure reading without it."
+        )
+    paths = streaming.match_files(patterns)
+    records = open_records(paths, feeding, view, training=True, seed=training.seed)
+    stages = records.plan_memory()
+    held = records.hold_decoded(stages) if isinstance(records, IndexedRecords) else []
+    memory = (*stages, *held)
+    stays = stays_in_memory(paths)
+    return Subject(paths, view, feeding, training, graph_dir, records, memory, bool(held), stays)
+
+
+def sample_records(subject: Subject) -> np.ndarray:
+    """Some serialized records: object [up to 256], of all shards."""
+    paths = subject.paths
+    share = -(-_SAMPLE // len(paths))
+    shards = (itertools.islice(_read_shard(path), share) for path in paths)
+    return np.array(list(itertools.islice(itertools.chain.from_iterable(shards), _SAMPLE)), object)
+
+
+def describe_storage(sample: np.ndarray, view: ViewOptions) -> Storage:
+    """Tells how these serialized records store their images."""
+    columns = parse.columns_to_parse(())
+    features = {key: value.numpy() for key, value in parse.parse_batch(sample, columns).items()}
+    names, counts = np.unique(features[record.FORMAT].astype(str), return_counts=True)
+    pixels = features[record.HEIGHT] * features[record.WIDTH] * view.channels
+    return Storage(
+        encoding=str(names[counts.argmax()]),
+        stored_bytes=float(np.mean([len(image) for image in features[record.IMAGE]])),
+        pixel_bytes=float(pixels.mean()),
+        view_bytes=float(view.height_px * view.width_px * view.channels),
+    )
+
+
+def hold_some(subject: Subject, images: int) -> tuple[FeedingOptions, int]:
+    """Options to measure held images with: so many of them, that they are soon decoded.
+
+    Args:
+      subject: what is measured; its images are held.
+      images: how many may be decoded for it; at least some batches are.
+
+    Returns:
+      The options, and the steps of an epoch of them, after which all are held.
+    """
+    assert isinstance(subject.records, IndexedRecords)
+    most = subject.records.order.length
+    index = subject.records.index
+    pixels = float((index.height.astype(np.int64) * index.width).mean())
+    images = min(images, int(_MOST_HELD_BYTES / (pixels * subject.view.channels)))
+    wanted = min(max(images, 8 * subject.feeding.batch_size), most)
+    select = subject.feeding.select
+    fraction = max(select.fraction * wanted / most, 1e-6)
+    feeding = subject.measured.model_copy(
+        update={
+            "hold_decoded": True,
+            # A part of the records need not have all the classes that weights are given for.
+            "balance": "none",
+            "select": select.model_copy(update={"fraction": min(1.0, fraction)}),
+        }
+    )
+    records = open_records(subject.paths, feeding, subject.view, True, subject.training.seed)
+    assert isinstance(records, IndexedRecords)
+    return feeding, records.steps
+
+
+def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]:
+    """Batches of serialized records (object [batch]), from the beginning of each shard on."""
+    records = StreamedRecords(subject.paths, subject.measured, subject.view, False, 0)
+    size = subject.feeding.batch_size
+    numbers = Passes(mode="eval", epochs=epochs).count_epochs()
+    batches = numbers.flat_map(lambda epoch: records.read_serialized(epoch).batch(size))
+    return batches.as_numpy_iterator()
+
+
+def _read_shard(path: str) -> Iterator[bytes]:
+    return streaming.read_shard(np.array(path)).as_numpy_iterator()
+
+
+def _has_whole_batch(records: IndexedRecords | StreamedRecords, size: int) -> bool:
+    if isinstance(records, IndexedRecords):
+        return records.order.length >= size
+    return streaming.count_records(records.paths) >= size

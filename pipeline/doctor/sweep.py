@@ -1,0 +1,125 @@
+"""Other settings, tried beside the present one."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from components.feeding import memory
+from components.feeding.finishing import make_finish
+from components.feeding.graph import TransformGraph
+from components.feeding.options import FeedingOptions
+from components.feeding.passes import Passes, ViewReader
+from pipeline.doctor.clock import time_batches
+from pipeline.doctor.examine import Examination
+from pipeline.doctor.executions import measure_executions
+from pipeline.doctor.race import Sweep, compare, race
+from pipeline.doctor.reencode import race_encodings
+from pipeline.doctor.stages import count_buffered, count_images
+from pipeline.doctor.step import ModelStep, Step, measure_together
+from pipeline.doctor.subject import Subject, hold_some
+
+_PREFETCH_BATCHES = (1, 2, 4, 8)
+
+
+def sweep_settings(
+    subject: Subject,
+    step: Step,
+    found: Examination,
+    seconds: float,
+    report: Callable[[str], None],
+) -> Iterator[Sweep]:
+    """Tries other settings, for so many seconds in each of three rounds; gives sweeps when done."""
+    usual, other = _open_variants(subject, found, seconds)
+    of = "input, images in memory" if subject.is_held else "input, each image decoded"
+
+    report("prefetch_batches")
+    prefetch = sorted({*_PREFETCH_BATCHES, subject.feeding.prefetch_batches})
+    trained = {str(count): usual.train(step, seconds, prefetch=count) for count in prefetch}
+    present = str(subject.feeding.prefetch_batches)
+    yield compare("feeding.prefetch_batches", "training", race(trained), present)
+
+    report("batches in work")
+    cores = memory.batches_in_work()
+    work = {str(count): usual.read(seconds, work=count) for count in sorted({1, cores, 2 * cores})}
+    yield compare("batches in work (no option: one a core)", of, race(work), str(cores))
+
+    report("compiled")
+    compiled = {_word(on): usual.read(seconds, compiled=on) for on in (False, True)}
+    yield compare("feeding.compiled", of, race(compiled), _word(subject.feeding.compiled))
+
+    if other is not None:
+        report("hold_decoded")
+        mine, theirs = usual.read(seconds), other.read(seconds)
+        held = {_word(subject.is_held): mine, _word(not subject.is_held): theirs}
+        yield compare("feeding.hold_decoded", "input", race(held), _word(subject.is_held))
+
+    report("storage encoding")
+    figures, notes = race_encodings(subject, seconds)
+    of = "input of a sample, streamed, each image decoded"
+    yield compare("ingest.prepare.encoding", of, figures, found.storage.encoding, notes)
+
+    if isinstance(step, ModelStep):
+        report("steps_per_execution")
+        executions = measure_executions(subject, step, found.figures.step_ms / 1e3, seconds)
+        yield compare("steps_per_execution", "the model's step", executions, "1")
+
+
+class Variants:
+    """The input pipeline of `input_fn`, with other settings behind the same reader."""
+
+    def __init__(self, subject: Subject, feeding: FeedingOptions, first_steps: int):
+        """Opens the records.
+
+        Args:
+          subject: what is measured.
+          feeding: its options.
+          first_steps: batches that come before those that are measured.
+        """
+        self._subject, self._feeding, self._first_steps = subject, feeding, first_steps
+        graph_dir = subject.graph_dir
+        self._transform = None if graph_dir is None else TransformGraph(graph_dir)
+        self._threads = subject.read_batches(feeding).options()
+        passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
+        columns = () if self._transform is None else self._transform.columns
+        self._views = ViewReader(subject.paths, subject.view, feeding, passes, columns).read()
+
+    def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
+        """Batches without end; None leaves a setting as it is."""
+        feeding = self._feeding
+        if compiled is not None:
+            feeding = feeding.model_copy(update={"compiled": compiled})
+        finish = make_finish(self._transform, feeding, self._subject.view, training=True)
+        count = work or memory.batches_in_work()
+        batches = self._views.map(finish, num_parallel_calls=count, deterministic=True)
+        ready = batches.prefetch(prefetch or feeding.prefetch_batches)
+        return iter(ready.with_options(self._threads).skip(self._first_steps))
+
+    def read(
+        self, seconds: float, work: int | None = None, compiled: bool | None = None
+    ) -> Callable[[], float]:
+        """A measurement of the input alone, in images a second."""
+        sizes = count_images(self.open(None, work, compiled))
+        warm_up = count_buffered(self._feeding)
+        return lambda: time_batches(sizes, seconds, warm_up).images_per_s
+
+    def train(self, step: Step, seconds: float, prefetch: int) -> Callable[[], float]:
+        """A measurement of training, in images a second."""
+        batches = self.open(prefetch, None, None)
+        size, warm_up = self._feeding.batch_size, count_buffered(self._feeding) + prefetch
+
+        return lambda: 1e3 * size / measure_together(batches, step, seconds, warm_up).step_ms
+
+
+def _open_variants(
+    subject: Subject, found: Examination, seconds: float
+) -> tuple[Variants, Variants | None]:
+    """The input as in most epochs; and the one that holds images if that one does not, or not."""
+    each = Variants(subject, subject.measured, 0)
+    if not found.could_hold:
+        return each, None
+    decoding = found.input.every_image[1].rate
+    held = Variants(subject, *hold_some(subject, int(seconds * decoding.images_per_s)))
+    return (held, each) if subject.is_held else (each, held)
+
+
+def _word(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,68 @@
+"""A sampled profile of training: a folder for TensorBoard, and the slowest operations in words."""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from components.errors import UserError
+from components.training.profile import OpTime, find_traces, list_slowest_ops, record_trace
+from pipeline.doctor.step import Step
+
+_MOST_OPS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """A trace.
+
+    Attributes:
+      folder: for TensorBoard's --logdir.
+      size_bytes: of the trace.
+      steps: how many were traced.
+      slowest: the operations that took most time, by falling time.
+    """
+
+    folder: str
+    size_bytes: int
+    steps: int
+    slowest: tuple[OpTime, ...]
+
+
+def check_folder(folder: str) -> None:
+    """Says at once if the trace could not be written.
+
+    Raises:
+      UserError: if so.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--profile-dir must be a folder that can be written, got {folder!r}: "
+            f"{error.strerror}; name another one."
+        ) from error
+
+
+def profile_steps(
+    batches: Iterable[Any], step: Step, steps: int, warm_up: int, folder: str
+) -> Profile:
+    """Traces steps of training.
+
+    Args:
+      batches: of images and labels, more than all the steps.
+      step: of the model.
+      steps: how many to trace.
+      warm_up: steps before them, which compile and fill buffers.
+      folder: where the trace goes.
+    """
+    taken = iter(batches)
+    for images, labels in itertools.islice(taken, warm_up):
+        step(images, labels)
+    with record_trace(folder):
+        for images, labels in itertools.islice(taken, steps):
+            step(images, labels)
+    latest = find_traces(folder)[0]
+    slowest = tuple(list_slowest_ops(latest, _MOST_OPS))
+    return Profile(folder, latest.stat().st_size, steps, slowest)

@@ -1,0 +1,13 @@
+"""Random steps of a user, for the doctor's tests."""
+
+import tensorflow as tf
+
+
+def burn(images, keys):
+    """Leaves images as they are, after billions of multiplications that hang on them."""
+    start = tf.cast(tf.reduce_sum(tf.cast(images, tf.int32)), tf.float32) * 1e-9
+    matrix = start + tf.reshape(tf.range(1200 * 1200, dtype=tf.float32), [1200, 1200]) * 1e-12
+    for _ in range(4):
+        matrix = tf.linalg.matmul(matrix, matrix) * 1e-3
+    never = tf.reduce_sum(matrix) < -1.0
+    return images + tf.cast(never, tf.uint8)

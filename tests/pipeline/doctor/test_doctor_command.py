@@ -1,0 +1,108 @@
+"""`image-pipeline doctor`, as a person meets it."""
+
+import json
+
+import pytest
+
+from tests.pipeline.test_cli import call as call_process
+from tests.pipeline.test_commands import call
+
+pytestmark = pytest.mark.beam
+
+QUICK = ("--seconds", "0.1", "--set", "feeding.batch_size=8")
+
+
+def test_of_a_run_everything_is_measured(run_dir, tmp_path):
+    profile = tmp_path / "profile"
+    done = call_process(
+        "doctor", run_dir, *QUICK, "--sweep", "--profile", 2, "--profile-dir", profile, "--json"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    stages = found["stages"]
+    assert list(stages["every_image"]) == ["read", "decode", "views", "augment", "transform"]
+    assert list(stages["held"]) == ["views", "augment", "transform"]
+    for figures in [stages["step"], *stages["every_image"].values(), *stages["held"].values()]:
+        assert figures["images"] >= 8
+        assert figures["images_per_s"] == pytest.approx(1e3 / figures["ms_an_image"])
+        assert figures["cpu_s_an_image"] > 0
+    assert found["batch_size"] == 8
+    assert found["storage"] == {
+        "encoding": "png",
+        "stored_bytes": found["storage"]["stored_bytes"],
+        "pixel_bytes": 240,
+        "view_bytes": 192,
+    }
+    names = [stage["name"] for stage in found["memory"]]
+    assert (names[0], names[-1]) == ("index", "decoded images")
+    assert {"encoded batches", "views", "ready batches"} < set(names)
+    check_sweeps({sweep["name"]: sweep["trials"] for sweep in found["sweeps"]})
+    assert found["profile"]["steps"] == 2
+    (trace,) = profile.glob("plugins/profile/*/*.xplane.pb")
+    assert found["profile"]["size_bytes"] == trace.stat().st_size
+    assert len(found["profile"]["slowest"]) == 12
+    assert any(op["kind"].startswith("Conv2D") for op in found["profile"]["slowest"])
+
+
+def check_sweeps(sweeps):
+    tried = {name: [trial["setting"] for trial in trials] for name, trials in sweeps.items()}
+    assert tried["feeding.prefetch_batches"] == ["1", "2", "4", "8"]
+    assert tried["feeding.compiled"] == ["false", "true"]
+    assert sorted(tried["feeding.hold_decoded"]) == ["false", "true"]
+    assert tried["ingest.prepare.encoding"] == ["jpeg", "png", "raw"]
+    assert tried["steps_per_execution"][:2] == ["1", "2"]
+    for name, trials in sweeps.items():
+        (present,) = (trial for trial in trials if trial["is_present"])
+        assert present["ratio"] == 1, name
+    raw = sweeps["ingest.prepare.encoding"][2]
+    assert raw["note"] == "240 bytes/image"
+
+
+def test_a_person_reads_one_line_of_verdict(run_dir):
+    done = call_process("doctor", run_dir, *QUICK, "--step-ms", "100")
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in ("+ transform, in memory", "model's step", "held in memory", "made of"):
+        assert part in done.stdout
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("The model's step lim"))
+    assert "of each step for input" in line and "(estimate)" in line
+
+
+def test_a_data_set_alone_has_no_transform_graph(data_dir):
+    size = ("--set", "view.height_px=8", "--set", "view.width_px=8")
+    result, _ = call("doctor", data_dir, *QUICK, *size, "--json")
+    stages = json.loads(result.stdout)["stages"]
+    assert list(stages["every_image"]) == ["read", "decode", "views", "augment"]
+    assert stages["step"]["images_per_s"] > 0  # of the default model, on raw pixels
+
+
+def test_streamed_records_are_measured_too(run_dir):
+    result, _ = call(
+        "doctor", run_dir, *QUICK, "--step-ms", "1", "--json", "--set", "feeding.source=streaming"
+    )
+    found = json.loads(result.stdout)
+    assert list(found["stages"]["every_image"])[:2] == ["read", "decode"]
+    assert found["stages"]["held"] == {}
+    assert found["memory"][0]["name"] == "read ahead"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{tmp}/none"], "does not exist; give the --output of ingest or run"),
+        (["{run}", "--profile", "51"], "51 is not in the range 1<=x<=50"),
+        (["{run}", "--seconds", "0"], "0.0 is not in the range"),
+        (["{run}", "--profile", "2", "--profile-dir", "{tmp}/file/p"], "--profile-dir must be a"),
+        (["{run}", "--set", "training.model=no.such"], "training.model cannot be loaded"),
+        (
+            ["{run}", "--set", "feeding.data_service=grpc://far:1"],
+            "--set feeding.data_service=null to measure",
+        ),
+        (["{run}", "--set", "feeding.memory_fraction=1e-9"], "raise memory_fraction"),
+    ],
+)
+def test_errors_say_what_to_do(arguments, message, run_dir, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    result, output = call("doctor", *(each.format(run=run_dir, tmp=tmp_path) for each in arguments))
+    assert result.exit_code
+    assert message in output
+    assert "Traceback" not in output
