@@ -9,16 +9,21 @@ from typing import Any
 import click
 
 from components.errors import UserError
+from pipeline.commands.analyze import analyze
+from pipeline.commands.doctor import doctor
+from pipeline.commands.init import init
 from pipeline.commands.inspect import inspect
 from pipeline.commands.plan import plan
 from pipeline.commands.preview import preview
 from pipeline.commands.quarantine import quarantine
+from pipeline.commands.report import report
 from pipeline.commands.shared import (
     BEAM,
     CONFIG,
     IMAGES,
     JSON,
     OUTPUT,
+    QUIET,
     SET,
     UnexpectedError,
     open_terminal,
@@ -44,6 +49,7 @@ def cli() -> None:
 @CONFIG
 @SET
 @JSON
+@QUIET
 @BEAM
 def run(
     images_dir: str,
@@ -51,6 +57,7 @@ def run(
     config_path: str | None,
     overrides: tuple[str, ...],
     as_json: bool,
+    quiet: bool,
     beam_flags: tuple[str, ...],
 ) -> None:
     """Run the whole pipeline on a folder of images.
@@ -59,19 +66,22 @@ def run(
     """
     from pipeline.config import load_config
 
-    _run_pipeline(load_config(config_path, overrides), images_dir, output_dir, beam_flags, as_json)
+    _run_pipeline(
+        load_config(config_path, overrides), images_dir, output_dir, beam_flags, as_json, quiet
+    )
 
 
 @cli.command()
 @click.option("--output", "output_dir", default="demo-output", show_default=True)
 @JSON
-def demo(output_dir: str, as_json: bool) -> None:
+@QUIET
+def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from pipeline.demo import DEMO_CONFIG, write_digits
 
     images_dir = os.path.join(output_dir, "images")
     write_digits(images_dir)
-    _run_pipeline(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), (), as_json)
+    _run_pipeline(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), (), as_json, quiet)
 
 
 @cli.command()
@@ -80,6 +90,7 @@ def demo(output_dir: str, as_json: bool) -> None:
 @CONFIG
 @SET
 @JSON
+@QUIET
 @BEAM
 def ingest(
     images_dir: str,
@@ -87,6 +98,7 @@ def ingest(
     config_path: str | None,
     overrides: tuple[str, ...],
     as_json: bool,
+    quiet: bool,
     beam_flags: tuple[str, ...],
 ) -> None:
     """Write a folder of images as shuffled, sharded TFRecords, without TFX.
@@ -103,16 +115,24 @@ def ingest(
     check_output(output_dir, images_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from pipeline.ingest import ingest_folder, print_ingest
+        from pipeline.progress import ComponentProgress
 
-        summary = ingest_folder(images_dir, output_dir, options, beam_args)
-        if not as_json:
+        with ComponentProgress(None if as_json or quiet else console) as progress:
+            progress.start("ingest")
+            summary = ingest_folder(images_dir, output_dir, options, beam_args)
+        if not (as_json or quiet):
             print_ingest(summary, output_dir, console)
     if as_json:
         click.echo(json.dumps(summary))
 
 
 def _run_pipeline(
-    config: Any, images_dir: str, output_dir: str, beam_flags: Sequence[str], as_json: bool
+    config: Any,
+    images_dir: str,
+    output_dir: str,
+    beam_flags: Sequence[str],
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Checks what can be checked at once, runs, and tells what happened."""
     from pipeline.engine import choose_engine
@@ -123,8 +143,9 @@ def _run_pipeline(
     check_classes(survey, images_dir, config.ingest)
     check_output(output_dir, images_dir)
     log_path = os.path.join(output_dir, "run.log")
+    silent = as_json or quiet
     with open_terminal(log_path) as console:
-        if not as_json:
+        if not silent:
             console.print(f"{survey.found:,} files, {len(survey.classes)} classes; {beam_args[0]}")
         summary = _run_with_progress(
             config,
@@ -133,9 +154,9 @@ def _run_pipeline(
             survey.fingerprint,
             beam_args,
             log_path,
-            None if as_json else console,
+            None if silent else console,
         )
-        if not as_json:
+        if not silent:
             from pipeline.summary import print_summary
 
             print_summary(summary, console)
@@ -170,10 +191,14 @@ def _run_with_progress(
     return summary
 
 
+cli.add_command(analyze)
+cli.add_command(doctor)
+cli.add_command(init)
 cli.add_command(inspect)
 cli.add_command(plan)
 cli.add_command(preview)
 cli.add_command(quarantine)
+cli.add_command(report)
 cli.add_command(verify)
 
 

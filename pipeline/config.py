@@ -68,8 +68,39 @@ def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConf
     try:
         return PipelineConfig.model_validate(values)
     except pydantic.ValidationError as error:
-        lines = [_explain(each) for each in error.errors()]
-        raise UserError("\n".join(["The configuration is not valid:", *lines])) from error
+        raise _explain_all(error) from error
+
+
+def read_group(
+    group: str, config: str | PipelineConfig | None, options: Mapping[str, Any] | None = None
+) -> Any:
+    """Reads the options of one group, for a part of the pipeline that is used alone.
+
+    What a whole pipeline needs beyond the group (a split "eval", say) is not asked of `options`.
+
+    Args:
+      group: the name of a field of `PipelineConfig`.
+      config: a YAML file, a configuration, or None for the defaults.
+      options: values of the group's keys that override those.
+
+    Returns:
+      The validated options of the group.
+
+    Raises:
+      UserError: naming the key, the value and the way out.
+    """
+    base = load_config(config) if config is None or isinstance(config, str) else config
+    values = getattr(base, group).model_dump() | dict(options or {})
+    try:
+        return PipelineConfig.model_fields[group].annotation.model_validate(values)  # type: ignore[union-attr]
+    except pydantic.ValidationError as error:
+        raise _explain_all(error, group) from error
+
+
+def _explain_all(error: pydantic.ValidationError, *within: str) -> UserError:
+    """All of pydantic's findings in words, of the whole tree or of what is within a group."""
+    lines = [_explain({**each, "loc": (*within, *each["loc"])}) for each in error.errors()]
+    return UserError("\n".join(["The configuration is not valid:", *lines]))
 
 
 def _read_yaml(path: str) -> dict:

@@ -43,12 +43,21 @@ def ingest_folder(
             output_dir,
             files.join(output_dir, ".work"),
             options,
-            lambda: beam.Pipeline(options=PipelineOptions(list(beam_args))),
+            lambda: make_beam_pipeline(beam_args),
         )
     return summarize_manifest(manifest) | {
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
+
+
+def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
+    """An empty Beam pipeline.
+
+    Args:
+      beam_args: Beam flags; they name the runner and its mode.
+    """
+    return beam.Pipeline(options=PipelineOptions(list(beam_args)))
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:
@@ -79,7 +88,7 @@ def retry_folder(
         output_dir,
         retry_work_dir(output_dir),
         options,
-        lambda: beam.Pipeline(options=PipelineOptions(list(beam_args))),
+        lambda: make_beam_pipeline(beam_args),
     )
     return {
         "retried": dataclasses.asdict(retry),

@@ -98,7 +98,7 @@ def list_split(data_dir: str, split: str) -> str:
     splits = list(read_whole_manifest(data_dir)["splits"])
     if split not in splits:
         raise UserError(
-            f"--split must be one of {', '.join(splits)}, which {data_dir} has, got {split!r}."
+            f"split must be one of {', '.join(splits)}, which {data_dir} has, got {split!r}."
         )
     return files.join(data_dir, f"Split-{split}", "*")
 

@@ -1,21 +1,34 @@
-"""Shows which component runs, and what each took."""
+"""Shows which component runs, how far it has come, and what each took."""
 
+import threading
+import time
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from components import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from pipeline.local import ComponentRun
 
+_LINE_EVERY_S = 5.0  # a line of text, where no bar can be drawn
+_DRAW_EVERY_S = 0.2
+
 
 class ComponentProgress:
-    """A line for each finished component and, in a terminal, a spinner for the one that runs."""
+    """A bar, or else a line every few seconds, for what runs; a line for each finished component.
 
-    def __init__(self, console: "Console | None"):
+    What runs counts itself by `components.progress`; what does not (TFX's own components) is shown
+    with the time that it has taken.
+    """
+
+    def __init__(self, console: "Console | None", line_every_s: float = _LINE_EVERY_S):
         """Takes the console to write to, or None to stay silent."""
         self._console = console
-        self._status: Any = None
+        self._line_every_s = line_every_s
+        self._stopped: threading.Event | None = None
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "ComponentProgress":
         """Shows nothing yet."""
@@ -27,15 +40,17 @@ class ComponentProgress:
         error: BaseException | None,
         trace: types.TracebackType | None,
     ) -> None:
-        """Takes the spinner away."""
+        """Takes the bar away."""
         self._stop()
 
     def start(self, name: str) -> None:
         """Shows that something named runs."""
         self._stop()
         if self._console:
-            self._status = self._console.status(f"{name} …")
-            self._status.start()
+            show = self._draw_bar if self._console.is_terminal else self._print_lines
+            self._stopped = threading.Event()
+            self._thread = threading.Thread(target=show, args=(name, self._stopped), daemon=True)
+            self._thread.start()
 
     def finish(self, run: "ComponentRun") -> None:
         """Shows what a component took."""
@@ -47,6 +62,75 @@ class ComponentProgress:
             )
 
     def _stop(self) -> None:
-        if self._status:
-            self._status.stop()
-            self._status = None
+        if self._stopped and self._thread:
+            self._stopped.set()
+            self._thread.join()
+            self._stopped = self._thread = None
+        progress.end()
+
+    def _print_lines(self, name: str, stopped: threading.Event) -> None:
+        """Prints how far the work has come, every few seconds, until it has ended."""
+        assert self._console is not None
+        speed = Speed()
+        while not stopped.wait(self._line_every_s):
+            told = speed.describe(progress.look())
+            self._console.print(f"  {name:<18}{told}", soft_wrap=True, markup=False)
+
+    def _draw_bar(self, name: str, stopped: threading.Event) -> None:
+        """Draws a bar until the work has ended, and takes it away."""
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        told = TextColumn("{task.fields[told]}", markup=False)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(30), told)
+        speed = Speed()
+        with Progress(*columns, console=self._console, transient=True) as bar:
+            task = bar.add_task(name, total=None, told="")
+            while not stopped.wait(_DRAW_EVERY_S):
+                now = progress.look()
+                done, total = (now.done, now.total) if now else (0, None)
+                bar.update(task, completed=done, total=total, told=speed.describe(now))
+
+
+class Speed:
+    """Says how fast counted work goes, and when it will end."""
+
+    def __init__(self) -> None:
+        """The work begins now."""
+        self._started_s = time.monotonic()
+        self._first: progress.Progress | None = None
+        self._first_s = self._started_s
+
+    def describe(self, now: "progress.Progress | None") -> str:
+        """What is done, in words; the seconds gone by where nothing is counted."""
+        moment_s = time.monotonic()
+        if now is None:
+            return f"{moment_s - self._started_s:,.0f} s"
+        if self._first is None or (self._first.unit, self._first.total) != (now.unit, now.total):
+            self._first, self._first_s = now, moment_s
+        return describe_progress(now, now.done - self._first.done, moment_s - self._first_s)
+
+
+def describe_progress(now: "progress.Progress", done: int, seconds: float) -> str:
+    """What is done, how fast, and how long the rest will take.
+
+    Args:
+      now: how far the work has come.
+      done: how many of these were done in the last `seconds`, by which speed is measured.
+      seconds: of wall-clock time.
+    """
+    parts = [f"{now.done:,} of {now.total:,} {now.unit}"]
+    if done > 0 and seconds > 0:
+        rate = done / seconds
+        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+        if now.done < now.total:
+            parts.append(f"{_clock((now.total - now.done) / rate)} left")
+    if now.bad:
+        parts.append(f"{now.bad:,} quarantined")
+    return ", ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    """A time as 0:05, 12:34 or 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

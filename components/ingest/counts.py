@@ -8,7 +8,7 @@ written shards are counted by `manifest.check_books`.
 import json
 from collections.abc import Iterator, Sequence
 
-from components import files
+from components import files, progress
 from components.ingest.prepare import PreparedChunk
 from components.ingest.shards import WrittenShard
 from components.ingest.sources import Chunk, list_images, make_chunks
@@ -27,6 +27,7 @@ def list_chunks(images_dir: str, work_dir: str) -> Iterator[Chunk]:
     for chunk in make_chunks(list_images(images_dir)):
         listed += len(chunk.refs)
         yield chunk
+    progress.begin("images", listed)
     _write(work_dir, "listed", listed)
 
 

@@ -22,6 +22,8 @@ class IngestOptions(Options):
     split_pattern: str | None = None
     """The same for `split`: where it matches, the path decides the split, even where that parts a
     group; the books count such groups as `straddling`. What must stay with such images follows."""
+    split_names: dict[str, str] = pydantic.Field(default_factory=dict)
+    """Splits that paths name otherwise, e.g. `{val: eval}` for a folder `val/`."""
     splits: dict[str, pydantic.PositiveFloat] = pydantic.Field(
         default_factory=lambda: {"train": 0.9, "eval": 0.1}
     )
@@ -65,6 +67,11 @@ class IngestOptions(Options):
             raise ValueError(
                 f"the shares in splits must add up to 1, got {self.splits}; "
                 "for example {train: 0.8, eval: 0.1, test: 0.1}"
+            )
+        if unknown := set(self.split_names.values()) - self.splits.keys():
+            raise ValueError(
+                f"split_names must lead to splits, {', '.join(self.splits)}, got "
+                f"{', '.join(sorted(unknown))}; add it to splits."
             )
         if bad := [name for name in self.splits if not re.fullmatch(r"[A-Za-z0-9_]+", name)]:
             raise ValueError(f"split names are letters, digits and _, got {bad}; rename them.")

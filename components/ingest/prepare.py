@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from components import files
+from components import files, progress
 from components.images.prepare import BadImage, PreparedImage, prepare_image
 from components.ingest.options import IngestOptions
 from components.ingest.perceptual import hash_image
-from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern
+from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
 from components.threads import map_in_order, usable_cores
 
 CODE_VERSION = 3  # Raise it when the same source and options would give other rows or payloads.
@@ -96,6 +96,7 @@ def prepare_chunk(
         bad = sum("reason" in row for row in rows)
     else:
         bad = len(chunk.refs) - read_rows(rows_path)["reason"].null_count
+        progress.advance(len(chunk.refs), bad)
     return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name)
 
 
@@ -109,7 +110,7 @@ def read_rows(rows_path: str) -> pa.Table:
 
 def _chunk_name(chunk: Chunk, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
-    kept = {"prepare", "label_pattern", "group_pattern", "split_pattern"}
+    kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names"}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     depends_on += [dataclasses.astuple(ref) for ref in chunk.refs]
@@ -134,6 +135,7 @@ def _write_payloads(
                 row | {"chunk": name, "payload_offset": offset, "payload_length": len(payload)}
             )
             offset += len(payload)
+            progress.advance(bad="reason" in row)
     return rows
 
 
@@ -168,7 +170,7 @@ def columns_of_path(path: str, options: IngestOptions) -> dict[str, Any]:
         "path": os.fsencode(path),
         "label": _printable(label_of(path, options)),
         "group": _printable(match_pattern(options.group_pattern, "group", path)),
-        "forced_split": match_pattern(options.split_pattern, "split", path),
+        "forced_split": split_of(path, options),
     }
 
 

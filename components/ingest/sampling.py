@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 
 from components.ingest.options import IngestOptions
-from components.ingest.sources import ImageRef, label_of, match_pattern
+from components.ingest.sources import ImageRef, label_of, split_of
 
 
 @dataclasses.dataclass
@@ -61,7 +61,7 @@ def take_census(
     for ref in refs:
         if (label := label_of(ref.path, options)) is not None:
             census.classes[label] += 1
-        if split := match_pattern(options.split_pattern, "split", ref.path):
+        if split := split_of(ref.path, options):
             census.forced_splits[split] += 1
         stratum = census.strata.setdefault(ref.size_bytes.bit_length(), Stratum())
         stratum.files += 1

@@ -148,3 +148,9 @@ def label_of(path: str, options: IngestOptions) -> str | None:
     if options.label_pattern is None:
         return ""
     return match_pattern(options.label_pattern, "label", path)
+
+
+def split_of(path: str, options: IngestOptions) -> str | None:
+    """The split that a path names, None where it names none."""
+    named = match_pattern(options.split_pattern, "split", path)
+    return None if named is None else options.split_names.get(named, named)

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from components import contract
+from components import contract, progress
 from components.dotted import load_object
 from components.errors import UserError
 from components.feeding.batches import Position
@@ -65,13 +65,15 @@ def run_fn(fn_args: Any) -> None:
         # Keras warns of data that runs out unless it knows where they end.
         eval_data = eval_data.apply(tf.data.experimental.assert_cardinality(eval_batches))
     clock = EpochClock()
-    callbacks: list[keras.callbacks.Callback] = [clock]
+    callbacks: list[keras.callbacks.Callback] = [clock, StepCounter()]
     start = Position(training.seed)
     if training.checkpoint_dir is not None:
         folder = os.path.join(training.checkpoint_dir, _name_run(fn_args))
         start = restore_latest(model, folder, training.seed)
         _check_start(start, training.epochs, train_batches)
         callbacks.append(Checkpoints(folder, training.checkpoint_steps, start, train_batches))
+    begun = start.epoch * train_batches + start.step
+    progress.begin("steps", training.epochs * train_batches, done=begun)
     metrics = fit_from(
         start,
         model,
@@ -189,6 +191,19 @@ class EpochClock(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         """Stops the clock."""
         self.seconds.append(round(time.monotonic() - self._started_s, 3))
+
+
+class StepCounter(keras.callbacks.Callback):
+    """Counts training's steps, for whoever shows how far it has come."""
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Keras numbers the steps of each epoch from 0."""
+        self._in_epoch = 0
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Counts the steps up to this one: Keras may run several of them at once."""
+        progress.advance(batch + 1 - self._in_epoch)
+        self._in_epoch = batch + 1
 
 
 def write_history(

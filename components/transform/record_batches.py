@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
-from components import contract, record
+from components import contract, progress, record
 from components.feeding.input_fn import read_eval_views
 from components.transform.sampling import keep_records
 from components.view_options import ViewOptions
@@ -39,6 +39,7 @@ def read_view_batches(
     batches = read_eval_views([shard], view, batch_size, columns, keep)
     for batch in batches.as_numpy_iterator():
         images = batch.pop(contract.IMAGE_INPUT)
+        progress.advance(len(images))
         yield make_record_batch(images, batch)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
+from components import progress
 from components.dotted import load_object
 from components.errors import UserError, find_user_error
 from components.feeding.input_fn import read_eval_views
@@ -56,6 +57,7 @@ def run_analysis(
     function = load_preprocessing_fn(view, options)
     spans = read_spans(folders, view, options)
     check_unknown_classes(spans, options)
+    progress.begin("images", sum(span.analysed.total() for span in spans))
     analysis = AnalyzeImages(spans, view, function, options, output_dir, cache_dir)
     try:
         with (

@@ -20,6 +20,7 @@ SET = click.option(
     help="Override one value, e.g. --set training.epochs=3. May be repeated.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
+QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
 
 

@@ -155,3 +155,12 @@ def test_threads_change_nothing(tmp_path):
 def test_what_goes_to_a_worker_pickles(tmp_path):
     (chunk,) = make_chunks([ImageRef("a", 1, 2)])
     assert pickle.loads(pickle.dumps((chunk, LOSSLESS))) == (chunk, LOSSLESS)
+
+
+@pytest.mark.parametrize(("names", "split"), [({}, "train"), ({"train": "eval"}, "eval")])
+def test_a_path_names_the_split_or_its_other_name(tmp_path, names, split):
+    images = write_folder(tmp_path / "train", per_class=1).parent
+    patterns = {"split_pattern": "(?P<split>train)/", "label_pattern": "[^/]+/(?P<label>[^/]+)/.+"}
+    options = IngestOptions(**patterns, split_names=names, threads=1)
+    _, rows, _ = _prepare(images, tmp_path / "work", options)
+    assert [(row["forced_split"], row["label"]) for row in rows] == [(split, "cat"), (split, "dog")]

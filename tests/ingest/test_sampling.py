@@ -19,6 +19,8 @@ def test_the_census_counts_files_bytes_classes_and_named_splits():
     assert (census.files, census.bytes) == (4, 1060)
     assert census.classes == {"a": 2, "b": 2}
     assert census.forced_splits == {"1": 1}
+    renamed = IngestOptions(split_pattern=r"./(?P<split>1).*", split_names={"1": "eval"})
+    assert take_census(_refs([10, 20]), renamed, 10, seed=0).forced_splits == {"eval": 1}
 
 
 def test_the_weights_of_the_sample_add_up_to_the_files_of_each_group():

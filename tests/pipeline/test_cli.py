@@ -44,6 +44,13 @@ def test_version():
     assert "0.1.0" in call("--version").stdout
 
 
+@pytest.mark.parametrize("arguments", [["no-command"], ["run"], ["ingest", "--no-flag"]])
+def test_wrong_usage_has_an_exit_code_of_its_own(arguments):
+    done = call(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Usage: image-pipeline" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
     return write_folder(tmp_path_factory.mktemp("cli") / "images", per_class=5)

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from components import progress
 from components.errors import UserError
 from components.training import trainer
 from tests import graphs, shards
+from tests.training import models
 
 pytestmark = pytest.mark.beam
 
@@ -70,6 +72,19 @@ def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
     assert set(history["metrics"]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
     assert all(len(values) == 2 for values in history["metrics"].values())
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_steps_are_counted(train_only, monkeypatch, at_once):
+    def build(*arguments):
+        model = models.build_linear_model(*arguments)
+        model.steps_per_execution = at_once
+        return model
+
+    monkeypatch.setattr(trainer, "load_object", lambda _: build)
+    train_only()
+    # Two epochs of three steps each.
+    assert progress.look() == progress.Progress("steps", 6, done=6)
 
 
 def test_training_again_gives_the_same_model(trained, tmp_path):

@@ -1,0 +1,60 @@
+"""How far the long work of this process has come: stages count, and who shows it looks.
+
+Counting is an addition under a lock, so stages need not know whether anyone looks. There is one
+piece of work at a time, as TFX and Beam's local runner do it, in this process; a Beam worker
+elsewhere counts for itself, and what is shown here then has no numbers.
+"""
+
+import dataclasses
+import threading
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What is done of a piece of work.
+
+    Attributes:
+      unit: what is counted, in the plural: "images".
+      total: how many there are to do.
+      done: how many are done.
+      bad: how many of these were quarantined.
+    """
+
+    unit: str
+    total: int
+    done: int = 0
+    bad: int = 0
+
+
+_lock = threading.Lock()
+_current: Progress | None = None
+
+
+def begin(unit: str, total: int, done: int = 0) -> None:
+    """A new piece of work: what was counted before is forgotten."""
+    global _current
+    with _lock:
+        _current = Progress(unit, total, done)
+
+
+def advance(done: int = 1, bad: int = 0) -> None:
+    """Counts what was done; nothing happens where no work was begun."""
+    global _current
+    with _lock:
+        if _current is not None:
+            _current = dataclasses.replace(
+                _current, done=_current.done + done, bad=_current.bad + bad
+            )
+
+
+def look() -> Progress | None:
+    """What is done of the current piece of work; None if there is none."""
+    with _lock:
+        return _current
+
+
+def end() -> None:
+    """The current piece of work is over."""
+    global _current
+    with _lock:
+        _current = None

@@ -1,0 +1,175 @@
+"""Three plain functions for people who want no TFX: `ingest`, `analyze`, `input_fn`.
+
+They give the very bytes, statistics and batches of the command line and of the pipeline. Options
+are those of the configuration's group that each function reads, as keyword arguments; `config` is
+a file of the command line (or what `pipeline.config.load_config` made of it), which they override.
+Beam and TensorFlow are imported by the function that needs them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from components.view_options import ViewOptions
+from pipeline.config import PipelineConfig, read_group
+
+Config = str | PipelineConfig | None
+View = ViewOptions | Mapping[str, Any] | None
+
+
+def ingest(
+    images_dir: str,
+    output_dir: str,
+    *,
+    config: Config = None,
+    beam_args: Sequence[str] = (),
+    **options: Any,
+) -> dict[str, Any]:
+    """Writes a folder of images as shuffled, sharded TFRecords: `image-pipeline ingest`.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder; an interrupted ingest to it goes on.
+      config: whose group `ingest` is taken; None for the defaults.
+      beam_args: Beam flags; none for the local runner.
+      **options: of `ingest`, e.g. `shards=4` or `prepare={"encoding": "png"}`.
+
+    Returns:
+      The summary: `found`, `written`, `duplicates`, `quarantined`, `splits`, `shards`, `bytes`, ….
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    from pipeline.engine import choose_engine
+    from pipeline.preflight import check_output, survey_images
+
+    chosen = read_group("ingest", config, options)
+    flags = choose_engine(beam_args)
+    survey_images(images_dir, chosen)
+    check_output(output_dir, images_dir)
+    from pipeline.ingest import ingest_folder
+
+    return ingest_folder(images_dir, output_dir, chosen, flags)
+
+
+def analyze(
+    data_dir: str,
+    graph_dir: str,
+    *,
+    view: View = None,
+    config: Config = None,
+    beam_args: Sequence[str] = (),
+    cache_dir: str | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Computes the transform graph of a data set: `image-pipeline analyze`.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      graph_dir: the transform graph's folder; an earlier graph in it is replaced.
+      view: the model's input, or those of its options that `config` does not say.
+      config: whose groups `view` and `transform` are taken; None for the defaults.
+      beam_args: Beam flags; none for the local runner.
+      cache_dir: where what is found in a data set is kept for later analyses; None keeps nothing.
+      **options: of `transform`, e.g. `analyze_fraction=0.1`.
+
+    Returns:
+      What `analysis.json` holds: `records`, `statistics`, `classes`, …; and `seconds` and
+      `peak_rss_mb`.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    from pipeline.engine import choose_engine
+
+    chosen = read_group("transform", config, options)
+    seen = read_group("view", config, _as_dict(view))
+    flags = choose_engine(beam_args)
+    from pipeline.analysis import analyze_folder
+
+    return analyze_folder(data_dir, graph_dir, seen, chosen, flags, cache_dir)
+
+
+def input_fn(
+    data_dir: str,
+    split: str = "train",
+    graph_dir: str | None = None,
+    *,
+    mode: str | None = None,
+    view: View = None,
+    config: Config = None,
+    seed: int | None = None,
+    epochs: int | None = 1,
+    first_epoch: int = 0,
+    first_step: int = 0,
+    worker: int = 0,
+    workers: int = 1,
+    **options: Any,
+) -> Any:
+    """Reads a data set into batches: `components.feeding.input_fn.input_fn`, by folder and split.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      split: whose records are read.
+      graph_dir: the folder of the transform graph, or None for uint8 images and class names.
+      mode: "train" shuffles and makes random views, "eval" does neither; None means "train" for the
+        split train, and "eval" for all others.
+      view: the model's input, or those of its options that `config` does not say. Left out, it is
+        what the transform graph was made for.
+      config: whose groups `view`, `feeding` and `training.seed` are taken; None for the defaults.
+      seed: of order and random views; None for `training.seed` of `config`, 0 by default.
+      epochs: passes over the records; None for passes without end.
+      first_epoch: number of the first pass.
+      first_step: number of the first pass's first batch.
+      worker: number of this worker, from 0.
+      workers: how many share each batch.
+      **options: of `feeding`, e.g. `batch_size=64` or `augment=["flip_horizontal"]`.
+
+    Returns:
+      A `tf.data.Dataset` of pairs of images and labels, see `components.feeding.input_fn.input_fn`.
+
+    Raises:
+      UserError: if there is no such data set or split, or an option does not fit it.
+    """
+    from pipeline.preview_source import list_split
+
+    feeding = read_group("feeding", config, options)
+    seen = _choose_view(view, config, graph_dir)
+    files = [list_split(data_dir, split)]
+    from components.feeding.input_fn import input_fn as read_batches
+
+    return read_batches(
+        files,
+        view=seen,
+        feeding=feeding,
+        transform_graph_dir=graph_dir,
+        mode=mode or ("train" if split == "train" else "eval"),  # type: ignore[arg-type]
+        seed=read_group("training", config).seed if seed is None else seed,
+        epochs=epochs,
+        first_epoch=first_epoch,
+        first_step=first_step,
+        worker=worker,
+        workers=workers,
+    )
+
+
+def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
+    """The view asked for, which must be the graph's; if none was asked for, the graph's."""
+    from components.errors import UserError
+    from pipeline.inspection import read_graph
+
+    asked = read_group("view", config, _as_dict(view))
+    if graph_dir is None:
+        return asked
+    analysed = ViewOptions.model_validate(read_graph(graph_dir)["view"])
+    if view is None and config is None:
+        return analysed
+    if asked != analysed:
+        raise UserError(
+            f"view must be what the transform graph in {graph_dir!r} was made for, "
+            f"{analysed.model_dump()}, got {asked.model_dump()}; leave it out, or analyze again."
+        )
+    return asked
+
+
+def _as_dict(view: View) -> Mapping[str, Any]:
+    return view.model_dump() if isinstance(view, ViewOptions) else view or {}

@@ -1,0 +1,51 @@
+"""`image-pipeline analyze`: the transform graph of a data set, without TFX."""
+
+import json
+import os
+
+import click
+
+from pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_terminal
+
+
+@click.command()
+@click.argument("data_set")
+@click.option("--output", "graph_dir", required=True, help="Folder for the transform graph.")
+@CONFIG
+@SET
+@JSON
+@QUIET
+@BEAM
+def analyze(
+    data_set: str,
+    graph_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Compute the transform graph of a data set: statistics and classes.
+
+    DATA_SET is the folder that ingest wrote. The graph is the pipeline's; `image-pipeline inspect`
+    shows it again.
+    """
+    from components.ingest.manifest import read_whole_manifest
+    from pipeline.config import load_config
+    from pipeline.engine import choose_engine
+
+    config = load_config(config_path, overrides)
+    beam_args = choose_engine(beam_flags)
+    read_whole_manifest(data_set)
+    with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
+        from pipeline.analysis import analyze_folder
+        from pipeline.inspection import find_graph, print_graph, read_graph
+        from pipeline.progress import ComponentProgress
+
+        with ComponentProgress(None if as_json or quiet else console) as progress:
+            progress.start("analysis")
+            summary = analyze_folder(data_set, graph_dir, config.view, config.transform, beam_args)
+        if not (as_json or quiet):
+            print_graph(find_graph(graph_dir), read_graph(graph_dir), console)
+    if as_json:
+        click.echo(json.dumps(summary))

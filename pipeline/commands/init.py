@@ -1,0 +1,89 @@
+"""`image-pipeline init`: a starter configuration from a look at a folder of images."""
+
+import os
+from typing import Any
+
+import click
+
+_MOST_CLASSES = 5
+
+
+@click.command()
+@click.argument("images_dir", metavar="IMAGES")
+@click.option("--output", "output_path", default="config.yaml", show_default=True)
+@click.option("--yes", is_flag=True, help="Write what was guessed without asking.")
+def init(images_dir: str, output_path: str, yes: bool) -> None:
+    """Look at a folder and write a starter configuration for it.
+
+    Guesses from names where classes and splits are, and from some images' headers what the model's
+    input should be; shows the guess, and asks before the file is written.
+    """
+    from components.ingest.sources import list_images
+    from pipeline.layout import guess_layout, is_image
+    from pipeline.starter import measure_sizes, write_starter
+
+    _check_new(output_path)
+    paths = [ref.path for ref in list_images(images_dir)]
+    layout = guess_layout(paths)
+    sizes: Any = measure_sizes(images_dir, [path for path in paths if is_image(path)])
+    _check_guess(images_dir, layout, sizes)
+    _show(layout, sizes)
+    if not yes:
+        click.confirm(f"Write {output_path}?", default=True, abort=True)
+    with open(output_path, "w", encoding="utf-8") as file:
+        file.write(write_starter(layout, sizes))
+    verb = "run" if layout.label_pattern else "ingest"  # training needs classes
+    click.echo(
+        f"{output_path} is written. Next: image-pipeline {verb} --images {images_dir} "
+        f"--output out --config {output_path}"
+    )
+
+
+def _check_new(output_path: str) -> None:
+    from components.errors import UserError
+
+    if os.path.exists(output_path):
+        raise UserError(f"{output_path!r} exists; choose another --output, or move it away.")
+
+
+def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
+    """There must be images, and none of them may be masks, which would be taken for images."""
+    from components.errors import UserError
+
+    if layout.image_dir is not None:
+        raise UserError(
+            f"{images_dir!r} holds images and their masks, but masks are not stored yet; take the "
+            f"images alone: image-pipeline init {images_dir.rstrip('/')}/{layout.image_dir}"
+        )
+    if sizes is None:
+        found = layout.images + layout.others
+        raise UserError(f"{images_dir!r} must hold images, but none of {found:,} files is one.")
+
+
+def _show(layout: Any, sizes: Any) -> None:
+    """Tells what was found and guessed, a line each."""
+    from pipeline.rows import printable
+    from pipeline.starter import guess_view
+
+    height, width, channels = guess_view(sizes)
+    rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]
+    if layout.others:
+        rows.append(("other files", f"{layout.others:,}, which will be quarantined"))
+    if layout.classes:
+        rows.append(
+            ("classes", f"{len(layout.classes):,}: {printable(_list_some(layout.classes))}")
+        )
+    else:
+        rows.append(("classes", "none found: the images can be ingested, but not be trained on"))
+    if layout.splits:
+        rows.append(("splits", ", ".join(f"{k} {n:,}" for k, n in layout.splits.items())))
+    kind = "all" if sizes.equal else "median"
+    rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
+    rows.append(("model's input", f"{height} × {width} × {channels}"))
+    for name, text in rows:
+        click.echo(f"{name:<16}{text}")
+
+
+def _list_some(classes: dict[str, int]) -> str:
+    some = [f"{name} ({count:,})" for name, count in list(classes.items())[:_MOST_CLASSES]]
+    return ", ".join(some + ["…"] * (len(classes) > _MOST_CLASSES))

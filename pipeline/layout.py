@@ -1,0 +1,169 @@
+"""Guesses from the paths below a folder where each image's class and split are named."""
+
+import collections
+import dataclasses
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+# What ingest decodes, by the endings that people give it.
+_ENDINGS = {
+    *(".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")
+}
+# What folders of splits are called, and the pipeline's own name for each.
+_SPLITS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "eval"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+_MASK_FOLDERS = {
+    *("mask", "masks", "annotation", "annotations", "segmentation", "segmentations"),
+    *("ground_truth", "groundtruth", "gt", "segmentationclass", "trimaps", "labels"),
+}
+# ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
+_FLAT_PATTERNS = (
+    r"(?P<label>n\d{8})_.+",
+    r"(?P<label>[^/]*?[^/\d._ -])[._ -]*\d+\.[^./]+$",
+    r"(?P<label>[^/_]+)_.+",
+)
+_FOLDERS = r"(?P<label>[^/]+)/.+"
+_ENOUGH = 0.9  # of the images must fit a guess; the others will be quarantined
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What the paths below a folder seem to mean.
+
+    Attributes:
+      kind: "class folders", "split folders", "class in the file name", "image/mask pairs" or "no
+        classes".
+      images: files whose ending is an image's.
+      others: all other files.
+      label_pattern: for `ingest.label_pattern`.
+      classes: images of each class.
+      split_pattern: for `ingest.split_pattern`.
+      split_names: for `ingest.split_names`.
+      splits: images of each split that paths name, by the pipeline's names.
+      image_dir: of pairs, the folder of the images below the one that was looked at; else None.
+    """
+
+    kind: str
+    images: int
+    others: int
+    label_pattern: str | None = None
+    classes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    split_pattern: str | None = None
+    split_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    splits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    image_dir: str | None = None
+
+
+def guess_layout(paths: Collection[str]) -> Layout:
+    """Guesses a folder's layout.
+
+    Args:
+      paths: of all files, relative to the folder, with slashes.
+    """
+    images = [path for path in paths if is_image(path)]
+    others = len(paths) - len(images)
+    return (
+        _guess_pairs(images, others)
+        or _guess_splits(images, others)
+        or _guess_folders(images, others)
+        or _guess_names(images, others)
+        or Layout("no classes", len(images), others)
+    )
+
+
+def is_image(path: str) -> bool:
+    """Whether the ending is that of an image file."""
+    return os.path.splitext(path)[1].lower() in _ENDINGS
+
+
+def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:
+    """A folder of masks beside one of images, most of whose files have the same names."""
+    by_folder: dict[str, list[str]] = collections.defaultdict(list)
+    for path in images:
+        by_folder[path.rpartition("/")[0]].append(_stem(path))
+    masks = {folder for folder in by_folder if _last(folder).lower() in _MASK_FOLDERS}
+    for mask_dir in sorted(masks):
+        for image_dir in sorted(by_folder.keys() - masks):
+            stems = by_folder[image_dir]
+            # A mask is called like its image, with or without an ending such as _mask or _L.
+            named = {re.sub(r"_[A-Za-z]+$", "", stem) for stem in by_folder[mask_dir]}
+            paired = sum(stem in named or stem in by_folder[mask_dir] for stem in stems)
+            if paired >= _ENOUGH * len(stems):
+                return Layout("image/mask pairs", len(images), others, image_dir=image_dir)
+    return None
+
+
+def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
+    """Folders called train, val, test, with class folders in them."""
+    firsts = collections.Counter(
+        path.split("/")[0] for path in images if path.count("/") >= 2 and _split_of(path)
+    )
+    names = {_SPLITS[first.lower()] for first in firsts}
+    if "train" not in names or len(names) < 2 or firsts.total() < _ENOUGH * len(images):
+        return None
+    # Training needs a split to evaluate on; if there is only a test split, it is that.
+    own = {first: _SPLITS[first.lower()] for first in sorted(firsts)}
+    if "eval" not in names:
+        own = {first: "eval" if name == "test" else name for first, name in own.items()}
+    splits: collections.Counter[str] = collections.Counter()
+    for first, count in firsts.items():
+        splits[own[first]] += count
+    pattern = rf"[^/]+/{_FOLDERS}"
+    return Layout(
+        "split folders",
+        len(images),
+        others,
+        label_pattern=pattern,
+        classes=_count_classes(pattern, images),
+        split_pattern=f"(?P<split>{'|'.join(map(re.escape, own))})/",
+        split_names={first: name for first, name in own.items() if first != name},
+        splits={name: splits[name] for name in ("train", "eval", "test") if name in splits},
+    )
+
+
+def _guess_folders(images: Sequence[str], others: int) -> Layout | None:
+    classes = _count_classes(_FOLDERS, images)
+    if len(classes) < 2 or sum(classes.values()) < _ENOUGH * len(images):
+        return None
+    return Layout("class folders", len(images), others, label_pattern=_FOLDERS, classes=classes)
+
+
+def _guess_names(images: Sequence[str], others: int) -> Layout | None:
+    """All files in one folder, and a pattern of names that gives classes of several images."""
+    if any("/" in path for path in images):
+        return None
+    for pattern in _FLAT_PATTERNS:
+        classes = _count_classes(pattern, images)
+        matched = sum(classes.values())
+        # A synset is a class, even if there is one image of it; other words must repeat.
+        repeats = pattern == _FLAT_PATTERNS[0] or matched >= 2 * len(classes)
+        if len(classes) >= 2 and repeats and matched >= _ENOUGH * len(images):
+            return Layout(
+                "class in the file name",
+                len(images),
+                others,
+                label_pattern=pattern,
+                classes=classes,
+            )
+    return None
+
+
+def _count_classes(pattern: str, images: Sequence[str]) -> dict[str, int]:
+    matches = (re.match(pattern, path) for path in images)
+    return dict(sorted(collections.Counter(found["label"] for found in matches if found).items()))
+
+
+def _split_of(path: str) -> str | None:
+    return _SPLITS.get(path.split("/")[0].lower())
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(_last(path))[0]
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

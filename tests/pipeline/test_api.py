@@ -1,0 +1,215 @@
+"""The Python API gives what the command line and TFX's components give, bit for bit."""
+
+import json
+
+import numpy as np
+import pytest
+from tfx import v1 as tfx
+
+from components import progress
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.errors import UserError
+from components.feeding.input_fn import input_fn as read_batches
+from components.feeding.options import FeedingOptions
+from components.ingest.component import ImageExampleGen
+from components.transform.component import ImageTransform
+from components.view_options import ViewOptions
+from pipeline.api import analyze, ingest, input_fn
+from pipeline.config import load_config
+from tests.drawings import write_folder
+from tests.pipeline.test_cli import call
+
+pytestmark = pytest.mark.e2e
+
+CONFIG = """
+ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 2}
+view: {height_px: 8, width_px: 6}
+transform: {batch_size: 5}
+feeding: {batch_size: 4, augment: [flip_horizontal]}
+training: {seed: 5}
+"""
+VIEW = ViewOptions(height_px=8, width_px=6)
+FEEDING = FeedingOptions(batch_size=4, augment=["flip_horizontal"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Images, options, and `data` and `graph` as the API makes them of these."""
+    folder = tmp_path_factory.mktemp("api")
+    write_folder(folder / "images")
+    (folder / "config.yaml").write_text(CONFIG)
+    config = str(folder / "config.yaml")
+    made = ingest(str(folder / "images"), str(folder / "data"), config=config)
+    found = analyze(str(folder / "data"), str(folder / "graph"), config=config)
+    (folder / "summaries.json").write_text(json.dumps([made, found]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def artifacts(folder):
+    """Folders of the examples and the graph that TFX's runner makes of the same."""
+    config = load_config(str(folder / "config.yaml"))
+    gen = ImageExampleGen(str(folder / "images"), config.ingest, "1")
+    transform = ImageTransform(gen.outputs["examples"], config.view, config.transform)
+    database = tfx.orchestration.metadata.sqlite_metadata_connection_config(f"{folder}/tfx.db")
+    tfx.orchestration.LocalDagRunner().run(
+        tfx.dsl.Pipeline(
+            "api",
+            str(folder / "tfx"),
+            components=[gen, transform],
+            metadata_connection_config=database,
+            beam_pipeline_args=list(LOCAL_BEAM_ARGS),
+        )
+    )
+    (examples,) = folder.glob("tfx/ImageExampleGen/examples/*")
+    (graph,) = folder.glob("tfx/ImageTransform/transform_graph/*")
+    return examples, graph
+
+
+def _contents(folder):
+    """Each file's bytes by its path below the folder; logs, whose names begin with a dot, apart."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def _numbers(batches):
+    return [(images.numpy(), labels.numpy()) for images, labels in batches]
+
+
+def _assert_equal(some, others):
+    assert len(some) == len(others) > 0
+    for (images, labels), (other_images, other_labels) in zip(some, others, strict=True):
+        np.testing.assert_array_equal(images, other_images)
+        np.testing.assert_array_equal(labels, other_labels)
+
+
+def test_the_data_set_is_the_command_lines_and_the_components(folder, artifacts):
+    arguments = ("--images", folder / "images", "--output", folder / "by_command")
+    done = call("ingest", *arguments, "--config", folder / "config.yaml")
+    assert done.returncode == 0, done.stderr
+    contents = _contents(folder / "data")
+    assert {"manifest.json", "index.parquet"} < contents.keys()
+    assert contents == _contents(folder / "by_command") == _contents(artifacts[0])
+
+
+def test_the_analysis_is_the_command_lines_and_the_components(folder, artifacts):
+    arguments = (folder / "data", "--output", folder / "graph_by_command", "--json")
+    done = call("analyze", *arguments, "--config", folder / "config.yaml")
+    assert done.returncode == 0, done.stderr
+    analysis = json.loads((folder / "graph" / "analysis.json").read_text())
+    assert analysis == json.loads((artifacts[1] / "analysis.json").read_text())
+    assert analysis == json.loads((folder / "graph_by_command" / "analysis.json").read_text())
+    by_command = json.loads(done.stdout)
+    by_function = json.loads((folder / "summaries.json").read_text())[1]
+    for summary in (by_command, by_function):
+        assert summary["seconds"] > 0 and summary["peak_rss_mb"] > 0
+        assert {key: summary[key] for key in analysis} == analysis
+
+
+@pytest.mark.parametrize("split", ["train", "eval"])
+def test_batches_are_those_of_the_pipelines_input_fn(folder, artifacts, split):
+    batches = input_fn(
+        str(folder / "data"), split, str(folder / "graph"), config=str(folder / "config.yaml")
+    )
+    expected = read_batches(
+        [f"{artifacts[0]}/Split-{split}/*"],
+        view=VIEW,
+        feeding=FEEDING,
+        transform_graph_dir=str(artifacts[1]),
+        mode=split,
+        seed=5,
+    )
+    _assert_equal(_numbers(batches), _numbers(expected))
+
+
+def test_summaries_tell_of_all_files(folder):
+    made, found = json.loads((folder / "summaries.json").read_text())
+    assert [made[key] for key in ("found", "written", "duplicates", "quarantined")] == [
+        20,
+        20,
+        0,
+        0,
+    ]
+    assert found["records"] == made["splits"]["train"]
+    assert {row["name"] for row in found["classes"]} == {"cat", "dog"}
+
+
+def test_the_analysis_counts_what_it_reads(folder, tmp_path):
+    progress.end()
+    found = analyze(str(folder / "data"), str(tmp_path), view=VIEW)
+    assert progress.look() == progress.Progress("images", found["records"], found["records"])
+
+
+@pytest.mark.parametrize("command", ["ingest", "analyze"])
+def test_quiet_prints_nothing(folder, tmp_path, command):
+    given = ["--images", folder / "images"] if command == "ingest" else [folder / "data"]
+    options = ("--output", tmp_path, "--quiet", "--config", folder / "config.yaml")
+    done = call(command, *given, *options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_keywords_are_options_and_override_the_configuration(folder, tmp_path):
+    config = str(folder / "config.yaml")
+    made = ingest(str(folder / "images"), str(tmp_path), config=config, shards=1)
+    assert made["shards"] == {"train": 1, "eval": 1}
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["options"]["prepare"]["encoding"] == "png"
+    half = analyze(str(tmp_path), str(tmp_path / "graph"), view=VIEW, analyze_fraction=0.5)
+    assert half["records"] < made["splits"]["train"]
+    assert half["view"] == VIEW.model_dump()
+
+
+def _first(folder, *arguments, **keywords):
+    return next(input_fn(str(folder / "data"), *arguments, **keywords).as_numpy_iterator())
+
+
+def test_without_a_graph_batches_are_pixels_and_names(folder):
+    images, labels = _first(folder, view={"height_px": 5, "width_px": 7}, batch_size=3)
+    assert (images.shape, images.dtype) == ((3, 5, 7, 3), np.uint8)
+    assert set(labels) <= {b"cat", b"dog"}
+
+
+def test_the_view_is_the_graphs_unless_it_is_asked_for(folder):
+    graph = str(folder / "graph")
+    images, _ = _first(folder, "eval", graph, batch_size=2)
+    assert images.shape == (2, 8, 6, 3)
+    with pytest.raises(UserError, match="view must be what the transform graph in"):
+        _first(folder, "eval", graph, view={"height_px": 9, "width_px": 6})
+
+
+def test_mode_seed_and_place_are_passed_on(folder):
+    data, common = str(folder / "data"), {"view": VIEW, "batch_size": 4}
+    whole = _numbers(input_fn(data, epochs=2, seed=3, **common))
+    rest = _numbers(input_fn(data, first_epoch=1, first_step=1, seed=3, **common))
+    _assert_equal(whole[len(whole) // 2 + 1 :], rest)
+    part = _numbers(input_fn(data, worker=1, workers=2, seed=3, **common))
+    np.testing.assert_array_equal(part[0][0], whole[0][0][2:])
+    shuffled = _numbers(input_fn(data, "eval", mode="train", seed=3, **common))
+    assert any((a[0] != b[0]).any() for a, b in zip(shuffled, _eval(data, common), strict=True))
+
+
+def _eval(data, common):
+    return _numbers(input_fn(data, "eval", **common))
+
+
+def test_a_loop_of_ones_own_may_have_what_the_trainer_may_not(folder):
+    graph = str(folder / "graph")
+    images, _ = _first(folder, "train", graph, batch_size=2, dtype="uint8", layout="NCHW")
+    assert (images.shape, images.dtype) == ((2, 3, 8, 6), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "keywords", "message"),
+    [
+        (ingest, ("{}/none", "{}/o"), {}, "does not exist"),
+        (ingest, ("{}/images", "{}/o"), {"shard": 2}, r"ingest.shard: unknown key; did you mean"),
+        (ingest, ("{}/images", "{}/images/o"), {}, "the next run would ingest it"),
+        (analyze, ("{}/none", "{}/o"), {}, "none"),
+        (analyze, ("{}/data", "{}/o"), {"batch_size": 0}, "transform.batch_size: .*, got 0"),
+        (input_fn, ("{}/data", "test"), {}, "split must be one of train, eval"),
+        (input_fn, ("{}/data",), {"batch_size": -1}, "feeding.batch_size: .*, got -1"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(folder, function, arguments, keywords, message):
+    with pytest.raises(UserError, match=message):
+        function(*(argument.format(folder) for argument in arguments), **keywords)

@@ -1,0 +1,113 @@
+"""Every fenced block of README.md and docs/ does what it says: commands run, options load."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from components.feeding.options import FeedingOptions
+from pipeline.config import load_config
+
+pytestmark = pytest.mark.e2e
+
+ROOT = pathlib.Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# What is in a command, or a block of Python, that cannot run here, with the reason. All else runs.
+NOT_RUN = {
+    "make demo": "installs an environment; tests/pipeline runs the demo's parts",
+    "make test": "would run this test within itself",
+    "dispatcher.join()": "serves until killed, on fixed ports; see tests/feeding/test_service.py",
+    "feeding.data_service=grpc://localhost:5000": "needs the service of the block above it",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One fenced block: where it begins, its language, its lines."""
+
+    place: str
+    language: str
+    text: str
+
+
+def _read_blocks(path):
+    fenced = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    text = path.read_text()
+    for found in fenced.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(f"{path.relative_to(ROOT)}:{line}", found[1], found[2])
+
+
+BLOCKS = [block for path in DOCUMENTS for block in _read_blocks(path)]
+
+
+def _blocks(language):
+    chosen = [block for block in BLOCKS if block.language == language]
+    return pytest.mark.parametrize("block", chosen, ids=[block.place for block in chosen])
+
+
+def _is_run(text):
+    return not any(part in text for part in NOT_RUN)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder as the documents mean it: an environment in .venv, and the images of a reader."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / ".venv").mkdir()
+    (folder / ".venv" / "bin").symlink_to(pathlib.Path(sys.executable).parent)
+    generator = np.random.default_rng(0)
+    for channel, name in enumerate(("red", "green")):
+        (folder / "photos" / name).mkdir(parents=True)
+        for number in range(60):
+            pixels = generator.integers(0, 100, (40, 48, 3), np.uint8)
+            pixels[..., channel] += 120
+            Image.fromarray(pixels).save(folder / "photos" / name / f"{number:02d}.jpg")
+    (folder / "photos" / "red" / "broken.jpg").write_bytes(b"text")  # For the quarantine.
+    Image.fromarray(pixels).save(folder / "a.jpg")
+    return folder
+
+
+@_blocks("bash")
+def test_commands_run(block, folder):
+    script = "".join(filter(_is_run, block.text.splitlines(keepends=True)))
+    script = f"set -euo pipefail\n{script}"
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, f"{block.place}\n{done.stdout}{done.stderr}"
+
+
+@_blocks("python")
+def test_python_runs(block, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = block.text
+    if "<version>" in text:
+        (version,) = os.listdir(folder / "out" / "pushed_model")
+        text = text.replace("<version>", version)
+    code = compile(text, block.place, "exec")
+    if _is_run(text):
+        exec(code, {"__name__": "docs"})
+
+
+@_blocks("yaml")
+def test_options_load(block, tmp_path):
+    (tmp_path / "config.yaml").write_text(block.text)
+    assert load_config(str(tmp_path / "config.yaml")).feeding != FeedingOptions()
+
+
+def test_what_stands_in_a_block_has_a_test():
+    assert {block.language for block in BLOCKS} == {"bash", "python", "yaml", ""}
+    for block in BLOCKS:
+        if not block.language:  # What a command printed.
+            assert not re.search(r"^(\$|\S*image-pipeline|make|python) ", block.text, re.MULTILINE)
+
+
+def test_what_is_not_run_is_still_in_the_documents():
+    runnable = "".join(block.text for block in BLOCKS if block.language in ("bash", "python"))
+    assert [part for part in NOT_RUN if part not in runnable] == []
