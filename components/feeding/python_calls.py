@@ -71,7 +71,8 @@ def call_python(
         with _CALLS.count_one():
             return function(*arrays)
 
-    return tf.numpy_function(_let_go(counted), list(inputs), list(dtypes), stateful=False)
+    results = tf.numpy_function(_let_go(counted), list(inputs), list(dtypes), stateful=False)
+    return results if isinstance(results, list) else [results]  # Eagerly, one alone is no list.
 
 
 def _let_go(function: Callable[..., Any]) -> Callable[..., Any]:
