@@ -42,6 +42,11 @@ def test_results_are_those_of_the_function():
     assert (sums.numpy().tolist(), products.numpy().tolist()) == ([4, 6], [3, 8])
 
 
+def test_one_result_is_a_list_too():
+    (one,) = call_python(lambda number: [number + 1], [tf.constant(1)], [tf.int32])
+    assert one.numpy() == 2
+
+
 def test_its_errors_come_out():
     def fail(_):
         raise ValueError("the reason")
