@@ -75,7 +75,7 @@ class Passes:
         return counter if self.epochs is None else counter.take(self.epochs)
 
 
-def _make_keys_of(seed: int) -> Callable[..., tf.Tensor]:
+def make_keys_of(seed: int) -> Callable[..., tf.Tensor]:
     def make_keys(
         epoch: tf.Tensor, record_ids: tf.Tensor, copies: tf.Tensor, views: tf.Tensor
     ) -> tf.Tensor:
@@ -107,7 +107,7 @@ class ViewReader:
         self._passes = passes
         self._columns = tuple(columns)
         self._batch_size = passes.share_of_batch(feeding)
-        self._make_keys = _make_keys_of(passes.seed)
+        self._make_keys = make_keys_of(passes.seed)
         if feeding.compiled and feeding.data_service is None:
             # Sixty small ops on integers: a tenth of a 32-pixel image's time.
             self._make_keys = tf.function(self._make_keys, jit_compile=True)

@@ -1,0 +1,74 @@
+"""What the order, the keys, the random steps and the transform graph cost `input_fn`, each alone.
+
+    python benchmarks/feeding_costs.py DATA GRAPH [--size 224] [--batch-size 64] [--steps a b …]
+
+DATA is a data set as ingest writes it, GRAPH the folder of its transform graph. Prints milliseconds
+of processor time an image, the best of five rounds.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from components.feeding.finishing import make_augment
+from components.feeding.graph import TransformGraph
+from components.feeding.indexed import IndexedRecords
+from components.feeding.options import FeedingOptions
+from components.feeding.passes import make_keys_of
+from components.feeding.streaming import match_files
+from components.view_options import ViewOptions
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data")
+    parser.add_argument("graph")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--steps", nargs="*", default=["flip_horizontal"])
+    arguments = parser.parse_args()
+    view = ViewOptions(height_px=arguments.size, width_px=arguments.size)
+    feeding = FeedingOptions(batch_size=arguments.batch_size, augment=arguments.steps)
+    records = IndexedRecords(
+        match_files([f"{arguments.data}/Split-train/*"]), feeding, view, True, 0
+    )
+    size = min(arguments.batch_size, len(records.index))
+    drawn = [tf.constant(values) for values in records.draw_columns(0, 0)]
+    epoch = tf.constant(0, tf.int64)
+    images = np.random.default_rng(0).integers(
+        0, 256, (size, view.height_px, view.width_px, view.channels), np.uint8
+    )
+    keys = tf.function(make_keys_of(0), jit_compile=True)
+    pixels = TransformGraph(arguments.graph).compile_pixels()
+    augment = tf.function(make_augment(feeding, view))
+    batch_keys = keys(epoch, drawn[3], drawn[2], drawn[1])
+    mirrored = tf.zeros([size], tf.bool)
+    parts: dict[str, Callable[[], Any]] = {
+        "exact order": lambda: records.draw_columns(0, 0),
+        "keys": lambda: keys(epoch, drawn[3], drawn[2], drawn[1]),
+        f"steps {' '.join(arguments.steps)}": lambda: augment(images, batch_keys, mirrored),
+        "transform graph": lambda: pixels(images),
+    }
+    images = tf.constant(images)
+    for name, part in parts.items():
+        print(f"{name:<40} {_time_ms(part) / size:.5f} ms an image")
+
+
+def _time_ms(part: Callable[[], Any], calls: int = 20, rounds: int = 5) -> float:
+    part()
+    best_ms = float("inf")
+    for _ in range(rounds):
+        started = time.process_time()
+        for _ in range(calls):
+            part()
+        best_ms = min(best_ms, (time.process_time() - started) * 1000 / calls)
+    return best_ms
+
+
+if __name__ == "__main__":
+    main()
