@@ -76,6 +76,8 @@ class Passes:
 
 
 def make_keys_of(seed: int) -> Callable[..., tf.Tensor]:
+    """The function that makes views' keys: of epoch, record ids, copies and numbers of views."""
+
     def make_keys(
         epoch: tf.Tensor, record_ids: tf.Tensor, copies: tf.Tensor, views: tf.Tensor
     ) -> tf.Tensor:
