@@ -6,7 +6,7 @@ labels up in a table), so the branch from image to image is cut out of it.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,27 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from components import contract
 
 _LOG = logging.getLogger(__name__)
+
+
+def compile_or_keep(
+    function: Callable[..., Any], sample: Sequence[Any], warning: str
+) -> Callable[..., Any]:
+    """Has XLA compile a function; keeps it as it is, with a warning, where XLA cannot.
+
+    Args:
+      function: of tensors.
+      sample: arguments to try it with.
+      warning: what it means for the person, after the reason.
+    """
+    # A function of these arguments only: TensorFlow would take a partial function's for its own.
+    compiled = tf.function(lambda *arguments: function(*arguments), jit_compile=True)
+    try:
+        with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
+            compiled(*sample)
+    except (tf.errors.OpError, NotImplementedError) as error:
+        _LOG.warning("XLA compiles not all (%s): %s", str(error).splitlines()[0], warning)
+        return function
+    return compiled
 
 
 def compile_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor] | None:

@@ -5,7 +5,6 @@ times as long, each of them reading and writing the whole batch.
 """
 
 import functools
-import logging
 from collections.abc import Callable, Mapping
 
 import tensorflow as tf
@@ -15,14 +14,13 @@ from components.augment import apply, flip, labels
 from components.augment.batch import Batch
 from components.augment.options import FlipHorizontal
 from components.errors import UserError
+from components.feeding.compiled import compile_or_keep
 from components.feeding.graph import TransformGraph
 from components.feeding.options import FeedingOptions
 from components.view_options import ViewOptions
 
 # Keys of a batch beside the transform graph's inputs.
 KEY, MIRRORED = "key", "mirrored"
-
-_LOG = logging.getLogger(__name__)
 
 # (uint8 images, uint64 keys [batch], bool mirrored [batch]) to (images, each one's own share).
 Augment = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor | None]]
@@ -33,15 +31,16 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
     """The random steps of the options, but for the crop that is made with decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
-        # Each view comes with its mirror image then, so chance would only undo that.
+        # Each view comes with its mirror image then, so chance would only undo that. It keeps its
+        # place in the list, by which those after it are seeded.
         FlipHorizontal(probability=0) if mirrors and isinstance(step, FlipHorizontal) else step
         for step in feeding.augment
     ]
     # Each step alone: fused with the next one, XLA would compute it again for each of its uses, and
     # take up to five times as long.
-    compiled = functools.partial(compile_step, view=view) if feeding.compiled else _unchanged
-    functions = [compiled(function) for function in apply.step_functions(steps)]
-    mirror = compiled(flip.mirror)
+    plain = apply.step_functions(steps)
+    functions = [_compile_step(function, feeding, view, tf.uint64) for function in plain]
+    mirror = _compile_step(flip.mirror, feeding, view, tf.bool) if mirrors else None
 
     def augment(
         images: tf.Tensor, keys: tf.Tensor, mirrored: tf.Tensor
@@ -49,7 +48,7 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
         batch = Batch(images)
         for function in functions:
             batch = function(batch, keys)
-        batch = mirror(batch, mirrored) if mirrors else batch
+        batch = batch if mirror is None else mirror(batch, mirrored)
         return batch.images, batch.own_share
 
     return augment
@@ -123,24 +122,16 @@ def _take_as_they_are(
     return images, None
 
 
-def _unchanged(function: apply.StepFunction) -> apply.StepFunction:
-    return function
-
-
-def compile_step(function: apply.StepFunction, view: ViewOptions) -> apply.StepFunction:
-    """Has XLA compile a step; with a warning not, if it cannot."""
-    # Of these two arguments only: TensorFlow would take a partial function's for its own.
-    compiled = tf.function(lambda batch, keys: function(batch, keys), jit_compile=True)
-    images = tf.zeros((3, view.height_px, view.width_px, view.channels), tf.uint8)
-    keys = tf.zeros([3], tf.bool if function is flip.mirror else tf.uint64)
-    try:
-        with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
-            compiled(Batch(images), keys)
-    except (tf.errors.OpError, NotImplementedError) as error:
-        _LOG.warning(
-            "A random step is not compiled (%s): it may take ten times as long; leave it out, or "
-            "set feeding.compiled=false.",
-            str(error).splitlines()[0],
-        )
+def _compile_step(
+    function: apply.StepFunction, feeding: FeedingOptions, view: ViewOptions, second: tf.DType
+) -> apply.StepFunction:
+    """The step as the options want it; its second argument is of the type `second` [batch]."""
+    if not feeding.compiled:
         return function
-    return compiled
+    images = tf.zeros((3, view.height_px, view.width_px, view.channels), tf.uint8)
+    return compile_or_keep(
+        function,
+        (Batch(images), tf.zeros([3], second)),
+        "A random step is not compiled, and may take ten times as long; leave it out, or set "
+        "feeding.compiled=false.",
+    )

@@ -6,11 +6,30 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from components import contract
+from components.errors import UserError
 from components.feeding.compiled import compile_pixels
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
 # because importing tf.Transform for it would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
+
+
+def read_class_names(transform_graph_dir: str) -> list[str]:
+    """Reads the label vocabulary, in the order of the class ids.
+
+    Raises:
+      UserError: if the transform graph has no such vocabulary.
+    """
+    path = os.path.join(transform_graph_dir, _SAVED_MODEL_DIR, "assets", contract.LABEL_VOCABULARY)
+    if not tf.io.gfile.exists(path):
+        raise UserError(
+            f"the transform graph in {transform_graph_dir} must have a vocabulary named "
+            f"{contract.LABEL_VOCABULARY!r}; give the preprocessing_fn's label vocabulary "
+            f"vocab_filename={contract.LABEL_VOCABULARY!r}."
+        )
+    with tf.io.gfile.GFile(path, "rb") as file:
+        # Bytes: a name may hold what text mode takes for the end of a line.
+        return [name.decode() for name in file.read().split(b"\n")[:-1]]
 
 
 class TransformGraph(tf.Module):
@@ -65,9 +84,7 @@ class TransformGraph(tf.Module):
     @property
     def class_names(self) -> list[str]:
         """The label vocabulary, in the order of the class ids."""
-        path = os.path.join(self._folder, _SAVED_MODEL_DIR, "assets", contract.LABEL_VOCABULARY)
-        with tf.io.gfile.GFile(path) as file:
-            return file.read().splitlines()
+        return read_class_names(self._folder)
 
     def transform_outputs(self, views: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """All that the `preprocessing_fn` returns, for a batch of its inputs by name."""

@@ -72,7 +72,8 @@ class IndexedRecords:
           first_step: int64 scalar.
 
         Returns:
-          Dicts of `parse.DRAWN_KEYS` and "row", each int64 [batch], but "label", string.
+          Dicts of "record_id", "view", "copy", "height", "width" and "row", int64 [batch] each, and
+          "label", string [batch].
         """
         return tf.data.Dataset.range(first_step, self.steps).map(
             lambda step: self._draw(epoch, step)

@@ -9,8 +9,6 @@ from components.augment import draws
 
 Tensors = dict[str, tf.Tensor]
 
-# What is drawn for a batch, before an image is read: all int64 [batch], but "label", string.
-DRAWN_KEYS = ("record_id", "view", "copy", "height", "width", "label")
 
 _DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 _COLUMN_OF_KEY = {column.key: column for column in record.COLUMNS}
@@ -72,14 +70,14 @@ def parse_batch(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict
 
 
 def as_drawn(features: Tensors) -> Tensors:
-    """What is known of a batch of records beside their features, under the names of `DRAWN_KEYS`.
+    """What is known of a batch of records beside their features.
 
     Args:
       features: each [batch], those of `columns_to_parse`.
 
     Returns:
-      All of them, and those names: a record that is parsed is drawn for the first time, and shows
-      its first view.
+      All of them, "is_raw", and what `IndexedRecords.draw_epoch` gives but for "row": a record that
+      is parsed is drawn for the first time, and shows its first view.
     """
     first = tf.zeros_like(features[record.HEIGHT])
     return {

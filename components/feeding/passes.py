@@ -11,6 +11,7 @@ from components import contract
 from components.augment import crop, draws
 from components.feeding import memory, service
 from components.feeding.batches import worker_bounds
+from components.feeding.compiled import compile_or_keep
 from components.feeding.finishing import KEY, MIRRORED
 from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
@@ -110,9 +111,15 @@ class ViewReader:
         self._columns = tuple(columns)
         self._batch_size = passes.share_of_batch(feeding)
         self._make_keys = make_keys_of(passes.seed)
-        if feeding.compiled and feeding.data_service is None:
+        if passes.training and feeding.compiled and feeding.data_service is None:
             # Sixty small ops on integers: a tenth of a 32-pixel image's time.
-            self._make_keys = tf.function(self._make_keys, jit_compile=True)
+            number, numbers = tf.constant(0, tf.int64), tf.zeros([2], tf.int64)
+            self._make_keys = compile_or_keep(
+                self._make_keys,
+                (number, numbers, numbers, numbers),
+                "Keys are drawn by TensorFlow's kernels, in the same bits; set "
+                "feeding.compiled=false.",
+            )
         self._records = open_records(
             paths, feeding, view, passes.training, passes.seed, columns, keep
         )

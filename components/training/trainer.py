@@ -9,12 +9,12 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-import tensorflow_transform as tft
 
-from components import contract, progress
+from components import progress
 from components.dotted import load_object
 from components.errors import UserError
 from components.feeding.batches import Position
+from components.feeding.graph import read_class_names
 from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
 from components.training.checkpoint import Checkpoints, restore_latest
@@ -157,22 +157,6 @@ def _name_run(fn_args: Any) -> str:
         config.get("training", {}).pop(name, None)
     inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def read_class_names(transform_graph_dir: str) -> list[str]:
-    """Reads the label vocabulary, in the order of the class ids.
-
-    Raises:
-      UserError: if the transform graph has no such vocabulary.
-    """
-    output = tft.TFTransformOutput(transform_graph_dir)
-    if output.vocabulary_file_by_name(contract.LABEL_VOCABULARY) is None:
-        raise UserError(
-            f"the transform graph in {transform_graph_dir} must have a vocabulary named "
-            f"{contract.LABEL_VOCABULARY!r}; give the preprocessing_fn's label vocabulary "
-            f"vocab_filename={contract.LABEL_VOCABULARY!r}."
-        )
-    return [name.decode() for name in output.vocabulary_by_name(contract.LABEL_VOCABULARY)]
 
 
 class EpochClock(keras.callbacks.Callback):

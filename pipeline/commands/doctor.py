@@ -1,16 +1,10 @@
 """`image-pipeline doctor`: what limits training, measured, and what to change."""
 
-import contextlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from typing import Any
 
 import click
 
-from pipeline.commands.shared import CONFIG, JSON, SET, UnexpectedError, open_terminal
+from pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries
 
 
 @click.command()
@@ -67,7 +61,7 @@ def doctor(
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, "train")
-    with _quiet_libraries() as console:
+    with quiet_libraries("doctor") as console:
         from pipeline.doctor.visit import Wishes, visit
 
         wishes = Wishes(seconds, step_ms, sweep, profile_steps, profile_dir)
@@ -75,18 +69,3 @@ def doctor(
         summary = visit(config, pattern, source.graph_dir, wishes, shown)
     if as_json:
         click.echo(json.dumps(summary))
-
-
-@contextlib.contextmanager
-def _quiet_libraries() -> Iterator[Any]:
-    """Keeps the libraries' messages in a file that is left only after an unknown error."""
-    log_dir = tempfile.mkdtemp(prefix="image-pipeline-")
-    try:
-        with open_terminal(os.path.join(log_dir, "doctor.log")) as console:
-            yield console
-    except UnexpectedError:
-        raise
-    except BaseException:
-        shutil.rmtree(log_dir)
-        raise
-    shutil.rmtree(log_dir)

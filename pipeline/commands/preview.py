@@ -1,15 +1,11 @@
 """`image-pipeline preview`: what training gets to see, on one sheet."""
 
-import contextlib
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from pipeline.commands.shared import CONFIG, SET, UnexpectedError, open_terminal
+from pipeline.commands.shared import CONFIG, SET, quiet_libraries
 
 _ENDINGS = (".png", ".html")
 
@@ -61,7 +57,7 @@ def preview(
     _check_folder(output_path)
     counts = (records, epochs, config.training.seed if seed is None else seed)
     title = f"{source.data_dir}, split {split}, seed {counts[-1]}"
-    with _quiet_libraries():
+    with quiet_libraries("preview"):
         steps = _draw(config, pattern, source.graph_dir, counts, title, output_path)
     click.echo("\n".join([*steps, output_path]))
 
@@ -95,18 +91,3 @@ def _check_folder(output_path: str) -> None:
     folder = os.path.dirname(output_path) or "."
     if not os.path.isdir(folder):
         raise UserError(f"--output must be in a folder that exists, got {output_path!r}; make it.")
-
-
-@contextlib.contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Keeps the libraries' messages in a file that is left only after an unknown error."""
-    log_dir = tempfile.mkdtemp(prefix="image-pipeline-")
-    try:
-        with open_terminal(os.path.join(log_dir, "preview.log")):
-            yield
-    except UnexpectedError:
-        raise
-    except BaseException:
-        shutil.rmtree(log_dir)
-        raise
-    shutil.rmtree(log_dir)

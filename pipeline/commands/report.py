@@ -4,8 +4,7 @@ import json
 
 import click
 
-from pipeline.commands.preview import _quiet_libraries
-from pipeline.commands.shared import JSON
+from pipeline.commands.shared import JSON, quiet_libraries
 
 
 @click.command()
@@ -28,7 +27,7 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
     """
     if not output_path.endswith(".html"):
         raise click.UsageError(f"--output must end in .html, got {output_path!r}.")
-    with _quiet_libraries():
+    with quiet_libraries("report"):
         from pipeline.report.page import write_report
 
         figures = write_report(folder, against, output_path)

@@ -1,6 +1,9 @@
 """What the commands share: options, and the terminal during long work. Imports nothing heavy."""
 
 import contextlib
+import os
+import shutil
+import tempfile
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -37,6 +40,25 @@ def open_terminal(log_path: str) -> Iterator[Any]:
         except Exception as error:
             traceback.print_exc()
             raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
+
+
+@contextlib.contextmanager
+def quiet_libraries(command: str) -> Iterator[Any]:
+    """As `open_terminal`, but its log is left only after an unknown error: nothing else is written.
+
+    Args:
+      command: after which the log is named.
+    """
+    log_dir = tempfile.mkdtemp(prefix="image-pipeline-")
+    try:
+        with open_terminal(os.path.join(log_dir, f"{command}.log")) as console:
+            yield console
+    except UnexpectedError:
+        raise
+    except BaseException:
+        shutil.rmtree(log_dir)
+        raise
+    shutil.rmtree(log_dir)
 
 
 class UnexpectedError(Exception):

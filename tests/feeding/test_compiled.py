@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from components import contract
-from components.feeding.compiled import compile_pixels
+from components.feeding.compiled import compile_or_keep, compile_pixels
 from components.feeding.graph import TransformGraph
 from components.transform import preprocessing
 from tests import graphs
@@ -72,6 +72,18 @@ def test_a_graph_that_cannot_be_compiled_says_what_that_costs(tmp_path, caplog):
         assert graph.compile_pixels() is None
     assert "The transform graph is not compiled" in caplog.text
     assert "0.6 instead of 0.05 ms" in caplog.text
+
+
+def test_a_function_that_xla_does_not_know_is_kept_with_a_warning(caplog):
+    def count_letters(text):
+        return tf.strings.length(text)
+
+    with caplog.at_level(logging.WARNING):
+        kept = compile_or_keep(count_letters, [tf.constant(["a", "bc"])], "Letters take longer.")
+    assert kept is count_letters and "Letters take longer." in caplog.text
+    compiled = compile_or_keep(lambda a, b: a + b, [tf.zeros([2]), tf.zeros([2])], "")
+    assert compiled._jit_compile
+    assert compiled(tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])).numpy().tolist() == [4, 6]
 
 
 def test_other_bits_are_refused(tmp_path, caplog, monkeypatch):
