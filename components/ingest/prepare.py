@@ -22,7 +22,7 @@ from components.ingest.perceptual import hash_image
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
 from components.threads import map_in_order, usable_cores
 
-CODE_VERSION = 3  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 4  # Raise it when the same source and options would give other rows or payloads.
 
 ROW_SCHEMA = pa.schema(
     [

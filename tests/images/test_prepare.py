@@ -3,7 +3,6 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import cv2
 import numpy as np
 import pydantic
 import pytest
@@ -18,7 +17,6 @@ from components.images.prepare import (
     PrepareOptions,
     prepare_image,
 )
-from tests.drawings import draw_smooth
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit
@@ -144,17 +142,6 @@ def test_shrinking_averages_instead_of_skipping():
     stripes[:, ::2] = 255
     image = prepare(zoo.save(stripes, "PNG"), size_px=32, encoding="raw")
     assert set(pixels_of(image).ravel()) <= {127, 128}
-
-
-@pytest.mark.parametrize("height", [342, 375, 500])  # 1.34, 1.46 and 1.95 times the 256 wanted
-def test_shrinking_by_less_than_half_is_nearer_to_pillow_than_opencv_s_area(height):
-    grain = np.random.default_rng(5).integers(0, 40, (height, height * 4 // 3, 3), np.uint8)
-    pixels = draw_smooth(3, height, height * 4 // 3) // 2 + grain
-    image = pixels_of(prepare(zoo.save(pixels, "PNG"), encoding="raw")).astype(int)
-    size = (image.shape[1], image.shape[0])
-    pillow = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
-    area = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
-    assert np.abs(image - pillow).mean() < np.abs(area.astype(int) - pillow).mean()
 
 
 def test_thin_images_keep_a_pixel():

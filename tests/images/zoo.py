@@ -223,6 +223,19 @@ def _ycck_jpeg() -> bytes:
     return bytes(jpeg)
 
 
+def _rarely_sampled_jpeg() -> bytes:
+    """Mid-gray 24x8 pixels; three luma samples to one of either chroma, as no encoder does."""
+    jpeg = save_jpeg(np.full((8, 24, 3), 128, np.uint8))
+    frame, scan = jpeg.index(b"\xff\xc0"), jpeg.index(b"\xff\xda")
+    header = bytearray(jpeg[: scan + 14])
+    header[frame + 11] = 0x31  # of the first component: 3 horizontally, 1 vertically
+    for component in range(3):
+        header[scan + 6 + 2 * component] = 0x00  # all with the first component's tables
+    # Five blocks, each "no difference" (00) and "nothing else" (1010), filled up with ones.
+    blocks = int("001010" * 5 + "11", 2).to_bytes(4, "big")
+    return bytes(header) + blocks + b"\xff\xd9"
+
+
 def _jpeg_files() -> dict[str, ZooFile]:
     jpeg = save_jpeg()
     noise = save_jpeg(NOISE, quality=90)
@@ -257,6 +270,8 @@ def _jpeg_files() -> dict[str, ZooFile]:
         "jpeg_trailing_garbage": ok(jpeg + b"garbage \xff\xd8\xff\x00" * 50),
         "jpeg_thumbnail": ok(with_thumbnail),
         "jpeg_multi_picture": ok(multi_picture, "frames:2"),
+        "jpeg_extra_bytes": ok(jpeg[:-2] + bytes(20) + jpeg[-2:], "extra_bytes"),
+        "jpeg_rare_sampling": ok(_rarely_sampled_jpeg(), pixels=np.full((8, 24, 3), 128, np.uint8)),
         "jpeg_1x1": ok(save_jpeg(PATTERN[:1, :1].copy()), pixels=PATTERN[:1, :1]),
         "jpeg_exif_garbage": ok(
             insert_segment(jpeg, 0xE1, b"Exif\0\0" + b"\x99garbage" * 9), "exif_broken"
