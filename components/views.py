@@ -5,6 +5,7 @@ TensorFlow ops only, because the view must also travel inside the exported Saved
 
 import tensorflow as tf
 
+from components.resample import resample_window
 from components.view_options import ViewOptions
 
 
@@ -94,11 +95,13 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     resized_size = tf.maximum(
         tf.cast(tf.round(tf.cast(size, tf.float64) * scale), tf.int32), target
     )
-    resized = tf.cond(
-        tf.reduce_all(resized_size == size), lambda: image, lambda: resize(image, resized_size)
+    offset = (resized_size - target) // 2
+    window = (view.height_px, view.width_px)
+    cropped = tf.cond(
+        tf.reduce_all(resized_size == size),
+        lambda: tf.slice(image, [*tf.unstack(offset), 0], [*window, view.channels]),
+        lambda: resample_window(image, resized_size, offset, window),
     )
-    top, left = tf.unstack((resized_size - target) // 2)
-    cropped = resized[top : top + view.height_px, left : left + view.width_px]
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
 
 
@@ -114,16 +117,15 @@ def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
     return height, width
 
 
-def resize(image: tf.Tensor, size: tf.Tensor, antialias: bool = True) -> tf.Tensor:
-    """Bilinear resize that stays uint8.
+def resize(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """Bilinear resize that stays uint8; not antialiased.
 
     Args:
       image: uint8 [height, width, channels].
       size: int32 [2], new height and width in pixels.
-      antialias: whether shrinking averages over all the pixels that it merges.
 
     Returns:
       uint8 [size[0], size[1], channels].
     """
-    pixels = tf.image.resize(image, size, method="bilinear", antialias=antialias)
+    pixels = tf.image.resize(image, size, method="bilinear")
     return tf.saturate_cast(tf.round(pixels), tf.uint8)

@@ -90,16 +90,8 @@ def test_a_wide_image_gives_its_centre():
 def test_a_crop_fraction_magnifies():
     image = shards.draw_image(4, 7, 7)
     options = ViewOptions(height_px=7, width_px=7, crop_fraction=0.875)
-    expected = views.resize(tf.constant(image), tf.constant([8, 8]))[:7, :7]
+    expected = np.round(tf.image.resize(image, [8, 8]))[:7, :7]
     np.testing.assert_array_equal(views.eval_view(tf.constant(image), options), expected)
-
-
-def test_antialiasing_averages_what_it_merges():
-    checkerboard = tf.constant(np.indices((8, 8)).sum(0)[..., None] % 2 * 255, tf.uint8)
-    smooth = views.resize(checkerboard, tf.constant([2, 2]), antialias=True)
-    sharp = views.resize(checkerboard, tf.constant([2, 2]), antialias=False)
-    assert np.abs(smooth.numpy().astype(int) - 128).max() <= 20
-    assert smooth.numpy().tolist() != sharp.numpy().tolist()
 
 
 @settings(deadline=None, max_examples=40)

@@ -31,7 +31,7 @@ def view_record(
         return views.eval_view(parse.decode_record(features, view.channels), view)
     cropped = decode_window(features, window, view.channels)
     size = tf.constant([view.height_px, view.width_px])
-    resized = views.resize(cropped, size, antialias=False)
+    resized = views.resize(cropped, size)
     return tf.ensure_shape(resized, [view.height_px, view.width_px, view.channels])
 
 
