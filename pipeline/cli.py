@@ -10,6 +10,7 @@ import click
 
 from components.errors import UserError
 from pipeline.commands.analyze import analyze
+from pipeline.commands.compile import compile_job
 from pipeline.commands.doctor import doctor
 from pipeline.commands.init import init
 from pipeline.commands.inspect import inspect
@@ -192,6 +193,7 @@ def _run_with_progress(
 
 
 cli.add_command(analyze)
+cli.add_command(compile_job)
 cli.add_command(doctor)
 cli.add_command(init)
 cli.add_command(inspect)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from typing import Any
 
 from rich.console import Console
 
@@ -21,10 +22,38 @@ def free_disk_bytes(folder: str) -> int | None:
     return shutil.disk_usage(path).free
 
 
-def print_forecast(forecast: Forecast, options: IngestOptions, free_bytes: int | None) -> None:
+def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -> dict[str, Any]:
+    """The forecast for a cluster.
+
+    Args:
+      forecast: of this machine.
+      cores: of the cluster, each as fast as one of this machine's.
+      core_price: of a core for an hour with its memory, or None.
+
+    Returns:
+      `cores`, `seconds`, `core_hours`, and the `cost` where there is a price, in its currency.
+    """
+    seconds = forecast.cluster_seconds(cores)
+    core_hours = cores * seconds / 3600
+    cost = {} if core_price is None else {"cost": round(core_hours * core_price, 2)}
+    return {
+        "cores": cores,
+        "seconds": round(seconds, 1),
+        "core_hours": round(core_hours, 3),
+        **cost,
+    }
+
+
+def print_forecast(
+    forecast: Forecast,
+    options: IngestOptions,
+    free_bytes: int | None,
+    cluster: dict[str, Any] | None = None,
+) -> None:
     """Shows a forecast, and in red what would stop the ingest."""
     console = Console(highlight=False)
     print_rows(forecast_rows(forecast, free_bytes), console)
+    print_rows([] if cluster is None else cluster_rows(cluster), console)
     print_rows(warning_rows(forecast, options, free_bytes), console, style="red")
 
 
@@ -50,6 +79,15 @@ def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str,
         ("shards", shards),
         ("time", f"about {forecast.seconds:,.0f} s on this machine"),
         ("disk needed", _megabytes(forecast.peak_disk_bytes) + free),
+    ]
+
+
+def cluster_rows(cluster: dict[str, Any]) -> list[tuple[str, str]]:
+    """The line of a cluster's forecast."""
+    cost = f", {cluster['cost']:,.2f} at the price given" if "cost" in cluster else ""
+    time = f"about {cluster['seconds']:,.0f} s once its machines have started"
+    return [
+        (f"on {cluster['cores']:,} cores", f"{time}, {cluster['core_hours']:,.2f} core hours{cost}")
     ]
 
 

@@ -21,6 +21,7 @@ from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
 
 KUBEFLOW = pathlib.Path(__file__).parents[1] / "kubeflow"
+COMPILE = ("-c", "from pipeline.cli import main; main()", "compile", "--runner=dataflow")
 IMAGE = "--sdk_container_image=registry/worker:tag"
 FLAGS = ["--project=p", "--region=r", "--temp_location=gs://b/tmp", IMAGE]
 
@@ -110,7 +111,7 @@ def test_flags_are_checked_before_anyone_is_asked_who_they_are(monkeypatch):
 @pytest.mark.e2e
 def test_compiling_steps_for_dataflow_checks_their_flags(tmp_path):
     where = ("--images=i", "--root=r", "--push=p", "--image=n", f"--output={tmp_path}/p.yaml")
-    done = _run("compile.py", *where, "--", "--runner=dataflow", "--project=p")
+    done = _run(str(KUBEFLOW / "compile.py"), *where, "--", "--runner=dataflow", "--project=p")
     assert done.returncode == 1
     assert done.stderr.startswith("Error: DataflowRunner needs --region=NAME")
 
@@ -122,7 +123,7 @@ def test_compiling_steps_for_dataflow_checks_their_flags(tmp_path):
 )
 def test_a_template_for_the_cloud_takes_no_local_folder(images, output, wrong):
     where = (f"--images={images}", f"--output={output}", "--template=gs://b/template.json")
-    done = _run("dataflow.py", *where, "--", *FLAGS, "--no_auth")
+    done = _run(*COMPILE, *where, "--", *FLAGS, "--no_auth")
     assert done.returncode == 1
     assert done.stderr.startswith(f"Error: {wrong}: Dataflow's machines cannot read")
 
@@ -140,8 +141,8 @@ def test_a_template_staged_offline_writes_the_bytes_of_the_local_run(tmp_path):
     assert _read_all(tmp_path / "out") == _read_all(tmp_path / "local")
 
 
-def _run(script: str, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(KUBEFLOW / script), *arguments]
+def _run(*arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=200)
 
 
@@ -150,7 +151,7 @@ def _stage_template(images: pathlib.Path, output: pathlib.Path, staged: pathlib.
     staged.mkdir()
     path = staged / "template.json"
     done = _run(
-        "dataflow.py",
+        *COMPILE,
         *(f"--images={images}", f"--output={output}", f"--template={path}"),
         *(f"--set=ingest={json.dumps(OPTIONS)}", "--", "--project=p", "--region=r", IMAGE),
         *(f"--temp_location={staged}", f"--staging_location={staged}"),

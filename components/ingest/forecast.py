@@ -50,6 +50,7 @@ class Forecast:
       encoding: the configured one.
       shards: of each split, at the configured encoding.
       seconds: of work on this machine.
+      cpu_seconds: of all its cores together.
       peak_disk_bytes: while it runs, at the configured encoding: prepared images and shards.
     """
 
@@ -65,7 +66,16 @@ class Forecast:
     encoding: str
     shards: dict[str, int]
     seconds: float
+    cpu_seconds: float
     peak_disk_bytes: int
+
+    def cluster_seconds(self, cores: int) -> float:
+        """How long so many cores like this machine's take, from when all of them work.
+
+        Files are prepared and shards written side by side; that files come from far away is hidden
+        by threads, which need no cores while they wait.
+        """
+        return _START_SECONDS + self.cpu_seconds / cores
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -161,7 +171,7 @@ def _extrapolate(
     encoding, found = options.prepare.encoding, census.files
     bad = total(trial.reason is not None for trial in trials)
     payload_bytes = total(trial.payload_bytes for trial in trials)
-    prepare_seconds = total(trial.prepare_seconds for trial in trials) / parallelism
+    prepare_seconds = total(trial.prepare_seconds for trial in trials)
     write_seconds = total(trial.write_seconds for trial in trials) + found * _ROW_SECONDS
     return Forecast(
         found=found,
@@ -175,7 +185,8 @@ def _extrapolate(
         error_fraction=_estimate_error(trials) / max(1, stored_bytes[encoding]),
         encoding=encoding,
         shards=_count_shards(census, payload_bytes, round(found - bad), options),
-        seconds=round(_START_SECONDS + prepare_seconds + write_seconds, 1),
+        seconds=round(_START_SECONDS + prepare_seconds / parallelism + write_seconds, 1),
+        cpu_seconds=round(prepare_seconds + write_seconds, 1),
         peak_disk_bytes=round(payload_bytes + stored_bytes[encoding] + found * _ROW_BYTES),
     )
 

@@ -20,6 +20,16 @@ from pipeline.commands.shared import CONFIG, IMAGES, JSON, SET
 @SET
 @click.option("--sample", default=200, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=0, show_default=True, help="Chooses the sample.")
+@click.option(
+    "--cores",
+    type=click.IntRange(min=1),
+    help="Forecast a cluster of so many cores as well, each as fast as one here.",
+)
+@click.option(
+    "--core-price",
+    type=click.FloatRange(min=0),
+    help="What a core costs for an hour there, with its memory.",
+)
 @JSON
 def plan(
     images_dir: str,
@@ -28,6 +38,8 @@ def plan(
     overrides: tuple[str, ...],
     sample: int,
     seed: int,
+    cores: int | None,
+    core_price: float | None,
     as_json: bool,
 ) -> None:
     """Forecast an ingest: bytes, shards, time and disk.
@@ -37,12 +49,18 @@ def plan(
     """
     from components.ingest.forecast import forecast_ingest
     from pipeline.config import load_config
-    from pipeline.forecast import free_disk_bytes, print_forecast
+    from pipeline.forecast import forecast_cluster, free_disk_bytes, print_forecast
 
+    if core_price is not None and cores is None:
+        raise click.UsageError("--core-price is the price of one of --cores; give both.")
     options = load_config(config_path, overrides).ingest
     forecast = forecast_ingest(images_dir, options, sample, seed)
     free_bytes = free_disk_bytes(output_dir)
+    cluster = None if cores is None else forecast_cluster(forecast, cores, core_price)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(forecast) | {"free_disk_bytes": free_bytes}))
+        further = {"free_disk_bytes": free_bytes} | (
+            {} if cluster is None else {"cluster": cluster}
+        )
+        click.echo(json.dumps(dataclasses.asdict(forecast) | further))
     else:
-        print_forecast(forecast, options, free_bytes)
+        print_forecast(forecast, options, free_bytes, cluster)

@@ -146,6 +146,20 @@ def test_plan_for_machines(folder):
     assert forecast["free_disk_bytes"] > 0
 
 
+def test_plan_forecasts_a_cluster(folder):
+    arguments = ("plan", "--images", folder / "images", "--sample", 5, "--cores", 4)
+    forecast = json.loads(call(*arguments, "--core-price", 100, "--json")[1])
+    cluster = forecast["cluster"]
+    assert cluster["seconds"] == pytest.approx(1 + forecast["cpu_seconds"] / 4, abs=0.1)
+    assert cluster["core_hours"] == pytest.approx(4 * cluster["seconds"] / 3600, abs=1e-3)
+    assert cluster["cost"] == pytest.approx(100 * cluster["core_hours"], abs=0.06)
+    output = call(*arguments)[1]
+    assert "on 4 cores               about 1 s once its machines have started, 0.00" in output
+    assert "price" not in output
+    result, output = call(*arguments[:-2], "--core-price", 1)
+    assert result.exit_code == 2 and "--core-price is the price of one of --cores" in output
+
+
 def test_plan_of_no_folder_is_explained(tmp_path):
     assert "does not exist; check --images" in call("plan", "--images", tmp_path / "none")[1]
 

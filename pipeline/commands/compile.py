@@ -1,0 +1,60 @@
+"""`image-pipeline compile`: a job, described now, for an engine to start at any time."""
+
+import os
+import sys
+
+import click
+
+from pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries
+
+
+@click.command("compile")
+@click.option(
+    "--runner",
+    required=True,
+    type=click.Choice(["dataflow"]),
+    help="The engine. (For Kubeflow and Vertex AI there is kubeflow/compile.py.)",
+)
+@IMAGES
+@click.option("--output", "output_dir", required=True, help="URI of the data set.")
+@click.option("--template", "template_path", required=True, help="The template: gs://BUCKET/NAME.")
+@CONFIG
+@SET
+@BEAM
+def compile_job(
+    runner: str,
+    images_dir: str,
+    output_dir: str,
+    template_path: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Write ingest as a template, which Dataflow runs.
+
+    Flags go behind a separate --: --project, --region, --temp_location, --sdk_container_image, and
+    whatever else Dataflow takes (--worker_machine_type, --max_num_workers, …).
+    """
+    from components import files
+    from components.beam_args import complete_beam_args
+    from pipeline.config import load_config
+    from pipeline.engine import check_engine
+
+    config = load_config(config_path, overrides)
+    named = [f"--runner={runner}", f"--template_location={template_path}"]
+    beam_args = complete_beam_args([*named, *beam_flags])
+    with quiet_libraries("compile"):
+        from pipeline.template import check_remote, write_template
+
+        if not files.is_local(template_path):
+            check_remote(images=images_dir, output=output_dir)
+        check_engine(beam_args)
+        write_template(images_dir, output_dir, config.ingest, beam_args)
+    click.echo(f"Wrote {template_path}.")
+    _end_process()
+
+
+def _end_process() -> None:
+    """Threads of Beam and of Google's libraries have been seen to crash while Python shuts down."""
+    sys.stdout.flush()
+    os._exit(0)

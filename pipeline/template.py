@@ -1,0 +1,52 @@
+"""Ingest as a Dataflow template: the job, described, for Dataflow to start at any time.
+
+It is the very transform that `image-pipeline ingest` runs. Nothing is started; the template, and
+beside it what the workers fetch, go to the places that the flags name.
+"""
+
+from collections.abc import Sequence
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components import files
+from components.errors import UserError
+from components.ingest.options import IngestOptions
+from components.ingest.transforms import IngestImages
+
+
+def write_template(
+    images_dir: str, output_dir: str, options: IngestOptions, beam_args: Sequence[str]
+) -> None:
+    """Describes the job of ingest, and writes it where `--template_location` says.
+
+    Args:
+      images_dir: the URI of the images, as the workers see it.
+      output_dir: the URI of the data set.
+      options: of ingest.
+      beam_args: checked Beam flags; they name Dataflow and `--template_location`.
+    """
+    pipeline = beam.Pipeline(options=PipelineOptions(list(beam_args)))
+    work_dir = files.join(output_dir, ".work")
+    (
+        pipeline
+        | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)  # dict
+        # Or a failure here would repeat the steps before it, which need the folder.
+        | "Settle" >> beam.Reshuffle()
+        | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
+    )
+    pipeline.run()
+
+
+def check_remote(**paths: str) -> None:
+    """Dataflow's machines see none of this one's folders.
+
+    Raises:
+      UserError: naming the option.
+    """
+    for name, path in paths.items():
+        if files.is_local(path):
+            raise UserError(
+                f"--{name}={path}: Dataflow's machines cannot read this machine's folders; copy "
+                "it to a bucket, and give its gs:// URI."
+            )
