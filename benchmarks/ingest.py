@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 import apache_beam as beam
 import cv2
-import numpy as np
+import simplejpeg
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from components.beam_args import LOCAL_BEAM_ARGS
@@ -40,7 +40,7 @@ OPTIONS = IngestOptions(label_pattern=None, duplicates="keep_all", max_bad_fract
 
 def convert(path: str) -> bytes:
     """Decode, resize, encode: what no ingest can do without."""
-    image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    image = simplejpeg.decode_jpeg(pathlib.Path(path).read_bytes(), "BGR", strict=False)
     scale = SIZE_PX / min(image.shape[:2])
     if scale < 1:
         size = [max(SIZE_PX, round(side * scale)) for side in image.shape[1::-1]]
