@@ -11,8 +11,8 @@ READY := $(VENV)/.ready
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
 
-test: $(READY) check  ## every test
-	$(BIN)/python -m pytest
+test: $(READY) check  ## every test, a file at a time on every core
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: $(READY)  ## style and types
 	$(BIN)/ruff check .
