@@ -130,7 +130,10 @@ def _override(values: dict, override: str) -> None:
     try:
         values[key] = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UserError(f"--set {override}: {text!r} is not valid YAML.") from error
+        raise UserError(
+            f"--set {override}: {text!r} is not valid YAML; text with brackets, colons or the like "
+            f"is quoted twice: --set '{path}=\"…\"'."
+        ) from error
 
 
 def _explain(error: Mapping[str, Any]) -> str:

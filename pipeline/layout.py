@@ -64,7 +64,7 @@ def guess_layout(paths: Collection[str]) -> Layout:
     Args:
       paths: of all files, relative to the folder, with slashes.
     """
-    images = [path for path in paths if is_image(path)]
+    images = list_images_of(paths)
     others = len(paths) - len(images)
     return (
         _guess_pairs(images, others)
@@ -75,9 +75,11 @@ def guess_layout(paths: Collection[str]) -> Layout:
     )
 
 
-def is_image(path: str) -> bool:
-    """Whether the ending is that of an image file."""
-    return os.path.splitext(path)[1].lower() in _ENDINGS
+def list_images_of(paths: Collection[str]) -> list[str]:
+    """The paths that end as images do; if none does, those without any ending, as ids have."""
+    endings = {path: os.path.splitext(path)[1].lower() for path in paths}
+    images = [path for path in paths if endings[path] in _ENDINGS]
+    return images or [path for path in paths if not endings[path]]
 
 
 def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:

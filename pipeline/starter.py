@@ -87,7 +87,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         label_pattern=_quote(layout.label_pattern),
         splits=_write_splits(layout),
         bad_fraction=_bad_fraction(layout),
-        encoding="png" if small else "jpeg",
+        encoding=_SMALL_ENCODING if small else _USUAL_ENCODING,
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
         color="gray" if sizes.gray else "colour",
         height=height,
@@ -98,6 +98,8 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
     )
 
 
+_USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
+_SMALL_ENCODING = "original  # small files stay as they are, but for what training cannot read"
 _TEMPLATE = """\
 # Written by `image-pipeline init` for {images} images: {kind}, {classes}.
 # What is left out is default; a wrong key or value is an error that names the right ones.
@@ -109,7 +111,7 @@ ingest:
   max_bad_fraction: {bad_fraction}
   prepare:
     size_px: 256  # shorter side of the stored image; smaller ones are kept as they are
-    encoding: {encoding}  # png loses nothing, and is several times larger than jpeg
+    encoding: {encoding}
 view:  # the model's input; sizes found: {sizes} pixels (height x width), {color}
   height_px: {height}
   width_px: {width}

@@ -67,7 +67,11 @@ def input_fn(
       UserError: if a pattern matches no file, or an option does not fit the data set.
       ValueError: if the mode is neither "train" nor "eval".
     """
-    transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
+    if transform_graph_dir is None:
+        transform = None
+        feeding = feeding.model_copy(update={"dtype": "uint8"})  # nothing turns them into floats
+    else:
+        transform = TransformGraph(transform_graph_dir)
     passes = Passes(
         mode=mode,
         seed=seed,

@@ -38,7 +38,7 @@ class PrepareOptions(Options):
     `exact`, those of which either side is smaller."""
 
     encoding: Literal["jpeg", "png", "raw", "original"] = "jpeg"
-    """How pixels are stored. `png` is lossless and about 4 times larger than `jpeg`; `raw` is
+    """How pixels are stored. `png` is lossless and about 5 times larger than `jpeg`; `raw` is
     row-major uint8, larger still. `original` keeps the bytes of upright 8-bit JPEGs and PNGs that
     need no conversion, including their metadata (such as GPS positions); everything else is
     encoded anew, as PNG where the source is lossless, as JPEG otherwise. All other encodings

@@ -111,7 +111,7 @@ def _fill_shards(
     split_shards: list[int] = []
     for code, name in enumerate(options.splits):
         members = np.flatnonzero(is_written & (splits == code))
-        _check_not_empty(name, len(members), int(sources.is_good.sum()), options)
+        _check_not_empty(name, len(members), sources.is_good, is_written, options)
         members = _sort_members(members, sources, options.seed)
         count = count_shards(
             int(sources.stored_bytes[members].sum()),
@@ -225,9 +225,15 @@ def _sort_members(members: np.ndarray, sources: Sources, seed: int) -> np.ndarra
     return members[np.lexsort((ids[:, 1], ids[:, 0], order_keys(ids, seed)))]
 
 
-def _check_not_empty(split: str, members: int, good: int, options: IngestOptions) -> None:
+def _check_not_empty(
+    split: str, members: int, is_good: np.ndarray, is_written: np.ndarray, options: IngestOptions
+) -> None:
     if not members:
+        good = int(is_good.sum())
+        repeated = good - int(is_written.sum())
+        copies = f" ({repeated} of them copies of others, of which the first is kept)"
         raise UserError(
-            f"The split {split!r} would be empty: {good} usable images, shares {options.splits}; "
+            f"The split {split!r} would be empty: {good} usable images"
+            f"{copies if repeated else ''}, shares {options.splits}; "
             "add images, give it a larger share in ingest.splits, or remove it there."
         )

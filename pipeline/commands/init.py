@@ -19,13 +19,13 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     input should be; shows the guess, and asks before the file is written.
     """
     from components.ingest.sources import list_images
-    from pipeline.layout import guess_layout, is_image
+    from pipeline.layout import guess_layout, list_images_of
     from pipeline.starter import measure_sizes, write_starter
 
     _check_new(output_path)
     paths = [ref.path for ref in list_images(images_dir)]
     layout = guess_layout(paths)
-    sizes: Any = measure_sizes(images_dir, [path for path in paths if is_image(path)])
+    sizes: Any = measure_sizes(images_dir, list_images_of(paths))
     _check_guess(images_dir, layout, sizes)
     _show(layout, sizes)
     if not yes:

@@ -116,6 +116,15 @@ def test_an_empty_split_is_the_users_error():
         place_sources(_sources(2, forced=[0, 0]), IngestOptions())
 
 
+def test_copies_that_empty_a_split_are_named():
+    sources = _sources(4, forced=[0, 0, 1, 1])
+    sources.content[2:] = sources.content[:2]
+    with pytest.raises(
+        UserError, match=r"'eval' would be empty: 4 usable images \(2 of them copies"
+    ):
+        place_sources(sources, IngestOptions())
+
+
 def _related(count, seed):
     """Sources of which some are copies, some share a group, some look alike, and some are bad."""
     generator = np.random.default_rng(seed)

@@ -17,6 +17,13 @@ def test_class_folders():
     assert (found.split_pattern, found.splits, found.image_dir) == (None, {}, None)
 
 
+def test_names_without_an_ending_are_images_if_there_are_no_others():
+    found = guess_layout([*_paths("cat", "dog", ending=""), "notes.txt"])
+    assert (found.images, found.others, found.classes) == (8, 1, {"cat": 4, "dog": 4})
+    found = guess_layout([*_paths("cat", "dog"), "cat/LICENSE"])
+    assert (found.images, found.others) == (8, 1)
+
+
 @pytest.mark.parametrize(
     ("folders", "names", "splits"),
     [

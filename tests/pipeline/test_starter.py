@@ -65,7 +65,7 @@ def test_the_configuration_says_what_was_guessed(tmp_path):
     config = _load(tmp_path, guess_layout([*few, "a.txt", "b.txt"]))
     assert config.ingest.splits == {"train": 0.8, "eval": 0.2}
     assert config.ingest.max_bad_fraction == 0.11  # 2 of 22, rounded up, and one more
-    assert config.ingest.prepare.encoding == "png"
+    assert config.ingest.prepare.encoding == "original"
     assert (config.view.height_px, config.view.width_px, config.feeding.batch_size) == (32, 40, 32)
     assert [step.op for step in config.feeding.augment] == ["pad_and_crop", "flip_horizontal"]
     many = [f"{name}/{n}.jpg" for name in ("cat", "dog") for n in range(300)]
