@@ -8,8 +8,12 @@ import collections
 import concurrent.futures
 import itertools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
+
+# Threads that read an object store side by side: at 50 ms an answer, 640 files a second.
+REMOTE_THREADS = 32
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,11 +25,15 @@ def usable_cores() -> int:
 
 
 def map_in_order(
-    function: Callable[[Item], Result], items: Iterable[Item], threads: int, batch: int = 1
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int,
+    batch: int = 1,
+    ahead: int = 4,
 ) -> Iterator[Result]:
     """Applies a function in threads and yields the results in the order of the items.
 
-    At most `4 * threads * batch` results exist at a time, however slowly they are taken.
+    At most `ahead * threads * batch` results exist at a time, however slowly they are taken.
 
     Args:
       function: called once for each item.
@@ -33,6 +41,7 @@ def map_in_order(
       threads: size of the pool; 1 calls the function in the caller's own thread.
       batch: items that a thread takes at once. Handing over costs 0.05 to 0.1 ms of the one thread
         that may run Python, which 8 images of 2 ms share well.
+      ahead: batches a thread that are begun or wait to be taken.
 
     Yields:
       function(item), for each item in turn; an exception is raised in place of its item's batch.
@@ -46,7 +55,26 @@ def map_in_order(
         pending: collections.deque[concurrent.futures.Future[list[Result]]] = collections.deque()
         for taken in batches:
             pending.append(pool.submit(lambda taken: [function(item) for item in taken], taken))
-            if len(pending) >= 4 * threads:
+            if len(pending) >= ahead * threads:
                 yield from pending.popleft().result()
         while pending:
             yield from pending.popleft().result()
+
+
+def call_within(seconds: float, function: Callable[[], Result]) -> Result:
+    """Calls a function that may wait for a machine that never answers.
+
+    Raises:
+      TimeoutError: if it has not returned after so many seconds; its thread is left behind, and
+        does not keep the process from ending.
+    """
+    answer: concurrent.futures.Future[Result] = concurrent.futures.Future()
+
+    def call() -> None:
+        try:
+            answer.set_result(function())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return answer.result(seconds)

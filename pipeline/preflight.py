@@ -68,9 +68,12 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
 def check_output(output_dir: str, images_dir: str) -> None:
     """The output folder must be writable, and must not become part of the input.
 
+    Of an object store only the bucket is looked for.
+
     Raises:
       UserError: if it is not, or would.
     """
+    files.check_answers(output_dir)
     if not (files.is_local(output_dir) and files.is_local(images_dir)):
         return
     inside = os.path.realpath(output_dir) + os.sep

@@ -63,11 +63,17 @@ def test_deleting_what_is_not_there_is_fine(tmp_path):
     files.delete_tree(str(tmp_path / "no"))
 
 
+def test_a_whole_file_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"data")
+    assert files.read_file(str(tmp_path / "file")) == b"data"
+    with pytest.raises(FileNotFoundError):
+        files.read_file(str(tmp_path / "no"))
+
+
 @pytest.mark.beam
-def test_uris_go_through_beam(tmp_path):
-    # Beam's file system for "file://" stands in for the object stores, which need a network.
+def test_uris_go_through_beam():
     from apache_beam.io.filesystems import FileSystems
 
     assert FileSystems.get_scheme("gs://bucket/a") == "gs"
-    with pytest.raises(ValueError, match="scheme"):
+    with pytest.raises(UserError, match=r"nosuchscheme://bucket/a.*Unable to get filesystem"):
         files.exists("nosuchscheme://bucket/a")

@@ -13,16 +13,26 @@ SOURCES = sorted(
 )
 # Which modules may import Beam, TensorFlow and TFX, by the end of their path.
 BEAM = {
-    "components/files.py",
+    "components/counters.py",
+    "components/google_store.py",
+    "components/remote.py",
     "ingest/transforms.py",
     "ingest/run.py",
     "ingest/component.py",
     "transform/analysis.py",
     "transform/run.py",
     "transform/component.py",
+    "training/counting.py",
     "pipeline/ingest.py",
+    "pipeline/template.py",
 }
-TFX = {"ingest/component.py", "transform/component.py", "pipeline/pipeline.py", "pipeline/local.py"}
+TFX = {
+    "ingest/component.py",
+    "ingest/span_resolver.py",
+    "transform/component.py",
+    "pipeline/pipeline.py",
+    "pipeline/local.py",
+}
 TENSORFLOW_ROOMS = tuple(
     f"components/{room}" for room in ("augment", "feeding", "training", "transform")
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.threads import map_in_order, usable_cores
+from components.threads import call_within, map_in_order, usable_cores
 
 pytestmark = pytest.mark.unit
 
@@ -44,3 +44,22 @@ def test_an_error_comes_in_its_place():
 
 def test_there_is_a_core():
     assert usable_cores() >= 1
+
+
+def test_a_call_within_its_time_gives_its_result():
+    assert call_within(10, lambda: 1) == 1
+    with pytest.raises(ZeroDivisionError):
+        call_within(10, lambda: 1 // 0)
+
+
+def test_a_call_that_never_returns_is_left():
+    with pytest.raises(TimeoutError):
+        call_within(0.01, threading.Event().wait)
+
+
+def test_fewer_wait_with_less_ahead():
+    started = []
+    results = map_in_order(lambda item: started.append(item), range(1000), 2, ahead=1)
+    next(results)
+    time.sleep(0.05)
+    assert len(started) <= 2

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from components import record
+from components import record, remote
 from components.errors import UserError
 from components.feeding import parse
 from components.feeding.memory import Stage, plan_streaming
@@ -18,6 +18,7 @@ from components.feeding.options import FeedingOptions
 from components.feeding.pixels import StoredImage, decode_whole
 from components.feeding.python_calls import call_python
 from components.feeding.view_batches import ViewMaker
+from components.threads import call_within
 from components.view_options import ViewOptions
 
 # What a batch's images are decoded from: the id, and the fields of `StoredImage`.
@@ -126,11 +127,24 @@ class StreamedRecords:
 
     def plan_memory(self) -> list[Stage]:
         """What reading batches of this view holds in memory, by the first 100 records' size."""
-        first = read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator()
+        first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
+        if first:
+            self._check_features(first[0])
         sizes = [len(serialized) for serialized in first]
         mean = sum(sizes) // max(len(sizes), 1)
         shards = len(self.paths)
         return plan_streaming(self._feeding, self._view, mean, shards, self._training)
+
+    def _check_features(self, serialized: bytes) -> None:
+        """A record of other origin must have all features that are parsed."""
+        found = tf.train.Example.FromString(serialized).features.feature
+        needed = [column.key for column in self._parsed if not column.is_list]
+        missing = [key for key in needed if key not in found]
+        if missing:
+            raise UserError(
+                f"the records of {self.paths[0]} must have the features {', '.join(missing)}; "
+                "docs/migrating.md turns records of other origin into files for ingest."
+            )
 
     def _keep_by_id(self, serialized: tf.Tensor) -> tf.Tensor:
         """Asks `keep` about a record without parsing more than its id."""
@@ -157,7 +171,7 @@ def match_files(files: Sequence[str]) -> list[str]:
     Raises:
       UserError: if one of them matches no file, or none are given.
     """
-    matches = {pattern: tf.io.gfile.glob(pattern) for pattern in files}
+    matches = {pattern: _match_pattern(pattern) for pattern in files}
     missing = [pattern for pattern, paths in matches.items() if not paths]
     if missing or not matches:
         raise UserError(
@@ -165,6 +179,21 @@ def match_files(files: Sequence[str]) -> list[str]:
             "check the path, or run ingest first."
         )
     return sorted({path for paths in matches.values() for path in paths})
+
+
+def _match_pattern(pattern: str) -> list[str]:
+    """The paths that match. TensorFlow asks a store that is not there again for minutes."""
+    try:
+        if "://" not in pattern:
+            return tf.io.gfile.glob(pattern)
+        return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
+    except (TimeoutError, tf.errors.OpError) as error:
+        reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
+        reason = " ".join(reason.split())  # TensorFlow's has several lines.
+        raise UserError(
+            f"cannot list {pattern}: {reason}; check the path, the network, and what the "
+            "credentials allow."
+        ) from error
 
 
 def read_shard(path: tf.Tensor) -> tf.data.Dataset:

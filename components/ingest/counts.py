@@ -17,8 +17,7 @@ from components.ingest.unpack import list_shards
 
 def start_counts(work_dir: str) -> None:
     """Forgets the counts of an earlier run, before this one begins."""
-    for path in (_path(work_dir, "listed"), _path(work_dir, "finished"), _books(work_dir)):
-        files.delete(path)
+    files.delete(_path(work_dir, "listed"), _path(work_dir, "finished"), _books(work_dir))
 
 
 def list_chunks(images_dir: str, work_dir: str) -> Iterator[Chunk]:
@@ -37,10 +36,9 @@ def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[P
     Raises:
       RuntimeError: if the runner or the stage lost one.
     """
-    if not files.exists(_path(work_dir, "listed")):
+    if not files.is_file(_path(work_dir, "listed")):
         raise RuntimeError("Stage List lost the images folder: 1 in, 0 out.")
-    with files.open_input(_path(work_dir, "listed")) as file:
-        listed = json.loads(file.read())
+    listed = json.loads(files.read_file(_path(work_dir, "listed")))
     if (found := sum(chunk.found for chunk in chunks)) != listed:
         raise RuntimeError(
             f"Stage Prepare lost files: {listed} in, {found} out; of its chunks "
@@ -55,7 +53,7 @@ def check_planned(written: Sequence[WrittenShard], work_dir: str) -> Sequence[Wr
     Raises:
       RuntimeError: if the runner lost the list of chunks that the plan is made of.
     """
-    if not files.exists(_books(work_dir)):
+    if not files.is_file(_books(work_dir)):
         raise RuntimeError("Stage Plan lost the list of chunks: 1 in, 0 out.")
     return written
 
@@ -83,7 +81,7 @@ def check_finished(work_dir: str) -> None:
     Raises:
       RuntimeError: if this run wrote no manifest, though its runner reported no failure.
     """
-    if not files.exists(_path(work_dir, "finished")):
+    if not files.is_file(_path(work_dir, "finished")):
         raise RuntimeError(
             "Stage WriteManifest lost the list of shards: 1 in, 0 out, so this run wrote no "
             "manifest. The Beam runner is at fault."

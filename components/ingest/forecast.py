@@ -17,12 +17,12 @@ from components import record
 from components.errors import UserError
 from components.ingest.options import IngestOptions
 from components.ingest.order import count_shards
-from components.ingest.prepare import prepare_source
+from components.ingest.prepare import count_threads, prepare_source
 from components.ingest.sampling import Census, Sampled, draw_sample, take_census
 from components.ingest.shards import record_values
 from components.ingest.sources import list_images
 from components.tfrecord import frame
-from components.threads import map_in_order, usable_cores
+from components.threads import map_in_order
 
 ENCODINGS = ("jpeg", "png", "raw", "original")
 # Rows and index of a record in the working folder, and CPU time of Beam, the plan and the index,
@@ -137,7 +137,7 @@ def _run_trials(
         )
         run(sample[0])  # The first image pays for what is loaded once.
         started = time.monotonic()
-        trials = list(map_in_order(run, sample, options.threads or usable_cores() + 1))
+        trials = list(map_in_order(run, sample, count_threads(images_dir, options)))
         wall_seconds = time.monotonic() - started
     cpu_seconds = sum(trial.prepare_seconds + trial.write_seconds for trial in trials)
     return trials, max(cpu_seconds, 1e-9) / wall_seconds

@@ -6,7 +6,8 @@ bytes. `index.parquet` has a row for every record, in the order of splits, shard
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,8 +45,7 @@ def write_manifest(
       RuntimeError: if a shard or a record was lost on the way.
     """
     shards = sorted(written, key=lambda shard: shard.task.number)
-    with files.open_input(files.join(work_dir, "books.json")) as file:
-        books = json.loads(file.read())
+    books = json.loads(files.read_file(files.join(work_dir, "books.json")))
     check_books(books, shards)
     names = [QUARANTINE, DUPLICATES]
     names += [NEAR_DUPLICATES] if options.near_duplicates is not None else []
@@ -70,12 +70,10 @@ def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardT
 
     The manifest of an earlier run goes, and so does what this run may not overwrite.
     """
-    files.delete(files.join(output_dir, MANIFEST))
-    files.delete(files.join(output_dir, NEAR_DUPLICATES))
+    files.delete(files.join(output_dir, MANIFEST), files.join(output_dir, NEAR_DUPLICATES))
     kept = {files.join(output_dir, task.path) for task in tasks}
-    for path in files.list_files(output_dir, "Split-*/*"):
-        if path not in kept:
-            files.delete(path)
+    found = files.list_files(output_dir, "Split-*/*")
+    files.delete(*(path for path in found if path not in kept))
     return tasks
 
 
@@ -85,8 +83,7 @@ def read_manifest(output_dir: str) -> dict:
     Raises:
       FileNotFoundError: if there is none: the data set is not whole.
     """
-    with files.open_input(files.join(output_dir, MANIFEST)) as file:
-        return json.loads(file.read())
+    return json.loads(files.read_file(files.join(output_dir, MANIFEST)))
 
 
 def read_whole_manifest(output_dir: str) -> dict:
@@ -114,8 +111,8 @@ def read_shard_rows(output_dir: str, split: str, shard: int) -> pa.Table:
 
 def read_lines(output_dir: str, name: str) -> list[dict]:
     """Reads one of a data set's lists: `QUARANTINE` or `DUPLICATES`."""
-    with files.open_input(files.join(output_dir, name)) as file:
-        return [json.loads(line) for line in file.read().splitlines()]
+    content = files.read_file(files.join(output_dir, name))
+    return [json.loads(line) for line in content.splitlines()]
 
 
 def check_books(books: dict, shards: Sequence[WrittenShard]) -> None:
@@ -165,19 +162,26 @@ def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> dict:
 
 
 def _copy(source: str, target: str) -> dict:
-    with files.open_input(source) as read, files.write_atomically(target) as write:
-        while block := read.read(2**20):
-            write.write(block)
-    return describe_file(target)
+    with files.write_atomically(target) as file:
+        return _describe(_write_blocks(files.read_blocks(source), file))
+
+
+def _write_blocks(blocks: Iterable[bytes], file: BinaryIO) -> Iterator[bytes]:
+    for block in blocks:
+        file.write(block)
+        yield block
 
 
 def describe_file(path: str) -> dict:
     """A file's size and checksum, as the manifest has them."""
+    return _describe(files.read_blocks(path))
+
+
+def _describe(blocks: Iterable[bytes]) -> dict:
     digest, size_bytes = hashlib.sha256(), 0
-    with files.open_input(path) as file:
-        while block := file.read(2**20):
-            digest.update(block)
-            size_bytes += len(block)
+    for block in blocks:
+        digest.update(block)
+        size_bytes += len(block)
     return {"bytes": size_bytes, "sha256": digest.hexdigest()}
 
 

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +20,9 @@ from components import files, progress
 from components.images.prepare import BadImage, PreparedImage, prepare_image
 from components.ingest.options import IngestOptions
 from components.ingest.perceptual import hash_image
+from components.ingest.reading import try_read
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
-from components.threads import map_in_order, usable_cores
+from components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 4  # Raise it when the same source and options would give other rows or payloads.
 
@@ -87,7 +89,7 @@ def prepare_chunk(
     """
     name = _chunk_name(chunk, options)
     rows_path = files.join(work_dir, "prepared", f"{name}.arrow")
-    if not files.exists(rows_path):
+    if not files.is_file(rows_path):
         rows = _write_payloads(chunk, name, images_dir, work_dir, options)
         with files.write_atomically(rows_path) as file:
             table = pa.Table.from_pylist(rows, ROW_SCHEMA)
@@ -104,8 +106,7 @@ def read_rows(rows_path: str) -> pa.Table:
     """Reads a chunk's rows; local files are mapped into memory, not copied."""
     if files.is_local(rows_path):
         return pa.ipc.open_file(pa.memory_map(rows_path)).read_all()
-    with files.open_input(rows_path) as file:
-        return pa.ipc.open_file(pa.BufferReader(file.read())).read_all()
+    return pa.ipc.open_file(pa.BufferReader(files.read_file(rows_path))).read_all()
 
 
 def _chunk_name(chunk: Chunk, options: IngestOptions) -> str:
@@ -122,12 +123,7 @@ def _write_payloads(
 ) -> list[dict]:
     """Prepares the images in a pool of threads and appends their bytes in order."""
     rows, offset = [], 0
-    results = map_in_order(
-        lambda ref: prepare_source(ref, images_dir, work_dir, options),
-        chunk.refs,
-        options.threads or usable_cores() + 1,
-        batch=8,
-    )
+    results = _prepare_sources(chunk.refs, images_dir, work_dir, options)
     with files.write_atomically(files.join(work_dir, "prepared", f"{name}.payload")) as file:
         for row, payload in results:
             file.write(payload)
@@ -139,6 +135,35 @@ def _write_payloads(
     return rows
 
 
+def count_threads(images_dir: str, options: IngestOptions) -> int:
+    """The threads of a task that read."""
+    is_local = files.is_local(images_dir)
+    return options.threads or (usable_cores() + 1 if is_local else REMOTE_THREADS)
+
+
+def _prepare_sources(
+    refs: Iterable[ImageRef], images_dir: str, work_dir: str, options: IngestOptions
+) -> Iterator[tuple[dict, bytes]]:
+    """Prepares sources in threads: what `prepare_source` gives, in their order."""
+    if files.is_local(images_dir):
+        return map_in_order(
+            lambda ref: prepare_source(ref, images_dir, work_dir, options),
+            refs,
+            count_threads(images_dir, options),
+            batch=8,
+        )
+    # Many threads wait for the store, few decode: a decoded image is 30 times as large as its file.
+    read = map_in_order(
+        lambda ref: (ref, try_read(ref, images_dir, options)),
+        refs,
+        count_threads(images_dir, options),
+        ahead=2,
+    )
+    return map_in_order(
+        lambda pair: _prepare_data(*pair, work_dir, options), read, usable_cores() + 1, batch=8
+    )
+
+
 def prepare_source(
     ref: ImageRef, images_dir: str, work_dir: str, options: IngestOptions
 ) -> tuple[dict, bytes]:
@@ -147,10 +172,19 @@ def prepare_source(
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is quarantined.
     """
+    return _prepare_data(ref, try_read(ref, images_dir, options), work_dir, options)
+
+
+def _prepare_data(
+    ref: ImageRef, read: bytes | BadImage, work_dir: str, options: IngestOptions
+) -> tuple[dict, bytes]:
+    """Prepares what was read, or why it could not be; returns as `prepare_source`."""
     row: dict[str, Any] = columns_of_path(ref.path, options) | {"source_bytes": ref.size_bytes}
     data = b""
     try:
-        data = _read_source(ref, images_dir, options)
+        if isinstance(read, BadImage):
+            raise read
+        data = read
         content = hashlib.sha256(data).digest()
         row |= {"sha256": content, "source_bytes": len(data)}
         row["record_id"] = make_record_id(content, row["path"])
@@ -179,21 +213,6 @@ def make_record_id(content: bytes, path: bytes) -> bytes:
     return hashlib.sha256(content + path).digest()[:16]
 
 
-def _read_source(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes:
-    limit = options.prepare.max_file_bytes
-    if not ref.is_file:
-        raise BadImage("not_a_file", "a broken link, a pipe or a device")
-    if ref.size_bytes > limit:
-        raise BadImage("too_large_file", f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}")
-    try:
-        with files.open_input(files.join(images_dir, ref.path)) as file:
-            return file.read()
-    except FileNotFoundError as error:
-        raise BadImage("vanished", "listed, but gone when it was read") from error
-    except OSError as error:
-        raise BadImage("unreadable", error.strerror or str(error)) from error
-
-
 def _check_places(row: dict, options: IngestOptions) -> None:
     """The label must be named by the path, and a split that the path names must exist."""
     if row["label"] is None:
@@ -209,7 +228,7 @@ def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
     """Keeps a quarantined source's bytes, so that it can be looked at where the run's output is."""
     if data:
         path = files.join(work_dir, "quarantine", hashlib.sha256(data).hexdigest())
-        if not files.exists(path):
+        if not files.is_file(path):
             with files.write_atomically(path) as file:
                 file.write(data)
 

@@ -1,6 +1,5 @@
 """Writes one shard: copies prepared images, in order, into a TFRecord file that appears whole."""
 
-import contextlib
 import dataclasses
 import hashlib
 import json
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from components import files, record
 from components.ingest.partition import ShardTask, read_placed_rows
+from components.ingest.payloads import open_payloads
 from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 
 INDEX_SCHEMA = pa.schema(
@@ -78,17 +78,20 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     rows = read_placed_rows(task, work_dir)
     shard_path = files.join(output_dir, task.path)
     index_path = files.join(work_dir, "index", f"{task.path}-{_hash_rows(rows)}.arrow")
-    if not files.exists(shard_path) or not files.exists(f"{index_path}.json"):
-        _write_shard_and_index(task, rows, work_dir, shard_path, index_path)
-    with files.open_input(f"{index_path}.json") as file:
-        return WrittenShard(task, index_path=index_path, **json.loads(file.read()))
+    has_name = files.is_file(shard_path)
+    if has_name and files.is_file(f"{index_path}.json"):
+        described = json.loads(files.read_file(f"{index_path}.json"))
+    else:
+        if has_name:  # An earlier data set's shard must not pass for this one.
+            files.delete(shard_path)
+        described = _write_shard_and_index(task, rows, work_dir, shard_path, index_path)
+    return WrittenShard(task, index_path=index_path, **described)
 
 
 def _write_shard_and_index(
     task: ShardTask, rows: pa.Table, work_dir: str, shard_path: str, index_path: str
-) -> None:
+) -> dict:
     """The shard gets its name last: one that has its name is complete, and so is its index."""
-    files.delete(shard_path)  # An earlier data set's shard of this name must not pass for this one.
     with files.write_atomically(shard_path) as shard:
         with (
             files.write_atomically(index_path) as index,
@@ -97,12 +100,12 @@ def _write_shard_and_index(
             described = _write_records(task, rows, work_dir, shard, writer)
         with files.write_atomically(f"{index_path}.json") as file:
             file.write(json.dumps(described).encode())
+    return described
 
 
 def read_index(index_path: str) -> pa.Table:
     """Reads a shard's part of the index."""
-    with files.open_input(index_path) as file:
-        return pa.ipc.open_file(pa.BufferReader(file.read())).read_all()
+    return pa.ipc.open_file(pa.BufferReader(files.read_file(index_path))).read_all()
 
 
 def _hash_rows(rows: pa.Table) -> str:
@@ -122,7 +125,7 @@ def _write_records(
 ) -> dict:
     """Writes records and index entries, a thousand at a time; describes the shard."""
     digest, offset = hashlib.sha256(), 0
-    with contextlib.closing(PayloadReader(work_dir)) as payloads:
+    with open_payloads(rows, work_dir) as payloads:
         for batch in rows.to_batches(max_chunksize=1024):
             lengths = []
             for row in batch.select(_RECORD_ROWS).to_pylist():
@@ -170,35 +173,3 @@ def _index_batch(
         "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
     }
     return pa.RecordBatch.from_pydict(columns, INDEX_SCHEMA)
-
-
-class PayloadReader:
-    """Reads prepared images out of the chunks' payload files, at most 128 of them open."""
-
-    def __init__(self, work_dir: str, max_open: int = 128):
-        """Opens nothing yet."""
-        self._folder = files.join(work_dir, "prepared")
-        self._max_open = max_open
-        self._open: dict[str, BinaryIO] = {}
-
-    def read(self, chunk: str, offset: int, length: int) -> bytes:
-        """Reads `length` bytes at `offset` of a chunk's payloads."""
-        file = self._open.pop(chunk, None)
-        if file is None:
-            if len(self._open) >= self._max_open:
-                self._open.pop(next(iter(self._open))).close()
-            file = files.open_input(files.join(self._folder, f"{chunk}.payload"))
-        self._open[chunk] = file  # Last in the dict: the one used least recently is closed first.
-        file.seek(offset)
-        data = file.read(length)
-        if len(data) != length:
-            raise OSError(
-                f"{chunk}.payload ends before byte {offset + length}; delete the work folder."
-            )
-        return data
-
-    def close(self) -> None:
-        """Closes the files."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()

@@ -1,10 +1,15 @@
 import gzip
+import logging
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 from components.errors import UserError
 from components.feeding import streaming
+from components.feeding.input_fn import input_fn
+from components.feeding.options import FeedingOptions
+from components.view_options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit
@@ -39,3 +44,32 @@ def test_gzipped_shards_are_counted_by_their_ending(pattern, tmp_path):
     for path in sorted(pathlib.Path(pattern).parent.iterdir()):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert streaming.count_records([str(tmp_path / "*.gz")]) == RECORDS
+
+
+def test_records_of_other_origin_say_what_they_lack(tmp_path):
+    example = tf.train.Example()
+    example.features.feature["image/encoded"].bytes_list.value.append(b"jpeg")
+    path = str(tmp_path / "foreign.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(example.SerializeToString())
+    with pytest.raises(UserError, match=r"foreign.tfrecord must have .*image/source_id.*migrating"):
+        input_fn(
+            [path],
+            view=ViewOptions(),
+            feeding=FeedingOptions(source="streaming"),
+            transform_graph_dir=None,
+            mode="eval",
+        )
+
+
+def test_without_a_graph_the_plan_counts_bytes_not_floats(pattern, caplog):
+    with caplog.at_level(logging.INFO):
+        batches = input_fn(
+            [pattern],
+            view=ViewOptions(height_px=8, width_px=8),
+            feeding=FeedingOptions(source="streaming", batch_size=4),
+            transform_graph_dir=None,
+            mode="eval",
+        )
+    assert next(iter(batches))[0].dtype == tf.uint8
+    assert "x 4 batch_size x 8 x 8 x 3, uint8" in caplog.text and "float32" not in caplog.text

@@ -4,8 +4,14 @@ import pickle
 import pytest
 
 from components.ingest.options import IngestOptions
-from components.ingest.prepare import prepare_chunk, prepare_source, read_rows
+from components.ingest.prepare import (
+    count_threads,
+    prepare_chunk,
+    prepare_source,
+    read_rows,
+)
 from components.ingest.sources import ImageRef, list_images, make_chunks
+from components.threads import REMOTE_THREADS, usable_cores
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.unit
@@ -164,3 +170,10 @@ def test_a_path_names_the_split_or_its_other_name(tmp_path, names, split):
     options = IngestOptions(**patterns, split_names=names, threads=1)
     _, rows, _ = _prepare(images, tmp_path / "work", options)
     assert [(row["forced_split"], row["label"]) for row in rows] == [(split, "cat"), (split, "dog")]
+
+
+def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
+    options = IngestOptions()
+    assert count_threads("images", options) == usable_cores() + 1
+    assert count_threads("gs://bucket/images", options) == REMOTE_THREADS == 32
+    assert count_threads("gs://bucket/images", IngestOptions(threads=3)) == 3

@@ -1,0 +1,177 @@
+"""Files behind URIs (`gs://`, `s3://`, …), by Apache Beam's file systems; see `files`.
+
+Google's store is asked as few questions as possible (see `google_store`); others are used as Beam
+uses them.
+"""
+
+import contextlib
+import errno
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, cast
+
+from components import google_store
+from components.errors import UserError
+from components.threads import call_within
+
+# Finding out that there are no credentials takes Google's client more than half a minute.
+ANSWER_TIMEOUT_S = 90
+
+
+def check_answers(uri: str) -> None:
+    """Makes sure that a store is there and knows the bucket, before work begins that needs both.
+
+    Raises:
+      UserError: if it does not, or says nothing within `ANSWER_TIMEOUT_S`.
+    """
+    try:
+        with _named_bucket(uri):
+            call_within(ANSWER_TIMEOUT_S, lambda: list_matches(f"{uri.rstrip('/')}/**", limit=1))
+    except TimeoutError as error:
+        raise UserError(
+            f"{uri}: its store did not answer within {ANSWER_TIMEOUT_S} s; check the address and "
+            "the network."
+        ) from error
+
+
+def open_input(uri: str) -> BinaryIO:
+    """Opens a file for reading, bytes as they are; raises as `read_file`."""
+    from apache_beam.io.filesystem import CompressionTypes
+
+    with _explained(uri):
+        system = _file_system(uri)
+        try:
+            return system.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
+        except Exception as error:  # Each store has its own for what is missing.
+            if _is_google(uri) or system.exists(uri):
+                raise
+            raise FileNotFoundError(errno.ENOENT, "no such file", uri) from error
+
+
+def read_file(uri: str, start: int = 0, end: int | None = None) -> bytes:
+    """Reads a file, or its bytes from `start` up to `end`; of Google's store by one request.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      UserError: if its store refuses to give it, or does not answer.
+    """
+    with _explained(uri):
+        if _is_google(uri):
+            return google_store.read_file(_file_system(uri)._gcsIO(), uri, start, end)
+        with open_input(uri) as file:
+            file.seek(start)
+            return file.read() if end is None else file.read(end - start)
+
+
+@contextlib.contextmanager
+def create(uri: str) -> Iterator[BinaryIO]:
+    """Opens a file that is visible once the block has ended; of Google's only if without an error.
+
+    Raises:
+      UserError: if its store does not take it.
+    """
+    from apache_beam.io.filesystem import CompressionTypes
+
+    with _explained(uri):
+        system = _file_system(uri)
+        if _is_google(uri):
+            file = cast(BinaryIO, google_store.Writer(system._gcsIO(), uri))
+        else:
+            file = system.create(uri, compression_type=CompressionTypes.UNCOMPRESSED)
+    try:
+        yield file
+    except BaseException as error:
+        file.__exit__(type(error), error, error.__traceback__)
+        raise
+    with _named_bucket(uri), _explained(uri):
+        file.close()
+
+
+def is_file(uri: str) -> bool:
+    """Tells whether there is a file of this name."""
+    with _explained(uri):
+        return _file_system(uri).exists(uri)
+
+
+def exists(uri: str) -> bool:
+    """Tells whether there is a file of this name, or one in a folder of this name."""
+    try:  # Object stores have no folders: one is there if something is in it.
+        return is_file(uri) or bool(list_matches(f"{uri.rstrip('/')}/**", limit=1))
+    except FileNotFoundError:  # There is no such bucket.
+        return False
+
+
+def list_matches(pattern: str, limit: int | None = None) -> list:
+    """What Beam says of the files that match: `path`, `size_in_bytes`, `last_updated_in_seconds`.
+
+    Raises:
+      FileNotFoundError: if there is no such bucket.
+      UserError: if the store refuses, or does not answer.
+    """
+    with _explained(pattern):
+        (match,) = _file_system(pattern).match([pattern], limits=[limit])
+        return match.metadata_list
+
+
+def delete(uris: Sequence[str]) -> None:
+    """Deletes files; those that are not there are left out."""
+    if not uris:
+        return
+    with _explained(uris[0]):
+        system = _file_system(uris[0])
+        if _is_google(uris[0]):
+            failed = [code for _, code in system._gcsIO().delete_batch(list(uris)) if code]
+            if failed:
+                raise OSError(f"{len(failed)} files were not deleted, status {failed[0]}")
+        elif found := [uri for uri in uris if system.exists(uri)]:
+            system.delete(found)
+
+
+def _is_google(uri: str) -> bool:
+    return uri.startswith("gs://")
+
+
+def _file_system(uri: str):
+    """Beam's file system of the URI's scheme."""
+    system = _beam().get_filesystem(uri)
+    return google_store.keep_client(system) if _is_google(uri) else system
+
+
+def _beam():
+    # Imported late: plain paths do not need Beam, which takes seconds to import.
+    from apache_beam.io.filesystems import FileSystems
+
+    return FileSystems
+
+
+@contextlib.contextmanager
+def _named_bucket(uri: str) -> Iterator[None]:
+    """Where only the bucket can be missing."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError(f"{uri}: there is no such bucket; check its name, or make it.") from error
+
+
+@contextlib.contextmanager
+def _explained(uri: str) -> Iterator[None]:
+    """Makes of a store's many errors a FileNotFoundError or a `UserError`."""
+    try:
+        yield
+    except (UserError, FileNotFoundError):
+        raise
+    except Exception as error:
+        cause = _innermost(error)
+        if getattr(cause, "code", None) == 404:
+            raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error
+        reason = " ".join(f"{type(cause).__name__}: {cause}".split())
+        raise UserError(
+            f"{uri}: its store refused or did not answer ({reason}); check the address, the "
+            "network, and what the credentials allow."
+        ) from error
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The store's own error inside what Beam made of it."""
+    while details := getattr(error, "exception_details", None):
+        error = next(iter(details.values()))
+    return error

@@ -1,0 +1,90 @@
+"""Ingest, analysis, batches and training of a folder or a URI, all with the same options."""
+
+import json
+import pathlib
+import types
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from components import files
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.feeding.input_fn import input_fn
+from components.feeding.options import FeedingOptions
+from components.ingest.options import IngestOptions
+from components.ingest.run import run_ingest
+from components.training import trainer
+from components.transform.options import TransformOptions
+from components.transform.run import run_analysis
+from components.view_options import ViewOptions
+from tests.drawings import draw, encode_png
+from tests.ingest_runs import OPTIONS
+
+SIZE_PX = 8
+
+
+def ingest(images_dir: str, output_dir: str, **options) -> dict:
+    """Ingests; returns the manifest."""
+    chosen = IngestOptions.model_validate(OPTIONS | {"max_bad_fraction": 0.5} | options)
+    return run_ingest(images_dir, output_dir, f"{output_dir}/.work", chosen, _make_pipeline)
+
+
+def analyze(data_dir: str, graph_dir: str) -> dict:
+    """Computes the transform graph; returns what `analysis.json` holds."""
+    view = ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX)
+    return run_analysis([data_dir], graph_dir, view, TransformOptions(), _make_pipeline)
+
+
+def read_batches(root: str, mode: str, source: str) -> list[list[np.ndarray]]:
+    """One epoch: each batch's images and labels."""
+    data = input_fn(
+        [f"{root}/data/Split-{mode}/*"],
+        mode=mode,
+        view=ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX),
+        feeding=FeedingOptions(batch_size=4, source=source),
+        transform_graph_dir=f"{root}/graph",
+    )
+    return [list(batch) for batch in data.as_numpy_iterator()]
+
+
+def train(root: str, source: str) -> tuple[dict, np.ndarray]:
+    """Trains for two epochs; returns the metrics and what the exported model answers."""
+    arguments = types.SimpleNamespace(
+        train_files=[f"{root}/data/Split-train/*"],
+        eval_files=[f"{root}/data/Split-eval/*"],
+        transform_graph_path=f"{root}/graph",
+        serving_model_dir=f"{root}/serving",
+        model_run_dir=f"{root}/run",
+        custom_config={
+            "view": {"height_px": SIZE_PX, "width_px": SIZE_PX},
+            "feeding": {"batch_size": 4, "source": source},
+            "training": {
+                "model": "tests.training.models.build_linear_model",
+                "epochs": 2,
+                "learning_rate": 0.1,
+                "checkpoint_dir": f"{root}/checkpoints",
+            },
+        },
+    )
+    trainer.run_fn(arguments)
+    history = json.loads(files.read_file(f"{root}/run/history.json"))
+    model = tf.saved_model.load(arguments.serving_model_dir)
+    picture = tf.constant([encode_png(draw(0))])
+    answer = model.signatures["serving_default"](image_bytes=picture)
+    return history["metrics"], answer["probabilities"].numpy()
+
+
+def read_tree(root: str) -> dict[str, bytes]:
+    """All files below a folder or URI."""
+    if files.is_local(root):
+        found = [path for path in pathlib.Path(root).rglob("*") if path.is_file()]
+        return {str(path.relative_to(root)): path.read_bytes() for path in found}
+    return {
+        name: files.read_file(files.join(root, name)) for name, _, _ in files.list_remote_tree(root)
+    }
+
+
+def _make_pipeline() -> beam.Pipeline:
+    return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))

@@ -1,0 +1,85 @@
+"""Starts the store of `server.py`, and lets this process's Beam and TensorFlow find it."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.object_store.server import BUCKET, CERTIFICATE
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Store:
+    """A running store."""
+
+    uri = f"gs://{BUCKET}"
+
+    def __init__(self, address: str, process_id: int, environment: Mapping[str, str]):
+        """Takes where it is, and the environment in which clients find it."""
+        self.address = address
+        self.process_id = process_id
+        self.environment = environment
+
+    def control(self, **wanted: float) -> dict[str, Any]:
+        """Sets `delay_s` if it is given; returns what was counted since the last call.
+
+        Returns:
+          `requests`, their numbers by kind; `at_once`, how many waited for an answer side by side.
+        """
+        query = "&".join(f"{name}={value}" for name, value in wanted.items())
+        with urllib.request.urlopen(f"{self.address}/_control?{query}", timeout=10) as answer:
+            return json.load(answer)
+
+
+@contextlib.contextmanager
+def run_store(folder: pathlib.Path, delay_s: float = 0) -> Iterator[Store]:
+    """Runs a store as a process of its own, with an empty bucket, while the block does."""
+    command = [sys.executable, "-m", "tests.object_store.server", str(folder)]
+    command += ["--delay-ms", str(1000 * delay_s)]
+    pipe = subprocess.PIPE
+    with open(folder / "server.log", "w") as log:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=log, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address, (folder / "server.log").read_text()
+        yield Store(address, process.pid, client_environment(address, folder))
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def client_environment(address: str, folder: pathlib.Path) -> dict[str, str]:
+    """The environment variables by which clients find the store, and look for no credentials."""
+    return {
+        "STORAGE_EMULATOR_HOST": address,
+        "NO_GCE_CHECK": "true",
+        "https_proxy": address,  # These two for TensorFlow.
+        "CURL_CA_BUNDLE": str(folder / CERTIFICATE),
+    }
+
+
+def skip_credentials() -> None:
+    """Without credentials Beam's client looks for them for half a minute, once a process."""
+    from apache_beam.internal.gcp import auth
+
+    auth._Credentials._credentials_init = True
+
+
+@contextlib.contextmanager
+def use_store(store: Store) -> Iterator[None]:
+    """Lets this process's clients find the store."""
+    before = {name: os.environ.get(name) for name in store.environment}
+    os.environ.update(store.environment)
+    skip_credentials()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})

@@ -1,0 +1,86 @@
+"""A store or bucket that is not there is said in one message, soon."""
+
+import socket
+
+import pytest
+
+from components import files, google_store, remote
+from components.errors import UserError
+from components.feeding.streaming import match_files
+from components.ingest.options import IngestOptions
+from components.ingest.verify import verify_data_set
+from pipeline.preflight import check_output, survey_images
+from tests.object_store.runs import analyze
+
+pytestmark = pytest.mark.beam
+
+
+@pytest.fixture
+def silent(store, monkeypatch):
+    """Clients are led to a port that takes connections and never answers, and wait for a second."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+        monkeypatch.setenv("https_proxy", address)
+        monkeypatch.setattr(remote, "ANSWER_TIMEOUT_S", 1)
+        google_store.forget_client()
+        yield
+    google_store.forget_client()
+
+
+def _write(path):
+    with files.write_atomically(path):
+        pass
+
+
+CHECKS = {
+    "images": lambda: survey_images("gs://no-bucket/images", IngestOptions()),
+    "output": lambda: check_output("gs://no-bucket/data", "images"),
+}
+USES = {
+    "verify": lambda: verify_data_set("gs://no-bucket/data"),
+    "analyze": lambda: analyze("gs://no-bucket/data", "gs://no-bucket/graph"),
+    "read": lambda: match_files(["gs://no-bucket/data/Split-train/*"]),
+    "write": lambda: _write("gs://no-bucket/data"),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_missing_bucket_is_named(store, check):
+    with pytest.raises(UserError, match=r"gs://no-bucket/\w+: there is no such bucket; check"):
+        CHECKS[check]()
+
+
+@pytest.mark.parametrize("use", USES)
+def test_whoever_uses_a_missing_bucket_says_so_in_one_message(store, use):
+    with pytest.raises(UserError, match="gs://no-bucket") as caught:
+        USES[use]()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_silent_store_is_not_waited_for(silent, check):
+    with pytest.raises(UserError, match=r"gs://no-bucket/\w+: its store did not answer within 1 s"):
+        CHECKS[check]()
+
+
+def test_tensorflow_s_client_is_not_waited_for_either(silent):
+    with pytest.raises(UserError, match=r"cannot list gs://no-bucket/x\*: no answer within 1 s"):
+        match_files(["gs://no-bucket/x*"])
+
+
+def test_what_is_missing_in_a_bucket_is_missing(store):
+    assert not files.exists(f"{store.uri}/nothing")
+    for read in (files.read_file, files.open_input):
+        with pytest.raises(FileNotFoundError, match="nothing"):
+            read(f"{store.uri}/nothing")
+    files.delete(f"{store.uri}/nothing")
+    files.delete_tree(f"{store.uri}/nothing")
+
+
+def test_a_failed_write_leaves_nothing(store):
+    path = f"{store.uri}/failed"
+    with pytest.raises(KeyError), files.write_atomically(path) as file:
+        file.write(b"a part")
+        raise KeyError
+    assert not files.exists(path)

@@ -1,0 +1,77 @@
+"""How many requests things take, and how many of them wait for the store side by side."""
+
+import pytest
+
+from components import files
+from components.threads import REMOTE_THREADS
+from tests.drawings import draw, encode_png
+from tests.object_store.runs import ingest
+
+pytestmark = pytest.mark.beam
+
+
+def _write(path):
+    with files.write_atomically(path) as file:
+        file.write(b"data")
+
+
+ONE_REQUEST = {
+    "upload": _write,
+    "read": files.read_file,
+    "stat": files.is_file,
+    "delete": files.delete,
+}
+
+
+@pytest.mark.parametrize("kind", ONE_REQUEST)
+def test_a_small_file_takes_one_request(store, kind):
+    _write(f"{store.uri}/small")
+    store.control()
+    ONE_REQUEST[kind](f"{store.uri}/small")
+    assert store.control()["requests"] == {kind: 1}
+
+
+def test_a_large_file_is_written_and_read_in_parts(store):
+    content = bytes(range(256)) * 2**16  # 16 MB
+    with files.write_atomically(f"{store.uri}/large") as file:
+        for start in range(0, len(content), 2**20):
+            file.write(content[start : start + 2**20])
+            assert file.tell() == start + 2**20
+    assert store.control()["requests"]["upload"] > 1
+    assert b"".join(files.read_blocks(f"{store.uri}/large", 10**7)) == content
+    assert store.control()["requests"] == {"read": 2}
+    assert files.read_file(f"{store.uri}/large", 5, 9) == bytes([5, 6, 7, 8])
+
+
+def test_an_empty_file_has_no_blocks(store):
+    with files.write_atomically(f"{store.uri}/empty"):
+        pass
+    assert list(files.read_blocks(f"{store.uri}/empty")) == []
+    assert files.read_file(f"{store.uri}/empty") == b""
+
+
+@pytest.fixture(scope="module")
+def many(store):
+    """150 images of two classes."""
+    for number in range(150):
+        with files.write_atomically(f"{store.uri}/many/{number % 2}/{number}.png") as file:
+            file.write(encode_png(draw(number, 2, 2)))
+    yield f"{store.uri}/many"
+    store.control(delay_s=0)
+
+
+@pytest.mark.parametrize(("threads", "at_once"), [(0, REMOTE_THREADS), (5, 5)])
+def test_an_image_is_one_request_and_threads_read_side_by_side(
+    many, store, tmp_path, threads, at_once
+):
+    store.control(delay_s=0.05)
+    ingest(many, str(tmp_path), threads=threads)
+    counted = store.control(delay_s=0)
+    counted["requests"].pop("bucket", None)  # Once a process, and not waited for.
+    assert counted == {"requests": {"list": 2, "read": 150}, "at_once": at_once}
+
+
+def test_besides_its_images_an_ingest_takes_few_requests(many, store):
+    store.control()
+    ingest(many, f"{store.uri}/many-data", shards=1)
+    assert sum(store.control()["requests"].values()) < 150 + 70

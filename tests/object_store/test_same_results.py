@@ -1,0 +1,67 @@
+"""What is read from and written to an object store is what a local folder gives."""
+
+import numpy as np
+import pytest
+
+from components import files
+from components.errors import UserError
+from components.ingest.verify import verify_data_set
+from tests.object_store.runs import ingest, read_batches, read_tree, train
+
+pytestmark = pytest.mark.beam
+
+
+def test_ingest_writes_the_same_bytes_and_leaves_nothing_else(places):
+    local, store = (read_tree(f"{places[name]}/data") for name in ("local", "store"))
+    assert {name.rpartition("/")[0] for name in local} == {
+        *("", "Split-train", "Split-eval", "quarantine")
+    }
+    assert store == local
+
+
+@pytest.mark.parametrize("threads", [1, 7])
+def test_the_number_of_threads_changes_nothing(places, tmp_path, threads):
+    ingest(f"{places['store']}/images", str(tmp_path / "data"), threads=threads)
+    assert read_tree(str(tmp_path / "data")) == read_tree(f"{places['local']}/data")
+
+
+def test_a_data_set_is_verified(places, store):
+    data = f"{store.uri}/damaged"
+    for name, content in read_tree(f"{places['store']}/data").items():
+        with files.write_atomically(f"{data}/{name}") as file:
+            file.write(content)
+    assert verify_data_set(data) == []
+    (shard, *_) = files.list_files(data, "Split-train/*")
+    content = bytearray(files.read_file(shard))
+    content[-1] ^= 1
+    with files.write_atomically(shard) as file:
+        file.write(content)
+    (finding,) = verify_data_set(data)
+    assert "its data or the data's checksum is damaged" in str(finding)
+
+
+def test_the_analysis_finds_the_same(places, graphs):
+    assert graphs["store"] == graphs["local"]
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_streamed_batches_are_the_same(places, graphs, mode):
+    local, store = (read_batches(root, mode, "streaming") for root in places.values())
+    assert len(local) > 1
+    for ours, theirs in zip(local, store, strict=True):
+        for array, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(array, other)
+
+
+def test_the_index_is_for_local_disks(places, graphs):
+    with pytest.raises(UserError, match=r"needs shards with an index on a local disk.*or stream"):
+        read_batches(places["store"], "train", "indexed")
+
+
+def test_training_learns_and_exports_the_same(places, graphs):
+    (metrics, answer), (store_metrics, store_answer) = (
+        train(root, "streaming") for root in places.values()
+    )
+    assert store_metrics == metrics
+    assert len(metrics["loss"]) == 2
+    np.testing.assert_array_equal(store_answer, answer)
