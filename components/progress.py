@@ -1,8 +1,8 @@
 """How far the long work of this process has come: stages count, and who shows it looks.
 
 Counting is an addition under a lock, so stages need not know whether anyone looks. There is one
-piece of work at a time, as TFX and Beam's local runner do it, in this process; a Beam worker
-elsewhere counts for itself, and what is shown here then has no numbers.
+piece of work at a time, as TFX and Beam's local runner do it, in this process; what Beam workers
+elsewhere have done comes from the job's counters (`components.counters`).
 """
 
 import dataclasses
@@ -45,6 +45,20 @@ def advance(done: int = 1, bad: int = 0) -> None:
             _current = dataclasses.replace(
                 _current, done=_current.done + done, bad=_current.bad + bad
             )
+
+
+def reach(seen: Progress) -> None:
+    """Takes what workers elsewhere have done: as counted there, which may also have been here."""
+    global _current
+    with _lock:
+        if _current is not None and _current.unit == seen.unit:
+            seen = Progress(
+                seen.unit,
+                max(seen.total, _current.total),
+                max(seen.done, _current.done),
+                max(seen.bad, _current.bad),
+            )
+        _current = seen
 
 
 def look() -> Progress | None:

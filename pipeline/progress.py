@@ -10,7 +10,7 @@ from components import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipeline.local import ComponentRun
+    from pipeline.executions import ComponentRun
 
 _LINE_EVERY_S = 5.0  # a line of text, where no bar can be drawn
 _DRAW_EVERY_S = 0.2

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import apache_beam as beam
 
 from components import files
+from components.counters import watch_counters
 from components.errors import find_user_error
 from components.ingest.counts import check_finished, start_counts
 from components.ingest.manifest import read_manifest, read_whole_manifest
@@ -100,8 +101,9 @@ def run_retry(
 @contextlib.contextmanager
 def _explained(make_pipeline: Callable[[], beam.Pipeline]) -> Iterator[beam.Pipeline]:
     """Runs the pipeline that the block builds; finds the `UserError` in what a runner reports."""
+    root = make_pipeline()
     try:
-        with make_pipeline() as root:
+        with watch_counters(root), root:
             yield root
     except Exception as error:
         raise find_user_error(error) or error from error

@@ -8,6 +8,7 @@ import dataclasses
 
 import apache_beam as beam
 
+from components.counters import count_listed, count_prepared
 from components.ingest.counts import (
     check_planned,
     check_prepared,
@@ -46,11 +47,13 @@ class IngestImages(beam.PTransform):
             root
             | "Start" >> beam.Create([self.images_dir])
             | "List" >> beam.FlatMap(list_chunks, self.work_dir)  # Chunk
+            | "CountListed" >> beam.Map(count_listed)  # Chunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"
             >> beam.Map(
                 prepare_chunk, self.images_dir, self.work_dir, self.options
             )  # PreparedChunk
+            | "CountPrepared" >> beam.Map(count_prepared)  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
             | "CountFiles" >> beam.Map(check_prepared, self.work_dir)  # [PreparedChunk]
             | "WriteDataSet" >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # dict

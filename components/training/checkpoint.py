@@ -12,13 +12,14 @@ import tensorflow as tf
 
 from components.errors import UserError
 from components.feeding.batches import Position
+from components.training.executions import StepsCallback
 
 _POSITION_FILE = "position.json"  # Written last: its presence means that the checkpoint is whole.
 _STATE = "state"
 _KEPT = 2
 
 
-class Checkpoints(keras.callbacks.Callback):
+class Checkpoints(StepsCallback):
     """Stores a checkpoint every so many steps and after every epoch; the last two are kept."""
 
     def __init__(self, folder: str, every_steps: int, start: Position, steps_per_epoch: int):
@@ -28,17 +29,11 @@ class Checkpoints(keras.callbacks.Callback):
         self._every_steps = every_steps
         self._position = start
         self._steps_per_epoch = steps_per_epoch
-        self._counted = 0  # steps since Keras began the epoch
 
-    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
-        """Counts anew, as Keras does."""
-        self._counted = 0
-
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        """Counts the steps (several with `steps_per_execution`), and stores a checkpoint if due."""
+    def on_steps(self, count: int) -> None:
+        """Moves on, and stores a checkpoint if one was due at one of these steps."""
         before = self._position
-        self._position = before.advance(batch + 1 - self._counted, self._steps_per_epoch)
-        self._counted = batch + 1
+        self._position = before.advance(count, self._steps_per_epoch)
         # At the end of an epoch, it is stored when the epoch has been evaluated.
         turn = self._position.step // self._every_steps
         if self._position.epoch == before.epoch and turn > before.step // self._every_steps:

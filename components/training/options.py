@@ -26,7 +26,16 @@ class TrainingOptions(Options):
     """Folder (or URI) of checkpoints: training that was interrupted goes on from the latest one, at
     the very next batch. None stores none."""
     checkpoint_steps: pydantic.PositiveInt = 1000
-    """Steps between checkpoints within an epoch; the end of an epoch always makes one."""
+    """Steps between checkpoints within an epoch; the end of an epoch always makes one. One that
+    falls due within a call of several steps (`steps_per_execution`) is stored at the call's end."""
+    steps_per_execution: pydantic.PositiveInt | None = None
+    """Steps in one call of the model: Keras's `compile(steps_per_execution=…)`, what TPUs know as
+    iterations per loop. It saves what every call costs, which matters where steps are short. The
+    model that results is the same, bit for bit. An epoch's last call makes the steps that are left.
+    None leaves what `model` was compiled with, in Keras 1."""
+    profile_steps: int | None = pydantic.Field(default=None, ge=1, le=50)
+    """Traces so many steps in the middle of training for TensorBoard; `run --profile` sets it. The
+    default model's steps take 0.2 MB each, those of larger networks more."""
 
 
 class EvaluationOptions(Options):
@@ -34,5 +43,9 @@ class EvaluationOptions(Options):
 
     min_accuracy: float = pydantic.Field(default=0.5, ge=0, le=1)
     """A model with a lower accuracy on the eval split is not pushed."""
+    min_improvement: float | None = pydantic.Field(default=None, ge=-1, le=1)
+    """By how much its accuracy must exceed that of the latest model that was good enough, measured
+    on the same records; 0 asks for one that is not worse. The first model passes. None: models are
+    not compared."""
     confidence_intervals: bool = False
     """Whether to estimate how far chance moves the metrics; takes a multiple of the time."""

@@ -3,7 +3,7 @@
 import collections
 import contextlib
 import dataclasses
-import pathlib
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +14,10 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 # What the profiler appends to a name: "op#id=3,step=1#".
 _ANNOTATION = re.compile(r"#.*$")
 # How operations are named on the host: "name:Kind".
-_HOST_OP = re.compile(r"[^:]+:[^:]+")
+_HOST_OP = re.compile(r"[^:]+:[^: ]+")
 _HOST = "/host:CPU"
 _PS_A_MS = 1e9
+_MOST_OPS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,23 @@ class OpTime:
     self_ms: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """What a trace holds.
+
+    Attributes:
+      folder: for TensorBoard's --logdir.
+      size_bytes: of the trace.
+      steps: how many were traced.
+      slowest: the operations that took most time, by falling time.
+    """
+
+    folder: str
+    size_bytes: int
+    steps: int
+    slowest: tuple[OpTime, ...]
+
+
 @contextlib.contextmanager
 def record_trace(folder: str) -> Iterator[None]:
     """Traces all that TensorFlow does while the block runs, into a folder for TensorBoard."""
@@ -49,20 +67,34 @@ def record_trace(folder: str) -> Iterator[None]:
         tf.profiler.experimental.stop()
 
 
-def find_traces(folder: str) -> list[pathlib.Path]:
-    """The trace files of a folder, the latest of each machine first."""
-    return sorted(pathlib.Path(folder).glob("plugins/profile/*/*.xplane.pb"), reverse=True)
+def describe_trace(folder: str, steps: int) -> Profile:
+    """Describes the latest trace of a folder.
+
+    Args:
+      folder: where it was recorded.
+      steps: how many steps it holds.
+    """
+    latest = find_traces(folder)[0]
+    size_bytes = tf.io.gfile.stat(latest).length
+    return Profile(folder, size_bytes, steps, tuple(list_slowest_ops(latest, _MOST_OPS)))
 
 
-def list_slowest_ops(trace: pathlib.Path, count: int) -> list[OpTime]:
+def find_traces(folder: str) -> list[str]:
+    """The trace files of a folder, or its URI, the latest of each machine first."""
+    pattern = os.path.join(folder, "plugins/profile/*/*.xplane.pb")
+    return sorted(tf.io.gfile.glob(pattern), reverse=True)
+
+
+def list_slowest_ops(trace: str, count: int) -> list[OpTime]:
     """Lists the operations that took most time of their own, by falling time.
 
     Args:
-      trace: a trace file.
+      trace: path or URI of a trace file.
       count: how many operations at most.
     """
     space = xplane_pb2.XSpace()
-    space.ParseFromString(trace.read_bytes())
+    with tf.io.gfile.GFile(trace, "rb") as file:
+        space.ParseFromString(file.read())
     calls: collections.Counter[tuple[str, str]] = collections.Counter()
     self_ps: collections.Counter[tuple[str, str]] = collections.Counter()
     for plane in space.planes:

@@ -1,10 +1,11 @@
 """TFX's Trainer: from shards and a transform graph to a trained, exported model."""
 
+import contextlib
+import dataclasses
 import hashlib
 import json
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -19,11 +20,21 @@ from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
 from components.training.checkpoint import Checkpoints, restore_latest
 from components.training.class_weights import read_class_weights, weigh_records
+from components.training.clocks import EpochClock, StepCounter
+from components.training.executions import WholeEpochs, hide_length
 from components.training.options import TrainingOptions
 from components.training.serving import export_model
+from components.training.step_profile import plan_profile
 from components.view_options import ViewOptions
 
 HISTORY_FILE = "history.json"
+_NOT_OF_THE_RUN = (
+    "epochs",
+    "checkpoint_dir",
+    "checkpoint_steps",
+    "steps_per_execution",
+    "profile_steps",
+)
 
 
 def run_fn(fn_args: Any) -> None:
@@ -39,54 +50,107 @@ def run_fn(fn_args: Any) -> None:
     Raises:
       UserError: if a split has no batch.
     """
-    config = fn_args.custom_config or {}
-    view = ViewOptions(**config.get("view", {}))
-    feeding = FeedingOptions(**config.get("feeding", {}))
-    training = TrainingOptions(**config.get("training", {}))
-    graph_dir = fn_args.transform_graph_path
+    options = _read_options(fn_args.custom_config or {})
+    view, training, graph_dir = options.view, options.training, fn_args.transform_graph_path
     class_names = read_class_names(graph_dir)
+    model = _build_model(options, class_names)
+    steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
+    start, checkpoints = _resume(fn_args, model, training, steps)
+    clock = EpochClock(model)
 
+    def make_train_data(**part: Any) -> tf.data.Dataset:
+        data = clock.watch(_make_train_data(fn_args, options, class_names, part))
+        return data if model.steps_per_execution == 1 else hide_length(data)
+
+    progress.begin("steps", training.epochs * steps, done=start.epoch * steps + start.step)
+    with contextlib.ExitStack() as traces:
+        profile = plan_profile(fn_args.model_run_dir, training, start.epoch, traces)
+        metrics = fit_from(
+            start,
+            model,
+            make_train_data,
+            training.epochs,
+            steps,
+            validation_data=_make_eval_data(fn_args, options),
+            shuffle=False,  # the data are
+            callbacks=[WholeEpochs(), clock, StepCounter(), *checkpoints, *profile],
+            verbose=2,  # a line an epoch: logs are read after the fact
+        )
+    write_history(fn_args.model_run_dir, metrics, steps, clock.times())
+    for trace in profile:
+        trace.write_summary()
+    export_model(model, graph_dir, view, class_names, fn_args.serving_model_dir)
+
+
+@dataclasses.dataclass(frozen=True)
+class _AllOptions:
+    view: ViewOptions
+    feeding: FeedingOptions
+    training: TrainingOptions
+
+
+def _read_options(config: Mapping[str, Any]) -> _AllOptions:
+    return _AllOptions(
+        ViewOptions(**config.get("view", {})),
+        FeedingOptions(**config.get("feeding", {})),
+        TrainingOptions(**config.get("training", {})),
+    )
+
+
+def _build_model(options: _AllOptions, class_names: Sequence[str]) -> keras.Model:
+    view, training = options.view, options.training
     keras.utils.set_random_seed(training.seed)
     build_model = load_object(training.model)
     model = build_model((view.height_px, view.width_px, view.channels), len(class_names), training)
+    if training.steps_per_execution is not None:
+        model.steps_per_execution = training.steps_per_execution
+    return model
 
-    train_batches = steps_per_epoch(fn_args.train_files, feeding, "train")
-    eval_batches = steps_per_epoch(fn_args.eval_files, feeding, "eval")
-    common: dict[str, Any] = {"view": view, "feeding": feeding, "transform_graph_dir": graph_dir}
 
-    def make_train_data(**part: Any) -> tf.data.Dataset:
-        data = input_fn(fn_args.train_files, mode="train", seed=training.seed, **part, **common)
-        if training.class_weights == "none":
-            return data
-        return weigh_records(data, read_class_weights(graph_dir, class_names))
-
-    eval_data = input_fn(fn_args.eval_files, mode="eval", **common)
-    if feeding.bad_records == "stop":  # Otherwise there may be fewer batches.
-        # Keras warns of data that runs out unless it knows where they end.
-        eval_data = eval_data.apply(tf.data.experimental.assert_cardinality(eval_batches))
-    clock = EpochClock()
-    callbacks: list[keras.callbacks.Callback] = [clock, StepCounter()]
-    start = Position(training.seed)
-    if training.checkpoint_dir is not None:
-        folder = os.path.join(training.checkpoint_dir, _name_run(fn_args))
-        start = restore_latest(model, folder, training.seed)
-        _check_start(start, training.epochs, train_batches)
-        callbacks.append(Checkpoints(folder, training.checkpoint_steps, start, train_batches))
-    begun = start.epoch * train_batches + start.step
-    progress.begin("steps", training.epochs * train_batches, done=begun)
-    metrics = fit_from(
-        start,
-        model,
-        make_train_data,
-        training.epochs,
-        train_batches,
-        validation_data=eval_data,
-        shuffle=False,  # the data are
-        callbacks=callbacks,
-        verbose=2,  # a line an epoch: logs are read after the fact
+def _make_train_data(
+    fn_args: Any, options: _AllOptions, class_names: list[str], part: Mapping[str, Any]
+) -> tf.data.Dataset:
+    """The batches of a part of training, as `input_fn` counts it, with the records' weights."""
+    graph_dir, training = fn_args.transform_graph_path, options.training
+    data = input_fn(
+        fn_args.train_files,
+        mode="train",
+        seed=training.seed,
+        view=options.view,
+        feeding=options.feeding,
+        transform_graph_dir=graph_dir,
+        **part,
     )
-    write_history(fn_args.model_run_dir, metrics, train_batches, clock.seconds)
-    export_model(model, graph_dir, view, class_names, fn_args.serving_model_dir)
+    if training.class_weights == "none":
+        return data
+    return weigh_records(data, read_class_weights(graph_dir, class_names))
+
+
+def _make_eval_data(fn_args: Any, options: _AllOptions) -> tf.data.Dataset:
+    steps = steps_per_epoch(fn_args.eval_files, options.feeding, "eval")
+    data = input_fn(
+        fn_args.eval_files,
+        mode="eval",
+        view=options.view,
+        feeding=options.feeding,
+        transform_graph_dir=fn_args.transform_graph_path,
+    )
+    if options.feeding.bad_records == "skip":  # There may be fewer batches.
+        return data
+    # Keras warns of data that runs out unless it knows where they end.
+    return data.apply(tf.data.experimental.assert_cardinality(steps))
+
+
+def _resume(
+    fn_args: Any, model: keras.Model, training: TrainingOptions, steps: int
+) -> tuple[Position, list[Checkpoints]]:
+    """Restores the model, and gives what stores it from there on: nothing without a folder."""
+    if training.checkpoint_dir is None:
+        return Position(training.seed), []
+    folder = os.path.join(training.checkpoint_dir, _name_run(fn_args))
+    start = restore_latest(model, folder, training.seed)
+    _check_start(start, training.epochs, steps)
+    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps)]
 
 
 def fit_from(
@@ -150,48 +214,20 @@ def _check_start(start: Position, epochs: int, steps_per_epoch: int) -> None:
 def _name_run(fn_args: Any) -> str:
     """Names checkpoints by data and options, so that other ones never go on from them.
 
-    More epochs are no other run: it goes on where it ended.
+    More epochs are no other run: it goes on where it ended. Nor are options that change no weight.
     """
     config = json.loads(json.dumps(fn_args.custom_config or {}))
-    for name in ("epochs", "checkpoint_dir", "checkpoint_steps"):
+    for name in _NOT_OF_THE_RUN:
         config.get("training", {}).pop(name, None)
     inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class EpochClock(keras.callbacks.Callback):
-    """Measures the wall-clock time of every epoch, validation included."""
-
-    def __init__(self):
-        """Starts with no epochs."""
-        super().__init__()
-        self.seconds: list[float] = []
-        self._started_s = 0.0
-
-    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
-        """Starts the clock."""
-        self._started_s = time.monotonic()
-
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        """Stops the clock."""
-        self.seconds.append(round(time.monotonic() - self._started_s, 3))
-
-
-class StepCounter(keras.callbacks.Callback):
-    """Counts training's steps, for whoever shows how far it has come."""
-
-    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
-        """Keras numbers the steps of each epoch from 0."""
-        self._in_epoch = 0
-
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        """Counts the steps up to this one: Keras may run several of them at once."""
-        progress.advance(batch + 1 - self._in_epoch)
-        self._in_epoch = batch + 1
-
-
 def write_history(
-    folder: str, metrics: dict[str, list[float]], steps: int, seconds: list[float]
+    folder: str,
+    metrics: Mapping[str, Sequence[float]],
+    steps: int,
+    times: Mapping[str, Sequence[float] | None],
 ) -> None:
     """Writes what training reported, as JSON for people and plots.
 
@@ -199,12 +235,12 @@ def write_history(
       folder: where `HISTORY_FILE` goes; made if needed.
       metrics: name of a loss or metric to its value after every epoch.
       steps: batches an epoch.
-      seconds: wall-clock time of every epoch.
+      times: as `EpochClock.times` gives them.
     """
     history = {
         "metrics": {name: [float(value) for value in values] for name, values in metrics.items()},
         "steps_per_epoch": steps,
-        "seconds_per_epoch": seconds,
+        **times,
     }
     tf.io.gfile.makedirs(folder)
     with tf.io.gfile.GFile(os.path.join(folder, HISTORY_FILE), "w") as file:

@@ -7,6 +7,7 @@ import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.beam import analysis_graph_builder
 
+from components.counters import count_batch
 from components.transform import span_cache
 from components.transform.options import TransformOptions
 from components.transform.record_batches import adapter_config, input_specs, read_view_batches
@@ -90,6 +91,7 @@ class AnalyzeImages(beam.PTransform):
                 self.options.columns,
                 self.options.analyze_fraction,
             )
+            | f"Count[{name}]" >> beam.Map(count_batch)  # RecordBatch
         )
 
     def _adapter_config(self):

@@ -9,6 +9,7 @@ import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
 from components import progress
+from components.counters import watch_counters
 from components.dotted import load_object
 from components.errors import UserError, find_user_error
 from components.feeding.input_fn import read_eval_views
@@ -59,10 +60,12 @@ def run_analysis(
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.analysed.total() for span in spans))
     analysis = AnalyzeImages(spans, view, function, options, output_dir, cache_dir)
+    root = make_pipeline()
     try:
         with (
             tempfile.TemporaryDirectory() as scratch,
-            make_pipeline() as root,
+            watch_counters(root),
+            root,
             tft_beam.Context(temp_dir=scratch),
         ):
             root | "AnalyzeImages" >> analysis

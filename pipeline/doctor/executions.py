@@ -30,10 +30,15 @@ class _ExecutionClock(keras.callbacks.Callback):
         self.wall_s = time.perf_counter() - self.start_s
 
 
+def count_present_steps(subject: Subject, step: ModelStep) -> int:
+    """How many steps training makes in a call: by its option, or as the model was compiled."""
+    return subject.training.steps_per_execution or step.model.steps_per_execution
+
+
 def measure_executions(
     subject: Subject, step: ModelStep, step_s: float, seconds: float
 ) -> dict[str, list[float]]:
-    """Trains on one batch again and again, with 1, 2, 4 and 8 steps in each call.
+    """Trains on one batch again and again, with 1, 2, 4, 8 and as many steps a call as now.
 
     Args:
       subject: gives the batch.
@@ -48,9 +53,10 @@ def measure_executions(
     model = step.model
     batch = subject.read_batches(subject.measured).take(1).map(step.make_input).cache().repeat()
     before, settings = model.steps_per_execution, {}
-    for count in _COUNTS:
+    present = count_present_steps(subject, step)
+    for count in sorted({*_COUNTS, present}):
         calls = max(2, round(seconds / (step_s * count)))
-        if count == 1 or calls * count * step_s <= 4 * seconds:
+        if count in (1, present) or calls * count * step_s <= 4 * seconds:
             settings[str(count)] = _Calls(model, batch, count, calls, subject.feeding.batch_size)
     figures = race(settings)
     model.steps_per_execution = before

@@ -1,4 +1,4 @@
-"""Sweeps and profile, told to a person; and the examination, told to machines."""
+"""Sweeps, told to a person; and the examination, told to machines."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ from pipeline.doctor.clock import Rate
 from pipeline.doctor.examine import Examination
 from pipeline.doctor.race import Sweep
 from pipeline.doctor.show import make_table, word_verdict
-from pipeline.doctor.trace import Profile
 
 
 def print_sweep(sweep: Sweep, console: Console) -> None:
@@ -25,20 +24,6 @@ def print_sweep(sweep: Sweep, console: Console) -> None:
         rate = f"{trial.images_per_s:,.0f}"
         table.add_row(f"{trial.setting}{present}", rate, f"{trial.ratio:.2f}", rounds, trial.note)
     console.print(table)
-
-
-def print_profile(profile: Profile, console: Console) -> None:
-    """Prints where the trace is, and its slowest operations."""
-    size = f"{profile.size_bytes / 1e6:,.1f} MB"
-    console.print(
-        f"\nThe trace of {profile.steps} steps ({size}) is in {escape(profile.folder)}: "
-        "tensorboard --logdir shows it, with the plugin tensorboard-plugin-profile.",
-        soft_wrap=True,
-    )
-    console.print("[bold]slowest operations[/bold] (time of their own, of all threads together)")
-    for op in profile.slowest:
-        line = f"{op.self_ms:9,.1f} ms {op.calls:6,} x  {op.kind:<28} {op.name}"
-        console.print(escape(line), soft_wrap=True)
 
 
 def summarize(found: Examination, memory: Sequence[MemoryStage]) -> dict[str, Any]:

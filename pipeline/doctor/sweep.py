@@ -10,7 +10,7 @@ from components.feeding.options import FeedingOptions
 from components.feeding.passes import Passes, ViewReader
 from pipeline.doctor.clock import time_batches
 from pipeline.doctor.examine import Examination
-from pipeline.doctor.executions import measure_executions
+from pipeline.doctor.executions import count_present_steps, measure_executions
 from pipeline.doctor.race import Sweep, compare, race
 from pipeline.doctor.reencode import race_encodings
 from pipeline.doctor.stages import count_buffered, count_images
@@ -60,7 +60,8 @@ def sweep_settings(
     if isinstance(step, ModelStep):
         report("steps_per_execution")
         executions = measure_executions(subject, step, found.figures.step_ms / 1e3, seconds)
-        yield compare("steps_per_execution", "the model's step", executions, "1")
+        present = str(count_present_steps(subject, step))
+        yield compare("training.steps_per_execution", "the model's step", executions, present)
 
 
 class Variants:

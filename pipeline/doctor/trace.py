@@ -1,33 +1,13 @@
 """A sampled profile of training: a folder for TensorBoard, and the slowest operations in words."""
 
-import dataclasses
 import itertools
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from components.errors import UserError
-from components.training.profile import OpTime, find_traces, list_slowest_ops, record_trace
+from components.training.profile import Profile, describe_trace, record_trace
 from pipeline.doctor.step import Step
-
-_MOST_OPS = 12
-
-
-@dataclasses.dataclass(frozen=True)
-class Profile:
-    """A trace.
-
-    Attributes:
-      folder: for TensorBoard's --logdir.
-      size_bytes: of the trace.
-      steps: how many were traced.
-      slowest: the operations that took most time, by falling time.
-    """
-
-    folder: str
-    size_bytes: int
-    steps: int
-    slowest: tuple[OpTime, ...]
 
 
 def check_folder(folder: str) -> None:
@@ -63,6 +43,4 @@ def profile_steps(
     with record_trace(folder):
         for images, labels in itertools.islice(taken, steps):
             step(images, labels)
-    latest = find_traces(folder)[0]
-    slowest = tuple(list_slowest_ops(latest, _MOST_OPS))
-    return Profile(folder, latest.stat().st_size, steps, slowest)
+    return describe_trace(folder, steps)

@@ -10,11 +10,12 @@ from rich.console import Console
 from pipeline.config import PipelineConfig
 from pipeline.doctor.examine import Examination, examine, open_training
 from pipeline.doctor.show import print_examination, print_memory, print_subject
-from pipeline.doctor.show_more import print_profile, print_sweep, summarize
+from pipeline.doctor.show_more import print_sweep, summarize
 from pipeline.doctor.step import ModelStep, SleepingStep, Step
 from pipeline.doctor.subject import Subject, open_subject
 from pipeline.doctor.sweep import sweep_settings
 from pipeline.doctor.trace import check_folder, profile_steps
+from pipeline.profile_text import print_profile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +96,9 @@ def _profile(
         report("the profile")
         batches, warm_up = open_training(subject, found.input, wishes.seconds)
         profile = profile_steps(batches, step, wishes.profile_steps, warm_up, wishes.profile_dir)
-    print_profile(profile, console)
-    return dataclasses.asdict(profile)
+    told = dataclasses.asdict(profile)
+    print_profile(told, console)
+    return told
 
 
 @contextlib.contextmanager

@@ -5,6 +5,8 @@ from typing import Any
 from pipeline.report.words import format_share
 
 _UNEVEN_CLASSES = 10
+# Of training's time. Below this, a faster input would hardly be noticed.
+_MUCH_WAITING = 0.1
 
 
 def list_notices(figures: dict[str, Any]) -> list[dict[str, str]]:
@@ -71,7 +73,14 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
     if (metrics := figures.get("metrics")) and not metrics["blessed"]:
         found.append(("evaluation", "The model was not good enough to be pushed."))
-    for curve in (figures.get("training") or {}).get("curves", []):
+    training = figures.get("training") or {}
+    if (wait := training.get("input_wait")) and wait["share"] >= _MUCH_WAITING:
+        share = format_share(wait["share"])
+        text = (
+            f"Training waited for input {share} of its time; image-pipeline doctor says for what."
+        )
+        found.append(("training", text))
+    for curve in training.get("curves", []):
         best, values = curve["best_epoch"], curve["eval"]
         if curve["name"] == "loss" and best and best < len(values):
             text = f"The eval loss was lowest after epoch {best} of {len(values)}."

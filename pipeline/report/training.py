@@ -21,8 +21,9 @@ def describe_training(history: dict[str, Any]) -> dict[str, Any]:
       history: as `components.training.trainer.write_history` wrote it.
 
     Returns:
-      `epochs`, `steps` (in all), `seconds` (in all), and `curves`: for each metric its `name`,
-      `train` and `eval` values (None without one), and the `best_epoch` (from 1) of evaluation.
+      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: see `describe_wait`, and
+      `curves`: for each metric its `name`, `train` and `eval` values (None without one), and the
+      `best_epoch` (from 1) of evaluation.
     """
     metrics = history["metrics"]
     seconds = history["seconds_per_epoch"]
@@ -31,6 +32,7 @@ def describe_training(history: dict[str, Any]) -> dict[str, Any]:
         "epochs": len(seconds),
         "steps": history["steps_per_epoch"] * len(seconds),
         "seconds": sum(seconds),
+        "input_wait": describe_wait(history),
         "curves": [
             {
                 "name": name,
@@ -40,6 +42,29 @@ def describe_training(history: dict[str, Any]) -> dict[str, Any]:
             }
             for name in names
         ],
+    }
+
+
+def describe_wait(history: dict[str, Any]) -> dict[str, Any] | None:
+    """Which share of its time training's loop waited for its next batch, evaluation left out.
+
+    Args:
+      history: as `components.training.trainer.write_history` wrote it.
+
+    Returns:
+      `share`, of all epochs together; `worst_share` and `worst_epoch` (from 1), where it waited
+      most. None if it was not measured.
+    """
+    waits = history.get("input_wait_seconds_per_epoch")
+    loops = history.get("training_seconds_per_epoch", [])
+    if waits is None or not sum(loops):
+        return None
+    shares = [wait / loop if loop else 0.0 for wait, loop in zip(waits, loops, strict=True)]
+    worst = max(shares)
+    return {
+        "share": sum(waits) / sum(loops),
+        "worst_share": worst,
+        "worst_epoch": shares.index(worst) + 1,
     }
 
 

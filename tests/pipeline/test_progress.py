@@ -6,7 +6,7 @@ from rich.console import Console
 
 from components import progress
 from components.progress import Progress
-from pipeline.local import ComponentRun
+from pipeline.executions import ComponentRun
 from pipeline.progress import ComponentProgress, Speed, describe_progress
 
 pytestmark = pytest.mark.unit

@@ -61,12 +61,13 @@ def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, 
     assert len(done) == 6 - (step - 1 if step % 3 == 0 else step)
 
 
-@pytest.mark.parametrize("model", ["build_dropout_model", "build_model_of_two_steps_an_execution"])
-def test_random_layers_and_longer_executions_go_on_too(model, tmp_path, monkeypatch):
-    options = {"model": f"tests.training.models.{model}"}
-    feeding = {"batch_size": 3}  # four steps an epoch
+@pytest.mark.parametrize(
+    "options", [{"model": "tests.training.models.build_dropout_model"}, {"steps_per_execution": 2}]
+)
+def test_random_layers_and_longer_executions_go_on_too(options, tmp_path, monkeypatch):
+    feeding = {"batch_size": 2}  # five steps an epoch
     _, in_peace = train(tmp_path, training=options, feeding=feeding)
-    options |= {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
+    options = options | {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
     _interrupt_at(monkeypatch, 1)
     with pytest.raises(Interrupt):
         train(tmp_path, training=options, feeding=feeding)
@@ -99,6 +100,7 @@ def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
 def test_checkpoints_are_stored_every_so_many_steps(tmp_path):
     callback = checkpoint.Checkpoints(str(tmp_path), 3, Position(7, 0, 1), steps_per_epoch=10)
     callback.set_model(_compiled())
+    callback.set_params({"steps": 9})
     callback.on_epoch_begin(0)
     for batch in (0, 1, 4, 5, 6):  # steps 2, 3, 6, 7, 8
         callback.on_train_batch_end(batch)
@@ -114,6 +116,17 @@ def test_a_finished_training_goes_on_with_more_epochs(tmp_path):
     more, answer = train(tmp_path, training={"epochs": 3, **checkpoints})
     _, at_once = train(tmp_path, training={"epochs": 3})
     assert len(more["metrics"]["loss"]) == 1
+    np.testing.assert_array_equal(answer, at_once)
+
+
+def test_a_training_goes_on_with_other_steps_an_execution(tmp_path, monkeypatch):
+    checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
+    _interrupt_at(monkeypatch, 1)
+    with pytest.raises(Interrupt):
+        train(tmp_path, training=checkpoints)
+    _interrupt_at(monkeypatch, None)
+    _, answer = train(tmp_path, training={"steps_per_execution": 3, **checkpoints})
+    _, at_once = train(tmp_path)
     np.testing.assert_array_equal(answer, at_once)
 
 

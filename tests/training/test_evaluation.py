@@ -4,7 +4,9 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from components import progress
 from components.training import serving
+from components.training.counting import count_records, custom_extractors
 from components.training.evaluation import evaluation_config
 from components.training.options import TrainingOptions
 from components.view_options import ViewOptions
@@ -26,15 +28,17 @@ def export_dir(tmp_path_factory):
     return folder
 
 
-def analyse(export_dir, folder, **options):
+def analyse(export_dir, folder, counted=False, **options):
     """Runs TFMA over 3 cats, 1 dog and 1 record of a class that the graph does not know."""
     pattern = shards.write_shards(
         folder / "data", shards.make_examples(5, ["cat", "dog", "cat", "zebra", "cat"])
     )
     config = evaluation_config(**options)
+    model = tfma.default_eval_shared_model(export_dir, eval_config=config)
+    arguments = {"eval_shared_model": model, "eval_config": config}
     result = tfma.run_model_analysis(
-        eval_shared_model=tfma.default_eval_shared_model(export_dir, eval_config=config),
-        eval_config=config,
+        **arguments,
+        extractors=custom_extractors(tensor_adapter_config=None, **arguments) if counted else None,
         data_location=pattern,
         output_path=str(folder / "out"),
         pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
@@ -73,3 +77,42 @@ def test_a_model_below_the_minimum_is_not_good_enough(export_dir, tmp_path):
 def test_confidence_intervals_are_computed_when_asked_for(export_dir, tmp_path):
     metrics, _ = analyse(export_dir, tmp_path, min_accuracy=0.5, confidence_intervals=True)
     assert "boundedValue" in metrics[()]["sparse_categorical_accuracy"]
+
+
+def test_records_are_counted_and_the_metrics_are_the_same(export_dir, tmp_path):
+    progress.begin("records", 5)
+    counted, _ = analyse(export_dir, tmp_path / "counted", counted=True, min_accuracy=0.59)
+    assert progress.look() == progress.Progress("records", 5, done=5)
+    progress.end()
+    assert counted == analyse(export_dir, tmp_path, min_accuracy=0.59)[0]
+
+
+def test_a_record_alone_is_counted_too():
+    progress.begin("records", 5)
+    extracts = {"input": b"a record"}
+    assert count_records(extracts) is extracts
+    assert progress.look() == progress.Progress("records", 5, done=1)
+    progress.end()
+
+
+@pytest.mark.parametrize(
+    ("min_improvement", "is_enough"), [(None, True), (-0.01, True), (0.0, True), (0.01, False)]
+)
+def test_a_model_must_be_better_than_the_baseline_by_so_much(
+    export_dir, tmp_path, min_improvement, is_enough
+):
+    pattern = shards.write_shards(tmp_path / "data", shards.make_examples(4, ["cat", "dog"]))
+    config = evaluation_config(min_accuracy=0.5, min_improvement=min_improvement)
+    models = [  # The same model twice: the difference is 0.
+        tfma.default_eval_shared_model(export_dir, eval_config=config, model_name=spec.name)
+        for spec in config.model_specs
+    ]
+    assert len(models) == (1 if min_improvement is None else 2)
+    tfma.run_model_analysis(
+        eval_shared_model=models,
+        eval_config=config,
+        data_location=pattern,
+        output_path=str(tmp_path / "out"),
+        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+    )
+    assert tfma.load_validation_result(str(tmp_path / "out")).validation_ok is is_enough

@@ -29,12 +29,13 @@ def trace(tmp_path):
     first = [("Executor::Process", 0, 20), ("while:While#id=1#", 0, 10)]
     first += [("conv:_MklNativeConv2D#id=2#", 1, 7), ("add:Add", 2, 1)]
     second = [("conv:_MklNativeConv2D", 0, 4), ("add:Add", 4, 2), ("waiting", 6, 90)]
+    second += [("EagerLocalExecute: __inference_step", 0, 20)]
     add_plane(space, "/host:CPU", first, second)
     add_plane(space, "/device:GPU:0", [("gemm::kernel", 0, 5)])
     add_plane(space, "/host:metadata", [("none:None", 0, 50)])
     path = tmp_path / "a.xplane.pb"
     path.write_bytes(space.SerializeToString())
-    return path
+    return str(path)
 
 
 def test_operations_are_listed_by_time_of_their_own(trace):

@@ -11,7 +11,6 @@ from components import progress
 from components.errors import UserError
 from components.training import trainer
 from tests import graphs, shards
-from tests.training import models
 
 pytestmark = pytest.mark.beam
 
@@ -66,7 +65,10 @@ def trained(tmp_path_factory):
 
 def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
     history, probabilities = trained
-    assert set(history) == {"metrics", "steps_per_epoch", "seconds_per_epoch"}
+    assert set(history) == {
+        *("metrics", "steps_per_epoch", "seconds_per_epoch"),
+        *("training_seconds_per_epoch", "input_wait_seconds_per_epoch"),
+    }
     assert history["steps_per_epoch"] == 3
     assert [seconds > 0 for seconds in history["seconds_per_epoch"]] == [True, True]
     assert set(history["metrics"]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
@@ -74,17 +76,46 @@ def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_steps_are_counted(train_only, monkeypatch, at_once):
-    def build(*arguments):
-        model = models.build_linear_model(*arguments)
-        model.steps_per_execution = at_once
-        return model
-
-    monkeypatch.setattr(trainer, "load_object", lambda _: build)
-    train_only()
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"steps_per_execution": 2},
+        {"model": "tests.training.models.build_model_of_two_steps_an_execution"},
+    ],
+    ids=str,
+)
+def test_steps_are_counted_and_several_at_once_train_the_same_model(options, trained, train_only):
+    metrics = train_only(training=options)
     # Two epochs of three steps each.
     assert progress.look() == progress.Progress("steps", 6, done=6)
+    assert {name: metrics[name] for name in ("loss", "val_loss")} == {
+        name: trained[0]["metrics"][name] for name in ("loss", "val_loss")
+    }
+
+
+@pytest.mark.parametrize(("at_once", "calls"), [(None, [2, 1]), (1, [1, 1, 1]), (3, [3])])
+def test_steps_per_execution_replaces_what_the_model_was_compiled_with(
+    at_once, calls, train_only, monkeypatch
+):
+    counts = []
+    monkeypatch.setattr(progress, "advance", counts.append)
+    model = "tests.training.models.build_model_of_two_steps_an_execution"
+    train_only(training={"model": model, "epochs": 1, "steps_per_execution": at_once})
+    assert counts == calls
+
+
+def test_the_default_model_is_the_same_with_several_steps_at_once(train_only):
+    default = {"model": "components.training.model.build_model"}
+    assert train_only(training={"steps_per_execution": 2, **default}) == train_only(
+        training=default
+    )
+
+
+def test_steps_are_profiled(train_only, tmp_path):
+    train_only(training={"profile_steps": 1})
+    told = json.loads((tmp_path / "run" / "profile.json").read_text())
+    assert (told["folder"], told["steps"]) == (str(tmp_path / "run"), 1)
 
 
 def test_training_again_gives_the_same_model(trained, tmp_path):

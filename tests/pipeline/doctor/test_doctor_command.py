@@ -50,7 +50,7 @@ def check_sweeps(sweeps):
     assert tried["feeding.compiled"] == ["false", "true"]
     assert sorted(tried["feeding.hold_decoded"]) == ["false", "true"]
     assert tried["ingest.prepare.encoding"] == ["jpeg", "png", "raw"]
-    assert tried["steps_per_execution"][:2] == ["1", "2"]
+    assert tried["training.steps_per_execution"][:2] == ["1", "2"]
     for name, trials in sweeps.items():
         (present,) = (trial for trial in trials if trial["is_present"])
         assert present["ratio"] == 1, name

@@ -36,6 +36,11 @@ HISTORY = {
     "val_loss": [1.25, 0.5, 0.75],
     "val_accuracy": [0.5, 0.75, 0.5],
 }
+TIMES = {
+    "seconds_per_epoch": [2.0, 1.0, 1.0],
+    "training_seconds_per_epoch": [1.5, 0.5, 0.5],
+    "input_wait_seconds_per_epoch": [0.25, 0.0, 0.125],
+}
 EVALUATION = {
     "overall": {"accuracy": 0.75, "records": 8.0},
     "classes": {"cat": 1.0, "dog": 0.5},
@@ -101,7 +106,7 @@ def run_dir(images_dir):
     names = (graph / "transform_fn/assets/label").read_text().split()
     model_dir = rooms / "Trainer/model/5"
     export_model(_make_model(), str(graph), CONFIG.view, names, str(model_dir / "Format-Serving"))
-    write_history(str(rooms / "Trainer/model_run/5"), HISTORY, 4, [2.0, 1.0, 1.0])
+    write_history(str(rooms / "Trainer/model_run/5"), HISTORY, 4, TIMES)
     _write_anomalies(rooms / "ExampleValidator/anomalies/7")
     _write_metadata(out / "metadata.db")
     _write_summary(out / "summary.json", analysis["statistics"])

@@ -12,8 +12,18 @@ def test_notices_name_what_to_look_at(figures):
         ("conflicts", "Files with the bytes of one of another class: 1."),
         ("anomalies", "Columns that do not fit the schema: 1."),
         ("evaluation", "The model was not good enough to be pushed."),
+        (
+            "training",
+            "Training waited for input 15.0 % of its time; image-pipeline doctor says for what.",
+        ),
         ("training", "The eval loss was lowest after epoch 2 of 3."),
     ]
+
+
+def test_little_waiting_is_not_worth_a_notice(figures):
+    training = figures["training"] | {"input_wait": {"share": 0.09}}
+    texts = [each["text"] for each in list_notices(figures | {"training": training})]
+    assert not any("waited" in text for text in texts)
 
 
 def test_notices_of_broken_books_uneven_classes_and_leakage(figures):

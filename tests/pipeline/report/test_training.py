@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.report.source import read_history
-from pipeline.report.training import describe_training, read_anomalies
+from pipeline.report.training import describe_training, describe_wait, read_anomalies
 from tests.pipeline.report.conftest import HISTORY
 
 pytestmark = pytest.mark.beam
@@ -17,6 +17,20 @@ def test_training_and_its_best_epochs(run):
     assert (loss["best_epoch"], accuracy["best_epoch"]) == (2, 2)
     alone = {"metrics": {"loss": [1.0]}, "steps_per_epoch": 1, "seconds_per_epoch": [1.0]}
     assert describe_training(alone)["curves"][0]["best_epoch"] is None
+    assert describe_training(alone)["input_wait"] is None
+
+
+def test_waiting_for_input_is_told_as_a_share_of_the_loop(run):
+    wait = describe_training(read_history(run))["input_wait"]
+    assert wait == {"share": 0.375 / 2.5, "worst_share": 0.25, "worst_epoch": 3}
+
+
+@pytest.mark.parametrize(
+    ("waits", "loops"), [(None, [1.0]), ([], []), ([0.0], [0.0])], ids=["devices", "none", "empty"]
+)
+def test_what_was_not_measured_is_not_told(waits, loops):
+    history = {"input_wait_seconds_per_epoch": waits, "training_seconds_per_epoch": loops}
+    assert describe_wait(history) is None
 
 
 def test_anomalies_are_tfdvs_words(run):

@@ -1,0 +1,94 @@
+"""Progress of a Beam job whose workers are elsewhere: its counters, read while it runs.
+
+Stages on this machine count in its memory (`components.progress`). A worker elsewhere has its own,
+so the job counts once more, by Beam's metrics, and what the runner tells of them is shown here.
+How soon that is depends on the runner: some tell only when the job has ended.
+"""
+
+import collections
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.metrics import Metrics, MetricsFilter
+from apache_beam.runners.runner import PipelineResult
+
+from components import progress
+from components.ingest.prepare import PreparedChunk
+from components.ingest.sources import Chunk
+
+_NAMESPACE = "image_pipeline"
+_TOTAL, _DONE, _BAD = "images_listed", "images_done", "images_quarantined"
+_EVERY_S = 5.0
+
+
+def count_listed(chunk: Chunk) -> Chunk:
+    """Counts the chunk's files as work to be done, and passes it on."""
+    Metrics.counter(_NAMESPACE, _TOTAL).inc(len(chunk.refs))
+    return chunk
+
+
+def count_prepared(chunk: PreparedChunk) -> PreparedChunk:
+    """Counts the chunk's files as done, and passes it on."""
+    Metrics.counter(_NAMESPACE, _DONE).inc(chunk.found)
+    Metrics.counter(_NAMESPACE, _BAD).inc(chunk.bad)
+    return chunk
+
+
+def count_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Counts the batch's images as done, and passes it on."""
+    Metrics.counter(_NAMESPACE, _DONE).inc(batch.num_rows)
+    return batch
+
+
+@contextlib.contextmanager
+def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[None]:
+    """Shows what a job has counted as progress, again and again while the block runs it.
+
+    Args:
+      root: the pipeline.
+      every_s: how long to wait between two looks.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        # Beam gives a pipeline its result when the runner has taken the job; some do at its end.
+        while not ended.wait(every_s) and show_counters(getattr(root, "result", None)):
+            pass
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+        show_counters(root.result)
+    finally:
+        ended.set()
+        thread.join(every_s)
+
+
+def show_counters(result: PipelineResult | None) -> bool:
+    """Shows what a job has counted up to now; whether it is worth to ask again."""
+    if result is None:
+        return True
+    try:
+        counts = _read_counters(result)
+    except Exception:  # Whatever a runner raises: the job does not fail for want of a number.
+        return False
+    current = progress.look()
+    total = counts[_TOTAL] or (0 if current is None else current.total)
+    if total:
+        progress.reach(progress.Progress("images", total, counts[_DONE], counts[_BAD]))
+    return True
+
+
+def _read_counters(result: PipelineResult) -> collections.Counter[str]:
+    """The counts of all steps, by name."""
+    if hasattr(result, "_metrics"):
+        result._metrics = None  # Beam's portable result would give its first answer again.
+    found = result.metrics().query(MetricsFilter().with_namespace(_NAMESPACE))
+    counts: collections.Counter[str] = collections.Counter()
+    for counter in found["counters"]:
+        counts[counter.key.metric.name] += counter.result or 0
+    return counts

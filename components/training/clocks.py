@@ -1,0 +1,138 @@
+"""What training's time goes into, and how far it has come."""
+
+import time
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from components import progress
+from components.training.executions import StepsCallback
+
+
+class StepCounter(StepsCallback):
+    """Counts training's steps, for whoever shows how far it has come."""
+
+    def on_steps(self, count: int) -> None:
+        """Counts."""
+        progress.advance(count)
+
+
+class EpochClock(StepsCallback):
+    """Measures every epoch: all of it, its loop of steps, and what the loop waited for batches.
+
+    Keras asks for batches inside a compiled function, so `watch` stamps the times there. What is
+    measured is what remains after all prefetching: the model had nothing to work on.
+    """
+
+    def __init__(self, model: keras.Model):
+        """Takes the model that is trained.
+
+        Of several devices, each has copies of the next batches, for which a thread asks: it waits
+        however fast the input is, and so nothing is measured there.
+        """
+        super().__init__()
+        self._watches = model.distribute_strategy is tf.distribute.get_strategy()
+        self._at_once = model.steps_per_execution
+        self._seconds: list[tuple[float, float, float]] = []  # as `times`, of each epoch
+        self._started_s = self._loop_s = self._wait_s = 0.0
+        self._compiled: set[int] = set()
+        with tf.device("CPU:0"):  # where the data are
+            self._waited = tf.Variable(0.0, dtype=tf.float64, trainable=False)
+            # Of a call of several steps: when its first batch was asked for, when that came, and
+            # when its last one came.
+            self._unset = tf.zeros([3], tf.float64)
+            self._call = tf.Variable(self._unset, trainable=False)
+
+    def watch(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """The same batches, with the times taken at which each was asked for and came."""
+        if not self._watches:
+            return batches
+
+        def read_clock(_: tf.Tensor) -> tf.Tensor:
+            return tf.timestamp()
+
+        def stamp(asked: tf.Tensor, batch: Any) -> Any:
+            came = tf.timestamp()
+            if self._at_once == 1:
+                self._waited.assign_add(came - asked)
+            else:
+                first = tf.where(self._call > 0, self._call, tf.stack([asked, came, came]))
+                self._call.assign(tf.stack([first[0], first[1], came]))
+            return batch
+
+        # A zipped data set takes from each of its inputs in turn.
+        clock = tf.data.Dataset.counter().map(read_clock)
+        stamped = tf.data.Dataset.zip(clock, batches).map(stamp)
+        options = tf.data.Options()
+        # With one more prefetch it would be that which waits.
+        options.experimental_optimization.inject_prefetch = False
+        return stamped.with_options(options)
+
+    def times(self) -> dict[str, list[float] | None]:
+        """Seconds of every epoch.
+
+        Returns:
+          `seconds_per_epoch`: validation included. `training_seconds_per_epoch`: of the steps, and
+          what is done between them. `input_wait_seconds_per_epoch`: how much of these the model
+          waited for a batch; None with several devices.
+        """
+        epochs, loops, waits = zip(*self._seconds, strict=True) if self._seconds else ((), (), ())
+        return {
+            "seconds_per_epoch": list(epochs),
+            "training_seconds_per_epoch": list(loops),
+            "input_wait_seconds_per_epoch": list(waits) if self._watches else None,
+        }
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Starts the clock."""
+        super().on_epoch_begin(epoch, logs)
+        self._started_s, self._wait_s = time.monotonic(), 0.0
+        self._waited.assign(0.0)
+
+    def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
+        """Forgets the call before."""
+        if self._at_once > 1:
+            self._call.assign(self._unset)
+
+    def on_steps(self, count: int) -> None:
+        """Adds what a call of several steps waited; of single ones, `watch` keeps the sum."""
+        if self._at_once > 1:
+            # The first call of so many steps compiles, which is no waiting.
+            steps = count if count in self._compiled else 1
+            self._compiled.add(count)
+            asked_s, first_s, last_s = self._call.numpy()
+            # Since 1970, as `tf.timestamp`.
+            self._wait_s += estimate_wait_s(asked_s, first_s, last_s, time.time(), steps)
+        self._loop_s = time.monotonic() - self._started_s
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Keeps the epoch's figures."""
+        epoch_s = time.monotonic() - self._started_s
+        # By the system's clock, which may be set meanwhile.
+        wait_s = min(max(0.0, self._wait_s + float(self._waited)), self._loop_s)
+        self._seconds.append((round(epoch_s, 3), round(self._loop_s, 3), round(wait_s, 3)))
+
+
+def estimate_wait_s(
+    asked_s: float, first_s: float, last_s: float, ended_s: float, steps: int
+) -> float:
+    """How long a call of the model waited for its batches.
+
+    Of several steps, each but the last one has the next batch asked for while it runs, and that
+    takes no time unless the batch comes after the step's end. The last step begins when its batch
+    comes, or later: so from there to the end is what a step takes, or more, and what the call took
+    beyond as many steps was waiting. Where no batch came late, that is less than nothing.
+
+    Args:
+      asked_s: when the first batch was asked for.
+      first_s: when it came.
+      last_s: when the last batch came.
+      ended_s: when the call ended.
+      steps: of the call; with one, the result is exact.
+
+    Returns:
+      Seconds.
+    """
+    later_s = (ended_s - first_s) - steps * (ended_s - last_s) if steps > 1 else 0.0
+    return max(0.0, first_s - asked_s) + max(0.0, later_s)

@@ -1,0 +1,69 @@
+"""Several steps in one call of the model: Keras's `steps_per_execution`, in epochs that stay whole.
+
+Keras makes as many steps in an epoch's last call as in every other one, and so takes them from the
+next epoch, whose last batches are then missing. Here the last call makes the steps that are left.
+"""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+
+class StepsCallback(keras.callbacks.Callback):
+    """Is told after each call of the model how many steps it made."""
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Counts anew, as Keras does."""
+        self._done = 0
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Counts the steps up to this one; Keras's number may lie beyond the epoch."""
+        done = min(batch + 1, self.params["steps"])
+        count, self._done = done - self._done, done
+        self.on_steps(count)
+
+    def on_steps(self, count: int) -> None:
+        """So many steps were made."""
+        raise NotImplementedError
+
+
+class WholeEpochs(keras.callbacks.Callback):
+    """Gives an epoch's last call as many steps as are left of it.
+
+    For each number of steps the model has a function of its own, compiled when it is first called.
+    """
+
+    def __init__(self) -> None:
+        """Starts with no function."""
+        super().__init__()
+        self._usual = 1
+        self._functions: dict[int, Callable] = {}
+
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        """Keeps the function that Keras made."""
+        self._usual = self.model.steps_per_execution
+        self._functions[self._usual] = self.model.train_function
+
+    def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
+        """Chooses the function; it reads `steps_per_execution` when it is traced."""
+        count = min(self._usual, self.params["steps"] - batch)
+        self.model.steps_per_execution = count
+        if count not in self._functions:
+            self.model.make_train_function(force=True)
+            self._functions[count] = self.model.train_function
+        self.model.train_function = self._functions[count]
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        """Evaluation, and whoever comes next, finds the model as it was."""
+        self.model.steps_per_execution = self._usual
+        self.model.train_function = self._functions[self._usual]
+
+
+def hide_length(data: tf.data.Dataset) -> tf.data.Dataset:
+    """Hides from Keras where the data end: it counts a short call as a long one.
+
+    Args:
+      data: never read to their end, since every epoch's steps are given.
+    """
+    return data.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))

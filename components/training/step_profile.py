@@ -1,0 +1,76 @@
+"""A trace of some steps in the middle of training, left where TensorBoard looks for it."""
+
+import contextlib
+import dataclasses
+import json
+import os
+
+import tensorflow as tf
+
+from components.training.executions import StepsCallback
+from components.training.options import TrainingOptions
+from components.training.profile import describe_trace, record_trace
+
+PROFILE_FILE = "profile.json"
+
+
+class StepProfile(StepsCallback):
+    """Traces steps in the middle of the middle epoch, once everything is compiled.
+
+    There are never more than the epoch has, since what follows is evaluation. With several steps in
+    a call of the model, whole calls are traced, from the one that makes the first of these steps.
+    """
+
+    def __init__(self, folder: str, steps: int, epoch: int, traces: contextlib.ExitStack):
+        """Takes what to trace.
+
+        Args:
+          folder: where the trace goes.
+          steps: how many to trace.
+          epoch: number of the epoch.
+          traces: ends a trace that an error leaves open.
+        """
+        super().__init__()
+        self._folder, self._steps, self._epoch, self._traces = folder, steps, epoch, traces
+        self._traced = 0
+        self._is_due = self._is_open = self._has_begun = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        """Notes whether this is the epoch."""
+        super().on_epoch_begin(epoch, logs)
+        self._is_due = epoch == self._epoch
+
+    def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
+        """Begins the trace when its steps come, but not with the call that compiles."""
+        middle = (self.params["steps"] - self._steps) // 2
+        end = batch + self.model.steps_per_execution
+        if self._is_due and self._has_begun and end > middle:
+            self._is_due, self._is_open = False, True
+            self._traces.enter_context(record_trace(self._folder))
+
+    def on_steps(self, count: int) -> None:
+        """Ends the trace when its steps are made."""
+        self._has_begun = True
+        if self._is_open:
+            self._traced += count
+            if self._traced >= self._steps or self._done == self.params["steps"]:
+                self._traces.close()
+                self._is_open = False
+
+    def write_summary(self) -> None:
+        """Writes beside the trace what it holds; nothing if no step was left to trace."""
+        if not self._traced:
+            return
+        profile = describe_trace(self._folder, self._traced)
+        with tf.io.gfile.GFile(os.path.join(self._folder, PROFILE_FILE), "w") as file:
+            file.write(json.dumps(dataclasses.asdict(profile), indent=1) + "\n")
+
+
+def plan_profile(
+    folder: str, training: TrainingOptions, first_epoch: int, traces: contextlib.ExitStack
+) -> list[StepProfile]:
+    """What traces the steps that are asked for, if any are, in the middle of the epochs to come."""
+    if training.profile_steps is None:
+        return []
+    middle = (first_epoch + training.epochs) // 2
+    return [StepProfile(folder, training.profile_steps, middle, traces)]
