@@ -19,11 +19,13 @@ import click
 
 from components import files
 from components.errors import UserError
+from components.ingest.span_pattern import LATEST, has_span
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
 
 FINGERPRINT_PARAMETER = "images-fingerprint"
+SPAN_PARAMETER = "images-span"
 
 
 def compile_pipeline(
@@ -39,11 +41,13 @@ def compile_pipeline(
 
     What the images are is not known before a run, but engines re-use the outputs of a step whose
     parameters are the same. So the fingerprint is a parameter of the run, and without a default:
-    a run that does not say which images it means is refused, instead of re-using old ones.
+    a run that does not say which images it means is refused, instead of re-using old ones. Where
+    the images are a pattern of spans, which one is another parameter, by default the latest, which
+    the step finds itself.
 
     Args:
       config: every component's options.
-      images_dir: the URI of the images, as the containers see it.
+      images_dir: the URI of the images, as the containers see it; or a pattern of spans.
       pipeline_root: the URI below which the steps' outputs are kept.
       push_dir: the URI to which a blessed model is pushed.
       image: the container image of all steps.
@@ -54,7 +58,8 @@ def compile_pipeline(
       The job, JSON's way: its `pipelineSpec` is the pipeline.
 
     Raises:
-      UserError: if the file's ending is none of these, or it cannot be written.
+      UserError: if the file's ending is none of these, or it cannot be written; or if
+        `spans.window` is set, since engines have no resolver of spans.
     """
     if not output_path.endswith((".json", ".yaml", ".yml")):
         raise UserError(f"The output must end in .yaml, .yml or .json, got {output_path!r}.")
@@ -69,13 +74,24 @@ def compile_pipeline(
             default_image=image, use_pipeline_spec_2_1=True
         )
     )
-    fingerprint = tfx.dsl.experimental.RuntimeParameter(name=FINGERPRINT_PARAMETER, ptype=str)
+    parameter = tfx.dsl.experimental.RuntimeParameter
     pipeline = create_pipeline(
-        config, images_dir, pipeline_root, push_dir, fingerprint, beam_args=tuple(beam_args)
+        config,
+        images_dir,
+        pipeline_root,
+        push_dir,
+        parameter(name=FINGERPRINT_PARAMETER, ptype=str),
+        beam_args=tuple(beam_args),
+        span=parameter(name=SPAN_PARAMETER, ptype=str, default=LATEST)
+        if has_span(images_dir)
+        else None,
     )
     job = runner.run(pipeline, write_out=False)
-    # TFX writes the root into the job only, and Kubeflow is given the spec only.
+    # TFX writes the root and defaults into the job only, and Kubeflow is given the spec only.
     job["pipelineSpec"]["defaultPipelineRoot"] = pipeline_root
+    if has_span(images_dir):
+        parameters = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]
+        parameters[SPAN_PARAMETER]["defaultValue"] = LATEST
     _write_job(job, output_path)
     return job
 
@@ -145,6 +161,8 @@ def compile_command(
     steps = job["pipelineSpec"]["root"]["dag"]["tasks"]
     click.echo(f"Wrote {output_path}, {len(steps)} steps: {', '.join(sorted(steps))}.")
     click.echo(f"Give each run the parameter {FINGERPRINT_PARAMETER}: new when the images are.")
+    if has_span(images_dir):
+        click.echo(f"The parameter {SPAN_PARAMETER} chooses a span; without it, the latest is run.")
 
 
 def main() -> None:

@@ -21,15 +21,19 @@ from pipeline.commands.report import report
 from pipeline.commands.shared import (
     BEAM,
     CONFIG,
+    FROM,
     IMAGES,
     JSON,
     OUTPUT,
     QUIET,
     SET,
+    SPAN,
+    TO,
     UnexpectedError,
     open_terminal,
 )
 from pipeline.commands.verify import verify
+from pipeline.part import Part
 
 EXIT_NOT_PUSHED = 3
 
@@ -51,6 +55,16 @@ def cli() -> None:
 @SET
 @JSON
 @QUIET
+@SPAN
+@FROM
+@TO
+@click.option(
+    "--profile",
+    "profile_steps",
+    type=click.IntRange(1, 50),
+    metavar="STEPS",
+    help="Also trace so many steps in the middle of training for TensorBoard (1 to 50).",
+)
 @BEAM
 def run(
     images_dir: str,
@@ -59,17 +73,23 @@ def run(
     overrides: tuple[str, ...],
     as_json: bool,
     quiet: bool,
+    span: str | None,
+    first: str | None,
+    last: str | None,
+    profile_steps: int | None,
     beam_flags: tuple[str, ...],
 ) -> None:
-    """Run the whole pipeline on a folder of images.
+    """Run the pipeline, or a part of it, on a folder of images.
 
     Beam flags go behind a separate --, for example: -- --direct_running_mode=multi_processing
     """
     from pipeline.config import load_config
 
-    _run_pipeline(
-        load_config(config_path, overrides), images_dir, output_dir, beam_flags, as_json, quiet
-    )
+    if profile_steps is not None:
+        overrides = (*overrides, f"training.profile_steps={profile_steps}")
+    config = load_config(config_path, overrides)
+    part = Part(first, last)
+    _run_pipeline(config, images_dir, output_dir, beam_flags, as_json, quiet, span, part)
 
 
 @cli.command()
@@ -134,28 +154,39 @@ def _run_pipeline(
     beam_flags: Sequence[str],
     as_json: bool,
     quiet: bool,
+    span: str | None = None,
+    part: Part = Part(),  # noqa: B008  (frozen)
 ) -> None:
     """Checks what can be checked at once, runs, and tells what happened."""
     from pipeline.engine import choose_engine
-    from pipeline.preflight import check_classes, check_output, survey_images
+    from pipeline.preflight import check_classes, check_output
+    from pipeline.spans import find_images, survey_source
 
     beam_args = choose_engine(beam_flags)
-    survey = survey_images(images_dir, config.ingest)
+    source = find_images(images_dir, span, config.spans.window)
+    survey, earlier = survey_source(source, config.ingest)
     check_classes(survey, images_dir, config.ingest)
-    check_output(output_dir, images_dir)
+    for folder in source.folders:
+        check_output(output_dir, folder.path)
     log_path = os.path.join(output_dir, "run.log")
     silent = as_json or quiet
     with open_terminal(log_path) as console:
         if not silent:
-            console.print(f"{survey.found:,} files, {len(survey.classes)} classes; {beam_args[0]}")
+            where = f" in {len(source.folders):,} spans" if earlier else ""
+            console.print(
+                f"{survey.found:,} files{where}, {len(survey.classes)} classes; {beam_args[0]}"
+            )
         summary = _run_with_progress(
-            config,
-            images_dir,
-            output_dir,
-            survey.fingerprint,
-            beam_args,
             log_path,
             None if silent else console,
+            config=config,
+            images_dir=images_dir,
+            output_dir=output_dir,
+            fingerprint=survey.fingerprint,
+            beam_args=beam_args,
+            span=source.span,
+            earlier=earlier,
+            part=part,
         )
         if not silent:
             from pipeline.summary import print_summary
@@ -163,32 +194,28 @@ def _run_pipeline(
             print_summary(summary, console)
     if as_json:
         click.echo(json.dumps(summary))
-    if not summary["blessed"]:
+    if summary.get("blessed") is False:
         sys.exit(EXIT_NOT_PUSHED)
 
 
 def _run_with_progress(
-    config: Any,
-    images_dir: str,
-    output_dir: str,
-    fingerprint: str,
-    beam_args: list[str],
-    log_path: str,
-    console: Any,
+    log_path: str, console: Any, *, output_dir: str, **options: Any
 ) -> dict[str, Any]:
+    """Runs with a bar; `options` are the further arguments of `run_locally`."""
     from pipeline.progress import ComponentProgress
 
     with ComponentProgress(console) as progress:
         progress.start("importing TFX")
         from pipeline.local import run_locally
-        from pipeline.summary import summarize_run
+        from pipeline.summary import is_whole, summarize_run
 
         runs = run_locally(
-            config, images_dir, output_dir, fingerprint, beam_args, progress.start, progress.finish
+            output_dir=output_dir, on_start=progress.start, on_finish=progress.finish, **options
         )
-        summary = summarize_run(runs, output_dir, log_path)
-    with open(os.path.join(output_dir, "summary.json"), "w", encoding="utf-8") as file:
-        json.dump(summary, file, indent=1)
+        summary = summarize_run(runs, log_path)
+    if is_whole(summary):  # A part's would pass for a whole run's, which the folder may hold.
+        with open(os.path.join(output_dir, "summary.json"), "w", encoding="utf-8") as file:
+            json.dump(summary, file, indent=1)
     return summary
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from components.errors import UserError
 from components.feeding.options import FeedingOptions
-from components.ingest.options import IngestOptions
+from components.ingest.options import IngestOptions, SpanOptions
 from components.options import Options
 from components.training.options import EvaluationOptions, TrainingOptions
 from components.transform.options import TransformOptions
@@ -22,6 +22,7 @@ class PipelineConfig(Options):
     name: str = pydantic.Field(default="image-pipeline", pattern=r"^[a-z][a-z0-9-]*$")
     """The pipeline's name in TFX's metadata and on Kubeflow."""
     ingest: IngestOptions = IngestOptions()
+    spans: SpanOptions = SpanOptions()
     view: ViewOptions = ViewOptions()
     transform: TransformOptions = TransformOptions()
     feeding: FeedingOptions = FeedingOptions()

@@ -12,11 +12,19 @@ from components import files, record
 from components.augment.apply import check_user_steps
 from components.augment.options import UserStep
 from components.code_version import code_version
+from components.errors import UserError
 from components.ingest.component import ImageExampleGen
+from components.ingest.options import SpanOptions
+from components.ingest.span_pattern import LATEST
+from components.ingest.span_resolver import LatestSpans
 from components.training.evaluation import evaluation_config
+from components.training.options import EvaluationOptions
 from components.transform.component import ImageTransform
 from components.transform.function_version import function_version
 from pipeline.config import PipelineConfig
+
+SPAN_RESOLVER = "SpanResolver"
+BASELINE_RESOLVER = "BaselineResolver"
 
 
 def create_pipeline(
@@ -27,29 +35,35 @@ def create_pipeline(
     fingerprint: str | tfx.dsl.experimental.RuntimeParameter = "",
     metadata_path: str | None = None,
     beam_args: tuple[str, ...] = (),
+    span: int | tfx.dsl.experimental.RuntimeParameter | None = None,
 ) -> tfx.dsl.Pipeline:
     """Composes the components.
 
     Args:
       config: every component's options.
-      images_dir: the folder of images, or its URI.
+      images_dir: the folder of images, or its URI; or a pattern of spans' folders.
       pipeline_root: where the components' outputs are kept, a folder or a URI.
       push_dir: where a blessed model is pushed.
       fingerprint: of the images, so that a changed folder is ingested again; or the parameter in
         which each run of a compiled pipeline gives it.
       metadata_path: SQLite file of TFX's metadata; None where the engine has its own.
       beam_args: Beam flags of all components.
+      span: which one of a pattern is ingested; None for the latest, as each run finds it.
 
     Returns:
       The pipeline, for any of TFX's runners.
 
     Raises:
-      UserError: if a random step of the user's own cannot be imported or called.
+      UserError: if a random step of the user's own cannot be imported or called, or if
+        `spans.window` is set and the span is not known before the run.
     """
     check_user_steps(config.feeding.augment)
 
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
-    example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint)
+    example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))
+
+    # What is analysed, trained and evaluated on: that data set, or it and those of earlier spans.
+    examples, span_resolvers = _join_spans(example_gen, config.spans, span)
 
     # Statistics of the columns that describe images.
     statistics_gen = tfx.components.StatisticsGen(
@@ -66,16 +80,16 @@ def create_pipeline(
 
     # What must be known of the whole train split becomes a graph over uint8 pixel batches.
     image_transform = ImageTransform(
-        example_gen.outputs["examples"],
+        examples,
         config.view,
         config.transform,
-        files.join(pipeline_root, "analyzer_cache") if config.transform.keep_cache else None,
+        files.join(pipeline_root, "analyzer_cache") if _keeps_cache(config) else None,
     )
 
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.
     trainer = tfx.components.Trainer(
         run_fn="components.training.trainer.run_fn",
-        examples=example_gen.outputs["examples"],
+        examples=examples,
         transform_graph=image_transform.outputs["transform_graph"],
         train_args=tfx.proto.TrainArgs(splits=["train"]),
         eval_args=tfx.proto.EvalArgs(splits=["eval"]),
@@ -87,14 +101,20 @@ def create_pipeline(
         },
     )
 
-    # Measures the exported model on the eval split, whole and by class, against a threshold.
+    # Measures the exported model on the eval split, whole and by class, against a threshold, and
+    # if asked for, against the latest model that passed.
+    baseline, baseline_resolvers = _find_baseline(trainer, config.evaluation)
     evaluator = tfx.components.Evaluator(
-        examples=example_gen.outputs["examples"],
+        examples=examples,
         model=trainer.outputs["model"],
+        baseline_model=baseline,
         example_splits=["eval"],
         eval_config=evaluation_config(
-            config.evaluation.min_accuracy, config.evaluation.confidence_intervals
+            config.evaluation.min_accuracy,
+            config.evaluation.confidence_intervals,
+            config.evaluation.min_improvement,
         ),
+        module_path="components.training.counting",
     )
 
     # A model that passed is copied to where servers look for it.
@@ -111,11 +131,13 @@ def create_pipeline(
         pipeline_root=pipeline_root,
         components=[
             example_gen,
+            *span_resolvers,
             statistics_gen,
             schema_gen,
             example_validator,
             image_transform,
             trainer,
+            *baseline_resolvers,
             evaluator,
             pusher,
         ],
@@ -123,6 +145,64 @@ def create_pipeline(
         metadata_connection_config=_metadata_connection(metadata_path),
         beam_pipeline_args=list(beam_args),
     )
+
+
+def _span_parameter(
+    span: int | tfx.dsl.experimental.RuntimeParameter | None,
+) -> str | tfx.dsl.experimental.RuntimeParameter:
+    if span is None:
+        return LATEST
+    return str(span) if isinstance(span, int) else span
+
+
+def _join_spans(
+    example_gen: ImageExampleGen,
+    options: SpanOptions,
+    span: int | tfx.dsl.experimental.RuntimeParameter | None,
+) -> tuple[tfx.dsl.Channel, list[tfx.dsl.Resolver]]:
+    """The examples to learn from, and the node that finds earlier ones, if there are to be any."""
+    if options.window == 1:
+        return example_gen.outputs["examples"], []
+    if not isinstance(span, int):
+        raise UserError(
+            f"spans.window={options.window} needs TFX's metadata, in which this machine's runs "
+            "find earlier spans, and spans to choose from: give --images a pattern such as "
+            "day-{SPAN}, or leave spans.window at 1."
+        )
+    resolver = tfx.dsl.Resolver(
+        strategy_class=LatestSpans,
+        config={"newest": span, "count": 0 if options.window == "all" else options.window},
+        # Of all runs, where `outputs` would be this run's only.
+        examples=tfx.dsl.Channel(
+            type=tfx.types.standard_artifacts.Examples,
+            producer_component_id=example_gen.id,
+            output_key="examples",
+        ),
+    ).with_id(SPAN_RESOLVER)
+    resolver.add_upstream_node(example_gen)
+    return resolver.outputs["examples"], [resolver]
+
+
+def _find_baseline(
+    trainer: tfx.components.Trainer, options: EvaluationOptions
+) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
+    """The model to compare with, and the node that finds it, if that is wished."""
+    if options.min_improvement is None:
+        return None, []
+    kinds = tfx.types.standard_artifacts
+    resolver = tfx.dsl.Resolver(
+        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
+        model=tfx.dsl.Channel(type=kinds.Model),
+        model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
+    ).with_id(BASELINE_RESOLVER)
+    # So that a run from the Trainer on looks for it anew, and one from the Evaluator on does not.
+    resolver.add_upstream_node(trainer)
+    return resolver.outputs["model"], [resolver]
+
+
+def _keeps_cache(config: PipelineConfig) -> bool:
+    """Whether a later run will ask for what is found in this run's data sets."""
+    return config.transform.keep_cache or config.spans.window != 1
 
 
 def statistics_options() -> tfdv.StatsOptions:

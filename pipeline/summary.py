@@ -1,47 +1,59 @@
 """What a run found, made and measured: gathered from the components' outputs, shown in a screen."""
 
 import json
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
 from components import files
 from components.ingest.manifest import read_manifest
+from components.training.evaluation import CANDIDATE
+from pipeline.executions import ComponentRun
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
-from pipeline.local import ComponentRun, pushed_dir
+from pipeline.pipeline import SPAN_RESOLVER
+from pipeline.profile_text import print_profile
+from pipeline.report.training import describe_wait
 from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
+# What is told to be where: the component and the output.
+_PATHS = {
+    "examples": ("ImageExampleGen", "examples"),
+    "statistics": ("StatisticsGen", "statistics"),
+    "schema": ("SchemaGen", "schema"),
+    "anomalies": ("ExampleValidator", "anomalies"),
+    "transform_graph": ("ImageTransform", "transform_graph"),
+    "model": ("Trainer", "model"),
+    "evaluation": ("Evaluator", "evaluation"),
+}
 # TFMA's names of the metrics in `components.training.evaluation`, as people say them.
-_SHORT = {"sparse_categorical_accuracy": "accuracy", "example_count": "records"}
+_SHORT = {
+    "sparse_categorical_accuracy": "accuracy",
+    "sparse_categorical_accuracy_diff": "accuracy gained",
+    "example_count": "records",
+}
 
 
-def summarize_run(runs: Sequence[ComponentRun], output_dir: str, log_path: str) -> dict[str, Any]:
+def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
     """Gathers the results of a run.
 
     Args:
       runs: every component's run.
-      output_dir: the run's folder.
       log_path: where the libraries' messages are.
 
     Returns:
-      A dict that `json.dumps` takes, for machines and for `print_summary`.
+      A dict that `json.dumps` takes, for machines and for `print_summary`. Of a part of the
+      pipeline, it lacks what no component has an output for (see `is_whole`).
     """
     outputs = {run.name: run.outputs for run in runs}
-    analysis = _read_json(outputs["ImageTransform"]["transform_graph"], "analysis.json")
-    history = _read_json(outputs["Trainer"]["model_run"], "history.json")
-    blessed = os.path.exists(files.join(outputs["Evaluator"]["blessing"], "BLESSED"))
+    paths = {
+        name: outputs[component][output]
+        for name, (component, output) in _PATHS.items()
+        if component in outputs
+    }
     return {
-        "ingest": summarize_manifest(read_manifest(outputs["ImageExampleGen"]["examples"])),
-        **{name: analysis[name] for name in ("statistics", "constant_channels", "classes")},
-        "training": {
-            "epochs": len(history["seconds_per_epoch"]),
-            "steps": history["steps_per_epoch"] * len(history["seconds_per_epoch"]),
-            "metrics": {name: values[-1] for name, values in history["metrics"].items()},
-        },
-        "evaluation": _read_evaluation(outputs["Evaluator"]["evaluation"]),
-        "blessed": blessed,
+        "spans": _list_spans(runs),
+        **_gather_results(outputs),
         "components": [
             {
                 "name": run.name,
@@ -52,39 +64,92 @@ def summarize_run(runs: Sequence[ComponentRun], output_dir: str, log_path: str) 
             for run in runs
         ],
         "paths": {
-            "examples": outputs["ImageExampleGen"]["examples"],
-            "statistics": outputs["StatisticsGen"]["statistics"],
-            "schema": outputs["SchemaGen"]["schema"],
-            "anomalies": outputs["ExampleValidator"]["anomalies"],
-            "transform_graph": outputs["ImageTransform"]["transform_graph"],
-            "model": outputs["Trainer"]["model"],
-            "evaluation": outputs["Evaluator"]["evaluation"],
-            "pushed_model": newest_version(pushed_dir(output_dir)) if blessed else None,
+            **paths,
+            "pushed_model": next((run.pushed_dir for run in runs if run.pushed_dir), None),
             "log": log_path,
         },
     }
 
 
+def is_whole(summary: dict[str, Any]) -> bool:
+    """Whether a summary tells of all that a run has, from the images to a judged model."""
+    return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
+
+
+def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """What components found and measured."""
+    results: dict[str, Any] = {}
+    if own := outputs.get("ImageExampleGen"):
+        results["ingest"] = summarize_manifest(read_manifest(own["examples"]))
+    if own := outputs.get("ImageTransform"):
+        analysis = _read_json(own["transform_graph"], "analysis.json")
+        results |= {name: analysis[name] for name in ("statistics", "constant_channels", "classes")}
+    if own := outputs.get("Trainer"):
+        results["training"] = _summarize_training(_read_json(own["model_run"], "history.json"))
+        if files.exists(files.join(own["model_run"], "profile.json")):
+            results["profile"] = _read_json(own["model_run"], "profile.json")
+    if own := outputs.get("Evaluator"):
+        results["evaluation"] = _read_evaluation(own["evaluation"])
+        results["blessed"] = _is_blessed(own)
+    return results
+
+
+def _summarize_training(history: dict[str, Any]) -> dict[str, Any]:
+    epochs = len(history["seconds_per_epoch"])
+    return {
+        "epochs": epochs,
+        "steps": history["steps_per_epoch"] * epochs,
+        "metrics": {name: values[-1] for name, values in history["metrics"].items()},
+        "input_wait": describe_wait(history),
+    }
+
+
+def _is_blessed(outputs: Mapping[str, str]) -> bool:
+    return files.exists(files.join(outputs["blessing"], "BLESSED"))
+
+
+def _list_spans(runs: Sequence[ComponentRun]) -> list[int]:
+    """The spans that the model is made of; TFX's 0 where the images have none."""
+    by_name = {run.name: run.spans for run in runs}
+    return list(by_name.get(SPAN_RESOLVER) or by_name.get("ImageExampleGen") or ())
+
+
 def print_summary(summary: dict[str, Any], console: Console) -> None:
     """Shows a run's results to a person."""
     console.print()
-    print_rows([*ingest_rows(summary["ingest"]), *_model_rows(summary)], console)
+    rows = _span_rows(summary["spans"])
+    if "ingest" in summary:
+        rows += ingest_rows(summary["ingest"])
+    print_rows([*rows, *_model_rows(summary)], console)
     paths = [(name.replace("_", " "), path) for name, path in summary["paths"].items() if path]
     print_rows(paths, console, style="dim")
+    if profile := summary.get("profile"):
+        print_profile(profile, console)
+
+
+def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
+    if len(spans) < 2:
+        return [("span", f"{span}") for span in spans if span]
+    text = ", ".join(map(str, spans))
+    return [("spans", f"{text}; of these, {spans[-1]} was run, and is told of by the next lines")]
 
 
 def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    training, evaluation = summary["training"], summary["evaluation"]
-    rows = [(name, format_numbers(value)) for name, value in summary["statistics"].items()]
-    if constant := summary["constant_channels"]:
+    rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
+    if constant := summary.get("constant_channels"):
         rows.append(("constant channels", format_constant_channels(constant)))
-    if classes := summary["classes"]:
+    if classes := summary.get("classes"):
         rows.append(("classes", format_classes(classes)))
-    rows.append(("training", f"{training['steps']:,} steps, {training['epochs']:,} epochs"))
-    rows += [(f"eval {name}", f"{value:,.4g}") for name, value in evaluation["overall"].items()]
-    if worst := evaluation["worst_class"]:
-        rows.append(("weakest class", f"{worst['class']}, accuracy {worst['accuracy']:.4g}"))
-    rows.append(("model", "blessed" if summary["blessed"] else "not blessed, so not pushed"))
+    if training := summary.get("training"):
+        rows.append(("training", f"{training['steps']:,} steps, {training['epochs']:,} epochs"))
+        if wait := training.get("input_wait"):
+            rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
+    if evaluation := summary.get("evaluation"):
+        rows += [(f"eval {name}", f"{each:,.4g}") for name, each in evaluation["overall"].items()]
+        if worst := evaluation["worst_class"]:
+            rows.append(("weakest class", f"{worst['class']}, accuracy {worst['accuracy']:.4g}"))
+        blessed = "blessed" if summary["blessed"] else "not blessed, so not pushed"
+        rows.append(("model", blessed))
     return rows
 
 
@@ -97,7 +162,7 @@ def _read_evaluation(evaluation_dir: str) -> dict[str, Any]:
     """The metrics over all records, and the class with the lowest accuracy."""
     import tensorflow_model_analysis as tfma
 
-    result = tfma.load_eval_result(evaluation_dir)
+    result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))
     overall, classes = {}, {}
     for key, metrics in result.slicing_metrics:
         values = {
@@ -117,7 +182,9 @@ def _read_evaluation(evaluation_dir: str) -> dict[str, Any]:
     }
 
 
-def newest_version(push_dir: str) -> str | None:
-    """The model pushed last: servers' custom is a folder a version, named by a number."""
-    versions = [name for name in os.listdir(push_dir) if name.isdigit()]
-    return files.join(push_dir, max(versions, key=int)) if versions else None
+def _find_judged(evaluation_dir: str) -> str | None:
+    """TFMA's name of the trained model, where another one was measured beside it."""
+    from tensorflow_model_analysis.writers import eval_config_writer
+
+    *_, locations = eval_config_writer.load_eval_run(evaluation_dir)
+    return CANDIDATE if len(locations) > 1 else None

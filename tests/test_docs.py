@@ -70,6 +70,10 @@ def folder(tmp_path_factory):
             pixels = generator.integers(0, 100, (40, 48, 3), np.uint8)
             pixels[..., channel] += 120
             Image.fromarray(pixels).save(folder / "photos" / name / f"{number:02d}.jpg")
+            # The same, as they came in day by day.
+            day = folder / "days" / ("2026-01-30" if number < 40 else "2026-01-31") / name
+            day.mkdir(parents=True, exist_ok=True)
+            (day / f"{number:02d}.jpg").hardlink_to(folder / "photos" / name / f"{number:02d}.jpg")
     (folder / "photos" / "red" / "broken.jpg").write_bytes(b"text")  # For the quarantine.
     Image.fromarray(pixels).save(folder / "a.jpg")
     return folder

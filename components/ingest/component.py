@@ -4,6 +4,7 @@ import hashlib
 import json
 from typing import Any
 
+from tfx.components.example_gen import utils
 from tfx.components.util import examples_utils
 from tfx.dsl.components.base import base_beam_component, base_beam_executor, executor_spec
 from tfx.orchestration import data_types
@@ -14,6 +15,10 @@ from components import files
 from components.code_version import code_version
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
+from components.ingest.span_pattern import LATEST, SpanFolder, choose_span, has_span
+
+# Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
+SERIES_PROPERTY = "ingest_series"
 
 
 class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
@@ -23,21 +28,53 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         """Unpacks the artifact and the parameters and ingests."""
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         options = IngestOptions.model_validate_json(exec_properties["options"])
+        folder = _find_folder(exec_properties)
+        resolved = exec_properties | {"images_dir": folder.path}
         manifest = run_ingest(
-            exec_properties["images_dir"],
+            folder.path,
             examples.uri,
-            _work_dir(examples.uri, exec_properties),
+            _work_dir(examples.uri, resolved),
             options,
             self._make_beam_pipeline,
         )
         examples.split_names = artifact_utils.encode_split_names(list(manifest["splits"]))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+        _describe_input(examples, exec_properties, folder)
+
+
+def _find_folder(exec_properties: dict[str, Any]) -> SpanFolder:
+    """The folder of images: where it is a pattern, that of the span, which may be the latest.
+
+    Found here, not in a driver before the step: open-source Kubeflow runs no TFX driver.
+    """
+    images_dir = exec_properties["images_dir"]
+    if not has_span(images_dir):
+        return SpanFolder(0, None, images_dir)
+    return choose_span(images_dir, exec_properties["span"])
+
+
+def _describe_input(
+    examples: standard_artifacts.Examples, exec_properties: dict[str, Any], folder: SpanFolder
+) -> None:
+    """Says what was ingested, in the words of TFX's own ExampleGens, for its resolvers."""
+    series = _hash({name: exec_properties[name] for name in ("images_dir", "options")})
+    examples.set_string_custom_property(SERIES_PROPERTY, series)
+    examples.set_string_custom_property(
+        utils.FINGERPRINT_PROPERTY_NAME, exec_properties["fingerprint"]
+    )
+    examples.set_int_custom_property(utils.SPAN_PROPERTY_NAME, folder.span)
+    if folder.version is not None:
+        examples.set_int_custom_property(utils.VERSION_PROPERTY_NAME, folder.version)
 
 
 def _work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
     """Beside the outputs of all executions, so that the next one goes on after a failed one."""
-    name = hashlib.sha256(json.dumps(exec_properties, sort_keys=True).encode()).hexdigest()[:16]
-    return files.join(examples_uri.rstrip("/").rpartition("/")[0], f".work-{name}")
+    folder = examples_uri.rstrip("/").rpartition("/")[0]
+    return files.join(folder, f".work-{_hash(exec_properties)}")
+
+
+def _hash(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class ImageExampleGenSpec(component_spec.ComponentSpec):
@@ -47,6 +84,7 @@ class ImageExampleGenSpec(component_spec.ComponentSpec):
         "images_dir": component_spec.ExecutionParameter(type=str),
         "options": component_spec.ExecutionParameter(type=str),
         "fingerprint": component_spec.ExecutionParameter(type=str),
+        "span": component_spec.ExecutionParameter(type=str),
         "code_version": component_spec.ExecutionParameter(type=str),
     }
     INPUTS: dict = {}  # noqa: RUF012
@@ -66,21 +104,24 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         images_dir: str,
         options: IngestOptions,
         fingerprint: str | data_types.RuntimeParameter = "",
+        span: str | data_types.RuntimeParameter = LATEST,
     ):
         """Declares the component.
 
         Args:
-          images_dir: the folder of images, or its URI.
+          images_dir: the folder of images, or its URI; or a pattern of spans (`span_pattern`).
           options: of ingest.
           fingerprint: of the images (`sources.fingerprint_refs`). TFX re-uses the outputs of an
             earlier run with the same parameters, so a changed folder must change one of them. A
             pipeline compiled ahead of its runs takes it as a parameter of each run.
+          span: which span of a pattern is ingested: its number, its date or `LATEST`.
         """
         super().__init__(
             ImageExampleGenSpec(
                 images_dir=images_dir,
                 options=options.model_dump_json(),
                 fingerprint=fingerprint,
+                span=span,
                 code_version=code_version("images", "ingest"),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )

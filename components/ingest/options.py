@@ -52,7 +52,8 @@ class IngestOptions(Options):
     """Changes the order of records, and nothing else."""
     threads: pydantic.NonNegativeInt = 0
     """Threads a task; 0 means one more than there are cores, so that none is idle while a thread
-    waits for a file. Never changes a byte of the output."""
+    waits for a file, and 32 that read where the images lie behind a URI, besides those that decode.
+    Never changes a byte of the output."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "IngestOptions":
@@ -80,3 +81,12 @@ class IngestOptions(Options):
     def stored_form(self) -> dict:
         """The options that decide what the output's bytes are (threads never do)."""
         return self.model_dump(mode="json", exclude={"threads"})
+
+
+class SpanOptions(Options):
+    """Which spans are used together, where `--images` is a pattern such as `day-{SPAN}`."""
+
+    window: pydantic.PositiveInt | Literal["all"] = 1
+    """So many of the latest spans are analysed, trained and evaluated on together, each ingested
+    alone and only once. `all` takes every span up to the one that is run. With more than one, what
+    the analysis finds in each is kept, as by `transform.keep_cache`."""

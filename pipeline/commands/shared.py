@@ -24,6 +24,19 @@ SET = click.option(
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
 QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+SPAN = click.option(
+    "--span",
+    metavar="NUMBER|DATE",
+    help="Of an --images pattern such as photos/day-{SPAN} or photos/{YYYY}-{MM}-{DD}: which "
+    "folder; the latest by default.",
+)
+FROM = click.option(
+    "--from",
+    "first",
+    metavar="COMPONENT",
+    help="Take what comes before from the latest run, run this and what needs it.",
+)
+TO = click.option("--to", "last", metavar="COMPONENT", help="Run this and what it needs, and stop.")
 BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
 
 

@@ -117,6 +117,36 @@ def test_each_run_must_say_which_images_it_means(spec, script):
     }
 
 
+def test_of_spans_the_latest_is_run_unless_a_run_says_which(compiled, script):
+    pattern = "gs://b/{YYYY}-{MM}-{DD}"
+    _, job = compiled(images_dir=pattern)
+    spec = job["pipelineSpec"]
+    assert spec["root"]["inputDefinitions"]["parameters"] == {
+        script.FINGERPRINT_PARAMETER: {"parameterType": "STRING"},
+        script.SPAN_PARAMETER: {"parameterType": "STRING", "defaultValue": "latest"},
+    }
+    parameters = spec["root"]["dag"]["tasks"]["ImageExampleGen"]["inputs"]["parameters"]
+    assert parameters["span"] == {"componentInputParameter": script.SPAN_PARAMETER}
+    assert constants(spec, "ImageExampleGen")["images_dir"] == pattern
+
+
+def test_a_window_of_spans_is_refused(compiled):
+    with pytest.raises(
+        UserError, match=r"spans\.window=3 needs TFX's metadata, in which this mach"
+    ):
+        compiled("spans.window=3", images_dir="gs://b/{SPAN}")
+
+
+def test_the_baseline_is_found_by_the_engine(compiled):
+    _, job = compiled("evaluation.min_improvement=0")
+    tasks = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert tasks.keys() - EXPECTED_STEPS.keys() == {
+        "BaselineResolver-model-resolver",
+        "BaselineResolver-model-blessing-resolver",
+    }
+    assert "baseline_model" in tasks["Evaluator"]["inputs"]["artifacts"]
+
+
 def test_what_a_run_needs_to_know_is_in_the_spec(spec):
     assert spec["defaultPipelineRoot"] == WHERE["pipeline_root"]
     assert spec["pipelineInfo"] == {"name": "image-pipeline"}

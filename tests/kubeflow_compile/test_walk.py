@@ -17,7 +17,7 @@ from components.beam_args import LOCAL_BEAM_ARGS
 from pipeline.config import PipelineConfig, load_config
 from pipeline.local import pushed_dir, run_locally
 from tests.drawings import encode_png
-from tests.kubeflow_compile.walk import walk_pipeline
+from tests.kubeflow_compile.walk import fill_in, run_step, walk_pipeline
 
 pytestmark = pytest.mark.e2e
 
@@ -106,6 +106,28 @@ def test_no_step_needs_a_hook_that_open_source_kubeflow_ignores(spec):
 def test_a_run_that_does_not_say_which_images_it_means_is_refused(spec, tmp_path):
     with pytest.raises(ValueError, match="lacks the parameters \\['images-fingerprint'\\]"):
         walk_pipeline(spec, {}, tmp_path)
+
+
+def test_a_step_finds_the_latest_span_and_says_which(folder, script, local):
+    (folder / "spans").mkdir()
+    for number in (9, 10):
+        (folder / "spans" / f"day-{number}").symlink_to(folder / "images")
+    job = script.compile_pipeline(
+        load_config(str(folder / "config.yaml")),
+        str(folder / "spans" / "day-{SPAN}"),
+        str(folder / "span_root"),
+        str(folder / "span_pushed"),
+        "registry/name:tag",
+        str(folder / "spans.yaml"),
+        LOCAL_BEAM_ARGS,
+    )
+    spec, step = job["pipelineSpec"], "ImageExampleGen"
+    default = spec["root"]["inputDefinitions"]["parameters"]["images-span"]["defaultValue"]
+    parameters = {"images-fingerprint": "today", "images-span": default}
+    message = fill_in(spec, step, parameters, {}, folder / "span_steps")
+    examples = run_step(spec, step, message, folder / "span_steps")["examples"]
+    assert examples["metadata"]["custom:span"] == 10  # TFX's way to write a custom property.
+    assert _hash_files(examples["uri"]) == _hash_files(local["ImageExampleGen"]["examples"])
 
 
 def test_the_commands_write_the_data_set_of_the_local_run(walked, local):

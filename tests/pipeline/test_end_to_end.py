@@ -43,6 +43,7 @@ def _run(folder):
         *("--images", folder / "images"),
         *("--output", folder / "out"),
         *("--config", folder / "config.yaml"),
+        *("--profile", "2"),
     )
     assert done.returncode == 0, done.stderr + done.stdout
     return done, json.loads((folder / "out" / "summary.json").read_text())
@@ -86,6 +87,17 @@ def test_the_terminal_shows_the_summary_and_no_log_noise(finished):
         assert path in done.stdout and pathlib.Path(path).exists()
     assert done.stderr == ""
     assert "WARNING" not in done.stdout and "I0000" not in done.stdout
+
+
+def test_training_tells_how_long_it_waited_and_where_its_profile_is(finished):
+    done, summary = finished
+    assert 0 <= summary["training"]["input_wait"]["share"] <= 1
+    assert "waited for input" in done.stdout
+    profile = summary["profile"]
+    assert profile["steps"] == 2 and profile["slowest"]
+    (trace,) = pathlib.Path(profile["folder"]).glob("plugins/profile/*/*.xplane.pb")
+    assert trace.stat().st_size == profile["size_bytes"]
+    assert f"is in {profile['folder']}: tensorboard" in done.stdout
 
 
 def test_statistics_are_numpys_over_the_train_split(finished):

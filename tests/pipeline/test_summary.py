@@ -1,4 +1,4 @@
-"""The lines of a run's summary that tell of the transform graph."""
+"""The lines of a run's summary that tell of the transform graph and of training."""
 
 import io
 
@@ -12,8 +12,9 @@ pytestmark = pytest.mark.unit
 CLASSES = [{"name": "cat", "records": 6}, {"name": "dog", "records": 3}]
 
 
-def _print(constant_channels, classes):
+def _print(constant_channels, classes, training=None, **further):
     summary = {
+        "spans": [0],
         "ingest": {
             **dict.fromkeys(("found", "written", "quarantined", "duplicates", "bytes"), 9),
             **dict.fromkeys(("conflicting_labels", "straddling"), 0),
@@ -25,10 +26,11 @@ def _print(constant_channels, classes):
         "statistics": {"mean": [1.0, 7.0]},
         "constant_channels": constant_channels,
         "classes": classes,
-        "training": {"steps": 3, "epochs": 1},
+        "training": {"steps": 3, "epochs": 1, "input_wait": None} | (training or {}),
         "evaluation": {"overall": {"accuracy": 0.5}, "worst_class": None},
         "blessed": False,
         "paths": {},
+        **further,
     }
     file = io.StringIO()
     print_summary(summary, Console(file=file, width=200))
@@ -45,3 +47,17 @@ def test_what_there_is_not_has_no_line():
     text = _print([], [])
     assert "mean                     1.0000, 7.0000" in text
     assert "constant channels" not in text and "classes" not in text
+    assert "waited" not in text and "trace" not in text
+
+
+def test_the_share_of_waiting_is_told():
+    lines = _print([], [], {"input_wait": {"share": 0.0312}}).splitlines()
+    assert "waited for input         3.1% of training's time" in lines
+
+
+def test_where_the_profile_is_and_its_slowest_operations_are_told():
+    op = {"name": "conv", "kind": "Conv2D", "where": "/host:CPU", "calls": 1200, "self_ms": 10.0}
+    profile = {"folder": "out/[run]", "size_bytes": 1.5e6, "steps": 2, "slowest": [op]}
+    text = _print([], [], profile=profile)
+    assert "The trace of 2 steps (1.5 MB) is in out/[run]: tensorboard --logdir shows it" in text
+    assert f"     10.0 ms  1,200 x  {'Conv2D':<28} conv\n" in text

@@ -1,0 +1,182 @@
+"""Spans: folders of images that come one after the other, found by a pattern such as `day-{SPAN}`.
+
+The patterns and the numbers are those of TFX's file-based ExampleGens, in
+`tfx/components/example_gen/utils.py`: `{SPAN}`, `{SPAN:4}` of four digits, or `{YYYY}`, `{MM}` and
+`{DD}`, a day's number being the days since 1970-01-01; and a `{VERSION}` beside one of them.
+"""
+
+import collections
+import dataclasses
+import datetime
+import glob
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from components import files
+from components.errors import UserError
+
+LATEST = "latest"
+_DATE = ("YYYY", "MM", "DD")
+_DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
+_TOKEN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(?::([^{}]*))?\}")
+_FIRST_DAY = datetime.date(1970, 1, 1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class SpanFolder:
+    """One span's images.
+
+    Attributes:
+      span: its number.
+      version: the highest that there is; None where the pattern has no `{VERSION}`.
+      path: the folder, or its URI.
+    """
+
+    span: int
+    version: int | None
+    path: str
+
+
+def has_span(images_dir: str) -> bool:
+    """Tells whether the folder is a pattern of spans."""
+    return _TOKEN.search(images_dir) is not None
+
+
+def choose_span(pattern: str, span: str = LATEST) -> SpanFolder:
+    """Finds the folder of a span.
+
+    Args:
+      pattern: of the spans' folders.
+      span: its number, its date (2026-01-31) where the pattern has dates, or `LATEST`.
+
+    Raises:
+      UserError: if there is no such span, or the pattern or the span cannot be read.
+    """
+    folders = list_spans(pattern)
+    if span == LATEST:
+        return folders[-1]
+    number = read_span(span)
+    for folder in folders:
+        if folder.span == number:
+            return folder
+    nearest = sorted(folders, key=lambda folder: abs(folder.span - number))[:3]
+    raise UserError(
+        f"There is no span {span} of {pattern!r}; the nearest of {len(folders):,} are "
+        f"{', '.join(folder.path for folder in sorted(nearest))}; check --span."
+    )
+
+
+def read_span(text: str) -> int:
+    """A span's number from what a person wrote: the number itself, or a date.
+
+    Raises:
+      UserError: if it is neither.
+    """
+    if text.isdecimal():
+        return int(text)
+    try:
+        return (datetime.date.fromisoformat(text) - _FIRST_DAY).days
+    except ValueError as error:
+        raise UserError(
+            f"A span is a number, a date such as 2026-01-31 or {LATEST!r}, got {text!r}; "
+            "check --span."
+        ) from error
+
+
+def list_spans(pattern: str) -> list[SpanFolder]:
+    """Lists the spans that a pattern matches, by their numbers, each in its highest version.
+
+    Names that the pattern does not match are passed over. In an object store, all files below the
+    part before the first brace are listed.
+
+    Raises:
+      UserError: if the pattern is wrong, matches no folder, or matches two for the same span.
+    """
+    pattern = pattern.rstrip("/")
+    _check_pattern(pattern)
+    matches = match_spans(pattern, _list_folders(pattern))
+    if not matches:
+        raise UserError(f"No folder matches the pattern {pattern!r}; check --images.")
+    return matches
+
+
+def match_spans(pattern: str, folders: Iterable[str]) -> list[SpanFolder]:
+    """The folders that match, by their spans' numbers, each span in its highest version.
+
+    Raises:
+      UserError: if a date does not exist, or two folders are the same span and version.
+    """
+    expression = re.compile(_to_expression(pattern))
+    by_span: dict[int, list[SpanFolder]] = collections.defaultdict(list)
+    for path in folders:
+        if found := expression.fullmatch(path):
+            folder = _read_folder(path, found.groupdict())
+            by_span[folder.span].append(folder)
+    latest = []
+    for _, versions in sorted(by_span.items()):
+        version = max(folder.version or 0 for folder in versions)
+        same = [folder for folder in versions if (folder.version or 0) == version]
+        if len(same) > 1:
+            paths = sorted(folder.path for folder in same)
+            raise UserError(f"{paths} are the same span; rename all but one.")
+        latest += same
+    return latest
+
+
+def _check_pattern(pattern: str) -> None:
+    """Raises UserError if the pattern breaks one of TFX's rules."""
+    counts = collections.Counter(found[1] for found in _TOKEN.finditer(pattern))
+    dates = [counts[name] for name in _DATE]
+    if (counts["SPAN"], *dates) not in [(1, 0, 0, 0), (0, 1, 1, 1)] or counts["VERSION"] > 1:
+        raise UserError(
+            "A pattern of spans has either {SPAN} or all of {YYYY}, {MM} and {DD}, and perhaps "
+            f"{{VERSION}}, each once, got {pattern!r}; check --images."
+        )
+    for name, width in _TOKEN.findall(pattern):
+        if width and (name in _DIGITS or not re.fullmatch(r"[1-9]\d?", width)):
+            raise UserError(
+                f"{{SPAN:4}} and {{VERSION:4}} mean four digits, got {name}:{width} in "
+                f"{pattern!r}; check --images."
+            )
+
+
+def _to_expression(pattern: str) -> str:
+    """A regular expression with a group for each token."""
+    expression, start = "", 0
+    for found in _TOKEN.finditer(pattern):
+        name, width = found.groups()
+        digits = f"{{{width or _DIGITS[name]}}}" if width or name in _DIGITS else "+"
+        expression += f"{re.escape(pattern[start : found.start()])}(?P<{name}>[0-9]{digits})"
+        start = found.end()
+    return expression + re.escape(pattern[start:])
+
+
+def _read_folder(path: str, values: Mapping[str, str]) -> SpanFolder:
+    version = int(values["VERSION"]) if "VERSION" in values else None
+    if "SPAN" in values:
+        return SpanFolder(int(values["SPAN"]), version, path)
+    try:
+        day = datetime.date(*(int(values[name]) for name in _DATE))
+    except ValueError as error:
+        raise UserError(f"The folder {path!r} names no date: {error}; rename it.") from error
+    return SpanFolder((day - _FIRST_DAY).days, version, path)
+
+
+def _list_folders(pattern: str) -> Iterable[str]:
+    """The folders that may match; remotely, all that lie as deep as the pattern."""
+    pieces = [pattern[start:end] for start, end in _between_tokens(pattern)]
+    if files.is_local(pattern):
+        found = glob.glob("*".join(map(glob.escape, pieces)))
+        return [path for path in found if os.path.isdir(path)]
+    fixed = pieces[0].rpartition("/")[0]
+    depth = pattern.count("/") - fixed.count("/")
+    paths = (path.split("/") for path, _, _ in files.list_remote_tree(fixed))
+    return {"/".join([fixed, *path[:depth]]) for path in paths if len(path) > depth}
+
+
+def _between_tokens(pattern: str) -> list[tuple[int, int]]:
+    """Where the parts outside of tokens begin and end."""
+    tokens = [found.span() for found in _TOKEN.finditer(pattern)]
+    starts, ends = [0, *(end for _, end in tokens)], [*(start for start, _ in tokens), len(pattern)]
+    return list(zip(starts, ends, strict=True))

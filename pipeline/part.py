@@ -1,0 +1,64 @@
+"""A part of the pipeline: the components from one to another."""
+
+import dataclasses
+import difflib
+from collections.abc import Sequence
+
+from components.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Which components run; what comes before them is taken from the latest run.
+
+    Attributes:
+      first: runs, and what needs it; None for all that `last` needs.
+      last: runs, and what it needs; None for all that need `first`.
+    """
+
+    first: str | None = None
+    last: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether that is the whole pipeline."""
+        return self.first is None and self.last is None
+
+
+def check_part(part: Part, components: Sequence[str]) -> None:
+    """Checks that a part's ends exist.
+
+    Args:
+      part: which is to run.
+      components: the pipeline's.
+
+    Raises:
+      UserError: if one of its ends is no component.
+    """
+    for flag, name in (("--from", part.first), ("--to", part.last)):
+        if name is not None and name not in components:
+            by_lower = {each.lower(): each for each in components}
+            near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(by_lower[each] for each in near)}? " if near else ""
+            raise UserError(
+                f"{flag} names a component, got {name!r}; {hint}there are: {', '.join(components)}."
+            )
+
+
+def explain_part(error: BaseException, part: Part) -> UserError | None:
+    """TFX's error that no earlier run has what a part needs, in words; None for other errors."""
+    if part.first is None or not isinstance(error, LookupError):
+        return None
+    return UserError(
+        f"--from {part.first} takes what comes before it from the latest run in the same --output, "
+        "but no run there has all of it, or the latest ended before; run once without --from."
+    )
+
+
+def check_any_ran(part: Part, ran: int) -> None:
+    """Raises UserError if a part holds no component."""
+    if not ran:
+        raise UserError(
+            f"No component lies between --from {part.first} and --to {part.last}: data do not go "
+            "from the one to the other; change one of them, or leave it out."
+        )

@@ -1,0 +1,87 @@
+"""ImageExampleGen's contract: which folder is ingested, and what its artifact says."""
+
+import pytest
+from tfx.types import standard_artifacts
+
+from components.errors import UserError
+from components.ingest import component
+from components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
+from components.ingest.options import IngestOptions
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def execute(tmp_path, monkeypatch):
+    """Runs `Do`, with the ingest itself left out: the folders given to it, and the artifact."""
+    calls = []
+
+    def run(images_dir, output_dir, work_dir, options, make_pipeline):
+        calls.append((images_dir, work_dir))
+        return {"splits": {"train": {}, "eval": {}}}
+
+    monkeypatch.setattr(component, "run_ingest", run)
+
+    def do(images_dir, options=IngestOptions(), **arguments):  # noqa: B008  (frozen)
+        examples = standard_artifacts.Examples()
+        examples.uri = f"{tmp_path}/examples/1"
+        gen = ImageExampleGen(str(images_dir), options, "f1", **arguments)
+        ImageExampleGenExecutor().Do({}, {"examples": [examples]}, gen.exec_properties)
+        return calls[-1], examples
+
+    return do
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for name in ("7/v1", "7/v2", "8/v1"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+    return tmp_path / "photos"
+
+
+def test_a_folder_is_ingested_as_span_0_as_tfx_has_it(execute, photos):
+    (images_dir, _), examples = execute(photos / "7")
+    assert images_dir == f"{photos}/7"
+    assert examples.get_int_custom_property("span") == 0
+    assert not examples.has_custom_property("version")
+    assert examples.get_string_custom_property("input_fingerprint") == "f1"
+    assert examples.split_names == '["train", "eval"]'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder", "span", "version"),
+    [
+        ({}, "8/v1", 8, 1),
+        ({"span": "latest"}, "8/v1", 8, 1),
+        ({"span": "7"}, "7/v2", 7, 2),
+    ],
+    ids=str,
+)
+def test_a_pattern_is_resolved_in_the_step(execute, photos, arguments, folder, span, version):
+    (images_dir, _), examples = execute(photos / "{SPAN}" / "v{VERSION}", **arguments)
+    assert images_dir == f"{photos}/{folder}"
+    assert examples.get_int_custom_property("span") == span
+    assert examples.get_int_custom_property("version") == version
+
+
+def test_a_span_that_is_not_there_is_an_error(execute, photos):
+    with pytest.raises(UserError, match="There is no span 9 of"):
+        execute(photos / "{SPAN}" / "v{VERSION}", span="9")
+
+
+def test_an_attempt_goes_on_only_from_one_of_the_same_span(execute, photos):
+    (_, first), _ = execute(photos / "{SPAN}" / "v1")
+    (photos / "9" / "v1").mkdir(parents=True)
+    (_, second), _ = execute(photos / "{SPAN}" / "v1")
+    assert first != second
+
+
+def test_the_artifact_tells_patterns_and_options_apart(execute, photos):
+    pattern = photos / "{SPAN}" / "v1"
+    _, one = execute(pattern, span="7")
+    _, same = execute(pattern, span="8")
+    _, elsewhere = execute(photos / "{SPAN}" / "v{VERSION}", span="7")
+    _, other = execute(pattern, IngestOptions(seed=1), span="7")
+    kinds = (one, same, elsewhere, other)
+    values = [each.get_string_custom_property("ingest_series") for each in kinds]
+    assert values[0] == values[1] and len(set(values)) == 3
