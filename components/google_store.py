@@ -5,8 +5,10 @@ then it asks about a file before it reads it, and announces what it writes. That
 and three requests to read a photo of 110 kB; with one client and one request it is 1.4 ms.
 """
 
+import contextlib
 import io
 import threading
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 # Connections that are kept: as many as threads read at once.
@@ -75,21 +77,32 @@ def read_file(access: Any, uri: str, start: int, end: int | None) -> bytes:
 class Writer(io.BytesIO):
     """Sends what is small by one request; Google's own writer takes two, for whatever size."""
 
-    def __init__(self, access: Any, uri: str):
-        """Sends nothing yet."""
+    def __init__(
+        self, access: Any, uri: str, explained: Callable[[], contextlib.AbstractContextManager]
+    ):
+        """Sends nothing yet.
+
+        Args:
+          access: Beam's `GcsIO`.
+          uri: of the file.
+          explained: around all that asks the store, for its errors.
+        """
         super().__init__()
         self._access = access
         self._uri = uri
+        self._explained = explained
         self._large: BinaryIO | None = None
 
     def write(self, data: Any, /) -> int:
         """Keeps the data until they are too many."""
         if self._large is not None:
-            return self._large.write(data)
+            with self._explained():
+                return self._large.write(data)
         written = super().write(data)
         if self.tell() > _SMALL_BYTES:
-            self._large = self._access.open(self._uri, "wb")
-            self._large.write(self.getbuffer())
+            with self._explained():
+                self._large = self._access.open(self._uri, "wb")
+                self._large.write(self.getvalue())
         return written
 
     def tell(self) -> int:
@@ -100,20 +113,27 @@ class Writer(io.BytesIO):
         """Sends the file."""
         if self.closed:
             return
+        try:
+            with self._explained():
+                self._send()
+        finally:
+            super().close()  # Or the garbage collector would send it once more.
+
+    def _send(self) -> None:
         if self._large is not None:
             self._large.close()
-        else:
-            _blob(self._access, self._uri).upload_from_string(
-                self.getvalue(),
-                "application/octet-stream",
-                retry=self._access._storage_client_retry,
-            )
-        super().close()
+            return
+        _blob(self._access, self._uri).upload_from_string(
+            self.getvalue(),
+            "application/octet-stream",
+            retry=self._access._storage_client_retry,
+        )
 
     def __exit__(self, *error: Any) -> None:
         """After an error there is no file."""
-        if self._large is not None:
-            self._large.__exit__(*error)
+        with contextlib.suppress(Exception):  # The error that led here is what a person reads.
+            if self._large is not None:
+                self._large.__exit__(*error)
         super().close()
 
 

@@ -6,6 +6,7 @@ uses them.
 
 import contextlib
 import errno
+import functools
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, cast
 
@@ -74,7 +75,8 @@ def create(uri: str) -> Iterator[BinaryIO]:
     with _explained(uri):
         system = _file_system(uri)
         if _is_google(uri):
-            file = cast(BinaryIO, google_store.Writer(system._gcsIO(), uri))
+            explained = functools.partial(_explained_write, uri)
+            file = cast(BinaryIO, google_store.Writer(system._gcsIO(), uri, explained))
         else:
             file = system.create(uri, compression_type=CompressionTypes.UNCOMPRESSED)
     try:
@@ -82,7 +84,7 @@ def create(uri: str) -> Iterator[BinaryIO]:
     except BaseException as error:
         file.__exit__(type(error), error, error.__traceback__)
         raise
-    with _named_bucket(uri), _explained(uri):
+    with _explained_write(uri):
         file.close()
 
 
@@ -141,6 +143,12 @@ def _beam():
     from apache_beam.io.filesystems import FileSystems
 
     return FileSystems
+
+
+@contextlib.contextmanager
+def _explained_write(uri: str) -> Iterator[None]:
+    with _named_bucket(uri), _explained(uri):
+        yield
 
 
 @contextlib.contextmanager

@@ -70,8 +70,10 @@ def run_locally(
     pipeline = create(fingerprint, span=span)
     check_part(part, [component.id for component in pipeline.components])
     runs: list[ComponentRun] = []
+    started: list[str] = []
 
     def start(name: str) -> None:
+        started.append(name)
         on_start(name)
         if name == "Evaluator":
             _begin_evaluation(runs)
@@ -87,7 +89,8 @@ def run_locally(
                 launch(create(of_images, span=number), Part(last=_INGEST), f"{_INGEST} {number}")
         launch(pipeline, part)
     except Exception as error:
-        raise find_user_error(error) or explain_part(error, part) or error from error
+        explained = find_user_error(error) or explain_part(error, part, bool(started))
+        raise explained or error from error
     check_any_ran(part, len(runs))
     taken = [] if part.is_whole else read_taken(metadata_path, {run.name for run in runs})
     return [*taken, *runs]

@@ -45,9 +45,15 @@ def check_part(part: Part, components: Sequence[str]) -> None:
             )
 
 
-def explain_part(error: BaseException, part: Part) -> UserError | None:
-    """TFX's error that no earlier run has what a part needs, in words; None for other errors."""
-    if part.first is None or not isinstance(error, LookupError):
+def explain_part(error: BaseException, part: Part, started: bool) -> UserError | None:
+    """TFX's error that no earlier run has what a part needs, in words; None for other errors.
+
+    Args:
+      error: that ended the run.
+      part: that was to run.
+      started: whether any component has: what it raises is its own.
+    """
+    if part.first is None or started or not isinstance(error, LookupError):
         return None
     return UserError(
         f"--from {part.first} takes what comes before it from the latest run in the same --output, "

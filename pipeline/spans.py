@@ -6,7 +6,7 @@ from typing import Literal
 
 from components.errors import UserError
 from components.ingest.options import IngestOptions
-from components.ingest.span_pattern import LATEST, SpanFolder, choose_span, has_span, list_spans
+from components.ingest.span_pattern import LATEST, SpanFolder, has_span, list_spans, pick_span
 from pipeline.preflight import Survey, survey_images
 
 
@@ -42,8 +42,9 @@ def find_images(images_dir: str, span: str | None, window: int | Literal["all"])
                 "such as photos/day-{SPAN} or photos/{YYYY}-{MM}-{DD}."
             )
         return ImageSource((SpanFolder(0, None, images_dir),), None)
-    newest = choose_span(images_dir, span or LATEST).span
-    upto = [folder for folder in list_spans(images_dir) if folder.span <= newest]
+    folders = list_spans(images_dir)
+    newest = pick_span(folders, images_dir, span or LATEST).span
+    upto = [folder for folder in folders if folder.span <= newest]
     return ImageSource(tuple(upto if window == "all" else upto[-window:]), newest)
 
 

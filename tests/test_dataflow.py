@@ -129,6 +129,13 @@ def test_a_template_for_the_cloud_takes_no_local_folder(images, output, wrong):
 
 
 @pytest.mark.e2e
+def test_a_template_is_for_one_folder():
+    where = ("--images=gs://b/day-{SPAN}", "--output=gs://b/out", "--template=gs://b/t.json")
+    done = _run(*COMPILE, *where, "--", *FLAGS, "--no_auth")
+    assert done.returncode == 2 and "--images must be one folder" in done.stderr
+
+
+@pytest.mark.e2e
 def test_a_template_staged_offline_writes_the_bytes_of_the_local_run(tmp_path):
     images = write_folder(tmp_path / "images")
     template = _stage_template(images, tmp_path / "out", tmp_path / "staged")
@@ -158,7 +165,7 @@ def _stage_template(images: pathlib.Path, output: pathlib.Path, staged: pathlib.
         *("--no_auth", "--dataflow_endpoint=http://localhost:9"),
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"Wrote {path}.\n"
+    assert done.stdout == f"Wrote {path}. It names folders of this machine.\n"
     return json.loads(path.read_text())
 
 

@@ -51,6 +51,7 @@ class Forecast:
       shards: of each split, at the configured encoding.
       seconds: of work on this machine.
       cpu_seconds: of all its cores together.
+      serial_seconds: of these, what one process does alone: the plan and the index.
       peak_disk_bytes: while it runs, at the configured encoding: prepared images and shards.
     """
 
@@ -67,15 +68,18 @@ class Forecast:
     shards: dict[str, int]
     seconds: float
     cpu_seconds: float
+    serial_seconds: float
     peak_disk_bytes: int
 
     def cluster_seconds(self, cores: int) -> float:
         """How long so many cores like this machine's take, from when all of them work.
 
-        Files are prepared and shards written side by side; that files come from far away is hidden
-        by threads, which need no cores while they wait.
+        Files are prepared and shards written side by side, if there are many more chunks of files
+        than cores; that files come from far away is hidden by threads, which need no cores while
+        they wait.
         """
-        return _START_SECONDS + self.cpu_seconds / cores
+        parallel_seconds = self.cpu_seconds - self.serial_seconds
+        return _START_SECONDS + self.serial_seconds + parallel_seconds / cores
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -172,7 +176,8 @@ def _extrapolate(
     bad = total(trial.reason is not None for trial in trials)
     payload_bytes = total(trial.payload_bytes for trial in trials)
     prepare_seconds = total(trial.prepare_seconds for trial in trials)
-    write_seconds = total(trial.write_seconds for trial in trials) + found * _ROW_SECONDS
+    serial_seconds = found * _ROW_SECONDS
+    write_seconds = total(trial.write_seconds for trial in trials) + serial_seconds
     return Forecast(
         found=found,
         source_bytes=census.bytes,
@@ -187,6 +192,7 @@ def _extrapolate(
         shards=_count_shards(census, payload_bytes, round(found - bad), options),
         seconds=round(_START_SECONDS + prepare_seconds / parallelism + write_seconds, 1),
         cpu_seconds=round(prepare_seconds + write_seconds, 1),
+        serial_seconds=round(serial_seconds, 1),
         peak_disk_bytes=round(payload_bytes + stored_bytes[encoding] + found * _ROW_BYTES),
     )
 

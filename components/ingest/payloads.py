@@ -57,10 +57,12 @@ class CopiedPayloads:
             chunk, start, end = span[0][0], span[0][1], span[-1][2]
             return files.read_file(_payload_path(work_dir, chunk), start, end)
 
-        for span, content in zip(spans, map_in_order(fetch, spans, REMOTE_THREADS), strict=True):
-            for chunk, start, _ in span:
-                self._places[chunk, start] = copy.tell() + start - span[0][1]
-            copy.write(content)
+        fetched = map_in_order(fetch, spans, REMOTE_THREADS, ahead=1)
+        for span, content in zip(spans, fetched, strict=True):
+            first = span[0][1]
+            for chunk, start, end in span:  # What lies between them is not kept.
+                self._places[chunk, start] = copy.tell()
+                copy.write(content[start - first : end - first])
 
     def read(self, chunk: str, offset: int, length: int) -> bytes:
         """Reads `length` bytes at `offset` of a chunk's payloads."""

@@ -160,7 +160,7 @@ def _prepare_sources(
         ahead=2,
     )
     return map_in_order(
-        lambda pair: _prepare_data(*pair, work_dir, options), read, usable_cores() + 1, batch=8
+        lambda pair: _prepare_data(*pair, work_dir, options), read, usable_cores() + 1, ahead=2
     )
 
 

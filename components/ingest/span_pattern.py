@@ -11,7 +11,7 @@ import datetime
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from components import files
 from components.errors import UserError
@@ -53,7 +53,11 @@ def choose_span(pattern: str, span: str = LATEST) -> SpanFolder:
     Raises:
       UserError: if there is no such span, or the pattern or the span cannot be read.
     """
-    folders = list_spans(pattern)
+    return pick_span(list_spans(pattern), pattern, span)
+
+
+def pick_span(folders: Sequence[SpanFolder], pattern: str, span: str = LATEST) -> SpanFolder:
+    """As `choose_span`, of the spans that `list_spans` has listed."""
     if span == LATEST:
         return folders[-1]
     number = read_span(span)
@@ -73,7 +77,7 @@ def read_span(text: str) -> int:
     Raises:
       UserError: if it is neither.
     """
-    if text.isdecimal():
+    if re.fullmatch(r"-?\d+", text):  # Days before 1970 are below zero.
         return int(text)
     try:
         return (datetime.date.fromisoformat(text) - _FIRST_DAY).days
@@ -170,6 +174,7 @@ def _list_folders(pattern: str) -> Iterable[str]:
         found = glob.glob("*".join(map(glob.escape, pieces)))
         return [path for path in found if os.path.isdir(path)]
     fixed = pieces[0].rpartition("/")[0]
+    files.check_answers(fixed)
     depth = pattern.count("/") - fixed.count("/")
     paths = (path.split("/") for path, _, _ in files.list_remote_tree(fixed))
     return {"/".join([fixed, *path[:depth]]) for path in paths if len(path) > depth}

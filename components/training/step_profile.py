@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 
 import tensorflow as tf
@@ -12,6 +13,7 @@ from components.training.options import TrainingOptions
 from components.training.profile import describe_trace, record_trace
 
 PROFILE_FILE = "profile.json"
+_LOG = logging.getLogger(__name__)
 
 
 class StepProfile(StepsCallback):
@@ -60,6 +62,7 @@ class StepProfile(StepsCallback):
     def write_summary(self) -> None:
         """Writes beside the trace what it holds; nothing if no step was left to trace."""
         if not self._traced:
+            _LOG.warning("No step was left to trace: more epochs are needed, or shorter calls.")
             return
         profile = describe_trace(self._folder, self._traced)
         with tf.io.gfile.GFile(os.path.join(self._folder, PROFILE_FILE), "w") as file:

@@ -37,9 +37,12 @@ def compile_job(
     """
     from components import files
     from components.beam_args import complete_beam_args
+    from components.ingest.span_pattern import has_span
     from pipeline.config import load_config
     from pipeline.engine import check_engine
 
+    if has_span(images_dir):
+        raise click.UsageError(f"--images must be one folder, got {images_dir!r}; name the span's.")
     config = load_config(config_path, overrides)
     named = [f"--runner={runner}", f"--template_location={template_path}"]
     beam_args = complete_beam_args([*named, *beam_flags])
@@ -50,7 +53,8 @@ def compile_job(
             check_remote(images=images_dir, output=output_dir)
         check_engine(beam_args)
         write_template(images_dir, output_dir, config.ingest, beam_args)
-    click.echo(f"Wrote {template_path}.")
+    where = " It names folders of this machine." if files.is_local(images_dir) else ""
+    click.echo(f"Wrote {template_path}.{where}")
     _end_process()
 
 

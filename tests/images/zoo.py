@@ -236,6 +236,28 @@ def _rarely_sampled_jpeg() -> bytes:
     return bytes(header) + blocks + b"\xff\xd9"
 
 
+def _odd_but_whole(jpeg: bytes) -> dict[str, bytes]:
+    """What some programs write, and libjpeg remarks on."""
+    scan = jpeg.index(b"\xff\xda")
+    end = scan + 2 + int.from_bytes(jpeg[scan + 2 : scan + 4], "big")
+    spectral_end = jpeg[: end - 2] + b"\0" + jpeg[end - 1 :]
+    version = bytearray(jpeg)
+    version[jpeg.index(b"JFIF\0") + 5] = 2
+    tables = jpeg.index(b"\xff\xdb")
+    return {
+        "jpeg_no_spectral_end": spectral_end,
+        "jpeg_jfif_2": bytes(version),
+        "jpeg_stray_bytes": jpeg[:tables] + b"\0\0" + jpeg[tables:],
+    }
+
+
+def _overwritten_between_restarts() -> bytes:
+    """Of some restart intervals nothing is left but what follows them."""
+    jpeg = save_jpeg(np.tile(NOISE, (4, 4, 1)), quality=90, restart_marker_blocks=4)
+    middle = len(jpeg) // 2
+    return jpeg[:middle] + bytes(4096) + jpeg[middle + 4096 :]
+
+
 def _jpeg_files() -> dict[str, ZooFile]:
     jpeg = save_jpeg()
     noise = save_jpeg(NOISE, quality=90)
@@ -271,6 +293,8 @@ def _jpeg_files() -> dict[str, ZooFile]:
         "jpeg_thumbnail": ok(with_thumbnail),
         "jpeg_multi_picture": ok(multi_picture, "frames:2"),
         "jpeg_extra_bytes": ok(jpeg[:-2] + bytes(20) + jpeg[-2:], "extra_bytes"),
+        **{name: ok(data) for name, data in _odd_but_whole(jpeg).items()},
+        "jpeg_overwritten": ZooFile(_overwritten_between_restarts(), "corrupt"),
         "jpeg_rare_sampling": ok(_rarely_sampled_jpeg(), pixels=np.full((8, 24, 3), 128, np.uint8)),
         "jpeg_1x1": ok(save_jpeg(PATTERN[:1, :1].copy()), pixels=PATTERN[:1, :1]),
         "jpeg_exif_garbage": ok(

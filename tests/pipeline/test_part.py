@@ -35,10 +35,11 @@ def test_only_both_ends_missing_is_the_whole():
 
 
 def test_tfxs_lack_of_an_earlier_run_is_explained():
-    explained = explain_part(LookupError("No previous run"), Part("Trainer"))
+    explained = explain_part(LookupError("No previous run"), Part("Trainer"), started=False)
     assert "--from Trainer takes what comes before it from the latest run" in str(explained)
-    assert explain_part(ValueError("other"), Part("Trainer")) is None
-    assert explain_part(LookupError("other"), Part(None, "Trainer")) is None
+    assert explain_part(ValueError("other"), Part("Trainer"), started=False) is None
+    assert explain_part(LookupError("other"), Part(None, "Trainer"), started=False) is None
+    assert explain_part(KeyError("a user's"), Part("Trainer"), started=True) is None
 
 
 def test_a_part_without_a_component_is_an_error():
