@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from components import files
 from components.errors import UserError
 
 # Each of these, or the job fails after minutes, or Beam makes a bucket of its own.
@@ -72,6 +73,20 @@ def _check_scaling(given: Mapping[str, str]) -> None:
         raise UserError(
             f"--autoscaling_algorithm must be one of {', '.join(_AUTOSCALING)}, got {algorithm!r}."
         )
+
+
+def check_remote(**paths: str) -> None:
+    """Dataflow's machines see none of this one's folders.
+
+    Raises:
+      UserError: naming the option.
+    """
+    for name, path in paths.items():
+        if files.is_local(path):
+            raise UserError(
+                f"--{name}={path}: Dataflow's machines cannot read this machine's folders; copy "
+                "it to a bucket, and give its gs:// URI."
+            )
 
 
 def check_credentials(given: Mapping[str, str]) -> None:

@@ -10,7 +10,6 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from components import files
-from components.errors import UserError
 from components.ingest.options import IngestOptions
 from components.ingest.transforms import IngestImages
 
@@ -36,17 +35,3 @@ def write_template(
         | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
     )
     pipeline.run()
-
-
-def check_remote(**paths: str) -> None:
-    """Dataflow's machines see none of this one's folders.
-
-    Raises:
-      UserError: naming the option.
-    """
-    for name, path in paths.items():
-        if files.is_local(path):
-            raise UserError(
-                f"--{name}={path}: Dataflow's machines cannot read this machine's folders; copy "
-                "it to a bucket, and give its gs:// URI."
-            )

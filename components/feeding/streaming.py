@@ -18,6 +18,7 @@ from components.feeding.options import FeedingOptions
 from components.feeding.pixels import StoredImage, decode_whole
 from components.feeding.python_calls import call_python
 from components.feeding.view_batches import ViewMaker
+from components.files import is_local
 from components.threads import call_within
 from components.view_options import ViewOptions
 
@@ -184,7 +185,7 @@ def match_files(files: Sequence[str]) -> list[str]:
 def _match_pattern(pattern: str) -> list[str]:
     """The paths that match. TensorFlow asks a store that is not there again for minutes."""
     try:
-        if "://" not in pattern:
+        if is_local(pattern):
             return tf.io.gfile.glob(pattern)
         return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
     except (TimeoutError, tf.errors.OpError) as error:

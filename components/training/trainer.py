@@ -18,6 +18,7 @@ from components.feeding.batches import Position
 from components.feeding.graph import read_class_names
 from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
+from components.feeding.passes import Mode
 from components.training.checkpoint import Checkpoints, restore_latest
 from components.training.class_weights import read_class_weights, weigh_records
 from components.training.clocks import EpochClock, StepCounter
@@ -111,34 +112,33 @@ def _make_train_data(
     fn_args: Any, options: _AllOptions, class_names: list[str], part: Mapping[str, Any]
 ) -> tf.data.Dataset:
     """The batches of a part of training, as `input_fn` counts it, with the records' weights."""
-    graph_dir, training = fn_args.transform_graph_path, options.training
-    data = input_fn(
-        fn_args.train_files,
-        mode="train",
-        seed=training.seed,
-        view=options.view,
-        feeding=options.feeding,
-        transform_graph_dir=graph_dir,
-        **part,
-    )
+    training = options.training
+    data = _read_batches(fn_args, fn_args.train_files, options, "train", seed=training.seed, **part)
     if training.class_weights == "none":
         return data
-    return weigh_records(data, read_class_weights(graph_dir, class_names))
+    return weigh_records(data, read_class_weights(fn_args.transform_graph_path, class_names))
 
 
 def _make_eval_data(fn_args: Any, options: _AllOptions) -> tf.data.Dataset:
     steps = steps_per_epoch(fn_args.eval_files, options.feeding, "eval")
-    data = input_fn(
-        fn_args.eval_files,
-        mode="eval",
-        view=options.view,
-        feeding=options.feeding,
-        transform_graph_dir=fn_args.transform_graph_path,
-    )
+    data = _read_batches(fn_args, fn_args.eval_files, options, "eval")
     if options.feeding.bad_records == "skip":  # There may be fewer batches.
         return data
     # Keras warns of data that runs out unless it knows where they end.
     return data.apply(tf.data.experimental.assert_cardinality(steps))
+
+
+def _read_batches(
+    fn_args: Any, shards: Sequence[str], options: _AllOptions, mode: Mode, **part: Any
+) -> tf.data.Dataset:
+    return input_fn(
+        shards,
+        mode=mode,
+        view=options.view,
+        feeding=options.feeding,
+        transform_graph_dir=fn_args.transform_graph_path,
+        **part,
+    )
 
 
 def _resume(

@@ -39,19 +39,20 @@ def compile_job(
     from components.beam_args import complete_beam_args
     from components.ingest.span_pattern import has_span
     from pipeline.config import load_config
+    from pipeline.dataflow import check_remote
     from pipeline.engine import check_engine
 
     if has_span(images_dir):
         raise click.UsageError(f"--images must be one folder, got {images_dir!r}; name the span's.")
+    if not files.is_local(template_path):
+        check_remote(images=images_dir, output=output_dir)
     config = load_config(config_path, overrides)
     named = [f"--runner={runner}", f"--template_location={template_path}"]
     beam_args = complete_beam_args([*named, *beam_flags])
     with quiet_libraries("compile"):
-        from pipeline.template import check_remote, write_template
-
-        if not files.is_local(template_path):
-            check_remote(images=images_dir, output=output_dir)
         check_engine(beam_args)
+        from pipeline.template import write_template
+
         write_template(images_dir, output_dir, config.ingest, beam_args)
     where = " It names folders of this machine." if files.is_local(images_dir) else ""
     click.echo(f"Wrote {template_path}.{where}")
