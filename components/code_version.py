@@ -7,6 +7,8 @@ code, or code behind a dotted path, has changed. So each component carries this 
 import hashlib
 import pathlib
 
+ROOMS = ("augment", "feeding", "images", "ingest", "training", "transform")
+
 
 def code_version(*rooms: str) -> str:
     """Hashes the source of the rooms named (`ingest`, …) and of the modules all rooms share.

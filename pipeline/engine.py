@@ -47,7 +47,7 @@ def check_engine(beam_args: Sequence[str]) -> None:
     endpoint = given.get("job_endpoint", "embed")
     if endpoint != "embed":
         _check_listens("--job_endpoint", endpoint)
-    if given.get("environment_type") == "EXTERNAL":
+    if given.get("environment_type") == "EXTERNAL" and not _is_beside_far_workers(given):
         _check_listens("--environment_config", given.get("environment_config", ""))
 
 
@@ -92,6 +92,24 @@ def _check_flink(given: Mapping[str, str]) -> None:
             f"{overview['taskmanagers']} task managers have {slots}; start more, or lower "
             "--parallelism."
         )
+
+
+def _is_beside_far_workers(given: Mapping[str, str]) -> bool:
+    """Whether the pool's address is of the loopback of other machines: a pool beside each worker.
+
+    It cannot be asked from here; if there is none, the job ends by `beam_job.await_start`.
+    """
+    engine = given.get("flink_master", given.get("job_endpoint", ""))
+    return (
+        ":" in engine.rpartition("//")[2]
+        and not _is_loopback(engine)
+        and _is_loopback(given.get("environment_config", ""))
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition("//")[2].rpartition(":")[0]
+    return host in ("localhost", "[::1]") or host.startswith("127.")
 
 
 def _check_listens(flag: str, address: str) -> None:

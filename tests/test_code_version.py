@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from components import code_version as module
-from components.code_version import code_version
+from components.code_version import ROOMS, code_version
 
 pytestmark = pytest.mark.unit
 
@@ -25,3 +25,8 @@ def test_shared_modules_and_images_count_for_every_room(tmp_path, monkeypatch):
     before = code_version("ingest")
     (copy / "record.py").write_text("# changed")
     assert code_version("ingest") != before
+
+
+def test_every_room_is_known():
+    here = module.pathlib.Path(module.__file__).parent
+    assert sorted(path.parent.name for path in here.glob("*/__init__.py")) == list(ROOMS)

@@ -8,6 +8,7 @@ import pathlib
 
 import pytest
 
+from benchmarks.flink.broken_pool import START_TIMEOUT_S, ingest_with_broken_pool
 from benchmarks.flink.drawings import draw_images
 from benchmarks.flink.jars import FLINK_VERSION, NotAvailable, fetch_flink
 from benchmarks.flink.jobs import read_results, run_both
@@ -44,3 +45,12 @@ def test_flink_gives_the_bytes_of_the_local_runner(flink_args, tmp_path):
     assert {"data/manifest.json", "data/index.parquet", "graph/analysis.json"} < expected.keys()
     assert sum(name.startswith("data/Split-") for name in expected) == 16
     assert read_results(tmp_path / "flink") == expected
+
+
+def test_a_pool_without_beam_is_no_hang(flink_args, tmp_path):
+    images = draw_images(tmp_path / "images", per_class=5)
+    args = [flag for flag in flink_args if flag != "--environment_type=LOOPBACK"]
+    message = ingest_with_broken_pool(images, tmp_path / "broken", args)
+    expected = f"UserError: No worker has begun the job within {START_TIMEOUT_S} s"
+    assert expected in message
+    assert "No module named 'apache_beam'" in (tmp_path / "broken" / "pool.log").read_text()

@@ -13,6 +13,7 @@ SOURCES = sorted(
 )
 # Which modules may import Beam, TensorFlow and TFX, by the end of their path.
 BEAM = {
+    "components/beam_job.py",
     "components/counters.py",
     "components/google_store.py",
     "components/remote.py",
@@ -31,6 +32,7 @@ TFX = {
     "ingest/span_resolver.py",
     "transform/component.py",
     "pipeline/pipeline.py",
+    "pipeline/resolvers.py",
     "pipeline/local.py",
 }
 TENSORFLOW_ROOMS = tuple(

@@ -123,11 +123,16 @@ def start_cluster(job_server: pathlib.Path, log_dir: pathlib.Path) -> Iterator[F
             return start(name, [*_java(job_server, 1536), _TASK_MANAGER, *own])
 
         start("job-manager", [*_java(job_server, 400), _JOB_MANAGER, *_configured(settings)])
-        pool = "apache_beam.runners.worker.worker_pool_main"
-        start("worker-pool", [sys.executable, "-m", pool, f"--service_port={pool_port}"])
+        start("worker-pool", pool_command(pool_port))
         cluster = FlinkCluster(job_server, rest_port, pool_port, start_task_manager)
         cluster.fill()
         yield cluster
+
+
+def pool_command(port: int) -> list[str]:
+    """The command that starts Beam's worker pool."""
+    module = "apache_beam.runners.worker.worker_pool_main"
+    return [sys.executable, "-m", module, f"--service_port={port}"]
 
 
 def _java(job_server: pathlib.Path, heap_mb: int) -> list[str]:
@@ -141,13 +146,17 @@ def _configured(settings: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(command: list[str], log_path: pathlib.Path) -> Iterator[subprocess.Popen]:
+def running(
+    command: list[str], log_path: pathlib.Path, python_dir: str = os.path.dirname(sys.executable)
+) -> Iterator[subprocess.Popen]:
     """Runs a process, with all that it starts itself, for as long as the block does.
 
-    What they say is added to the file at `log_path`.
+    Args:
+      command: of the process.
+      log_path: what they say is added to this file.
+      python_dir: first on their PATH. A pool starts its workers as plain `python`.
     """
-    # The pool starts its workers as plain `python`.
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    path = os.pathsep.join([python_dir, os.environ["PATH"]])
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with open(log_path, "ab") as log:
         process = subprocess.Popen(

@@ -1,15 +1,13 @@
 """Runs ingest, and the retry of quarantined files, as Beam jobs without TFX."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import apache_beam as beam
 
 from components import files
-from components.counters import watch_counters
-from components.errors import find_user_error
+from components.beam_job import run_job
 from components.ingest.counts import check_finished, start_counts
-from components.ingest.manifest import read_manifest, read_whole_manifest
+from components.ingest.manifest import read_whole_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import (
     Retry,
@@ -19,6 +17,7 @@ from components.ingest.retry import (
     read_marker,
 )
 from components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
+from components.threads import start
 
 
 def run_ingest(
@@ -44,11 +43,11 @@ def run_ingest(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
-    start_counts(work_dir)
-    with _explained(make_pipeline) as root:
+    cleared = start(lambda: start_counts(work_dir))  # While Beam builds its pipeline.
+    with run_job(make_pipeline, work_dir) as root:
         root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
-    check_finished(work_dir)
-    manifest = read_manifest(output_dir)
+        cleared.result()
+    manifest = check_finished(work_dir)
     files.delete_tree(work_dir)
     return manifest
 
@@ -85,25 +84,14 @@ def run_retry(
             files.delete_tree(work_dir)
             return retry
         unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options)
-        with _explained(make_pipeline) as root:
+        with run_job(make_pipeline, work_dir) as root:
             root | "Retry" >> unpack
     chunks, retry, stored = read_marker(work_dir)
     options = choose_options(stored, options)
     start_counts(work_dir)
-    with _explained(make_pipeline) as root:
+    with run_job(make_pipeline, work_dir) as root:
         chunks_in_one = root | "Start" >> beam.Create([chunks])
         chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
     check_finished(work_dir)
     files.delete_tree(work_dir)
     return retry
-
-
-@contextlib.contextmanager
-def _explained(make_pipeline: Callable[[], beam.Pipeline]) -> Iterator[beam.Pipeline]:
-    """Runs the pipeline that the block builds; finds the `UserError` in what a runner reports."""
-    root = make_pipeline()
-    try:
-        with watch_counters(root), root:
-            yield root
-    except Exception as error:
-        raise find_user_error(error) or error from error

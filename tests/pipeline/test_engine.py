@@ -122,6 +122,18 @@ def test_a_pool_needs_an_address(flink):
         check_engine([*flink, "--environment_type=EXTERNAL"])
 
 
+def test_a_pool_beside_each_far_worker_cannot_be_asked_from_here(closed_port):
+    pool = ["--environment_type=EXTERNAL", f"--environment_config={closed_port}"]
+    assert engine._is_loopback(closed_port) and engine._is_loopback("http://localhost:1")
+    far = engine._is_beside_far_workers
+    assert far({"flink_master": "flink.example:8081", "environment_config": closed_port})
+    assert far({"job_endpoint": "http://10.0.0.7:8099", "environment_config": "localhost:50000"})
+    assert not far({"flink_master": "flink.example:8081", "environment_config": "10.0.0.7:50000"})
+    assert not far({"flink_master": "[local]", "environment_config": closed_port})
+    with pytest.raises(UserError, match="nothing answers there"):
+        check_engine(["--runner=PortableRunner", "--job_endpoint=embed", *pool])
+
+
 def test_what_is_chosen_is_completed_and_checked():
     assert choose_engine([]) == list(LOCAL_BEAM_ARGS)
     with pytest.raises(UserError, match="needs --flink_job_server_jar=PATH"):
