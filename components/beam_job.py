@@ -9,9 +9,10 @@ of the worker's code. If there is none in time, the job is cancelled, and the er
 import argparse
 import contextlib
 import re
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import (
@@ -49,11 +50,11 @@ class StartOptions(PipelineOptions):
 
 
 @contextlib.contextmanager
-def run_job(make_pipeline: Callable[[], beam.Pipeline], shared_dir: str) -> Iterator[beam.Pipeline]:
+def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
     """Runs the pipeline that the block builds, to its end.
 
     Args:
-      make_pipeline: makes the empty pipeline.
+      root: the empty pipeline.
       shared_dir: a folder or URI that this machine and all workers see.
 
     Yields:
@@ -63,7 +64,6 @@ def run_job(make_pipeline: Callable[[], beam.Pipeline], shared_dir: str) -> Iter
       UserError: what a worker raised; or if no worker began within `--start_timeout_s`, or one has
         other code than this machine, or lacks a module.
     """
-    root = make_pipeline()
     try:
         with watch_counters(root):
             yield root
@@ -73,6 +73,27 @@ def run_job(make_pipeline: Callable[[], beam.Pipeline], shared_dir: str) -> Iter
         if known is None and not _runs_here(root):
             known = _find_missing_module(error)
         raise known or error from error
+
+
+@contextlib.contextmanager
+def make_scratch(root: beam.Pipeline, shared_dir: str) -> Iterator[str]:
+    """A folder that all workers see, for what is needed only while the job runs.
+
+    Args:
+      root: the pipeline.
+      shared_dir: a folder or URI that this machine and all workers see. The scratch folder lies in
+        it only if workers are elsewhere: on the local disk it is faster than on an object store.
+    """
+    if _runs_here(root):
+        with tempfile.TemporaryDirectory() as scratch:
+            yield scratch
+        return
+    scratch = files.join(shared_dir, ".scratch")
+    files.delete_tree(scratch)  # Of a run that was killed.
+    try:
+        yield scratch
+    finally:
+        files.delete_tree(scratch)
 
 
 def leave_sign(sign: str) -> None:

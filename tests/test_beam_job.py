@@ -1,5 +1,6 @@
 """A job begins within a time, with workers that have this machine's code, or is cancelled."""
 
+import os
 import re
 
 import apache_beam as beam
@@ -9,7 +10,7 @@ from apache_beam.runners.runner import PipelineRunner, PipelineState
 
 from components import beam_job, files
 from components.beam_args import LOCAL_BEAM_ARGS
-from components.beam_job import await_start, leave_sign, run_job
+from components.beam_job import await_start, leave_sign, make_scratch, run_job
 from components.errors import UserError
 
 pytestmark = pytest.mark.beam
@@ -87,11 +88,11 @@ def test_workers_with_other_code_are_refused(sign):
 
 
 def _make(*flags):
-    return lambda: beam.Pipeline(options=PipelineOptions([*flags]))
+    return beam.Pipeline(options=PipelineOptions([*flags]))
 
 
-def _run_one(make_pipeline, folder, function):
-    with run_job(make_pipeline, str(folder)) as root:
+def _run_one(root, folder, function):
+    with run_job(root, str(folder)):
         _ = root | beam.Create([str(folder / "seen")]) | beam.Map(function)
 
 
@@ -143,7 +144,7 @@ def test_a_module_that_a_worker_lacks_is_named(tmp_path):
 
 
 def _make_stuck(runner, *flags):
-    return lambda: beam.Pipeline(runner, PipelineOptions([*flags]))
+    return beam.Pipeline(runner, PipelineOptions([*flags]))
 
 
 def test_a_job_that_is_given_up_is_cancelled(tmp_path):
@@ -174,6 +175,17 @@ def test_on_a_flink_cluster_the_job_has_a_name_and_is_cancelled_by_it(tmp_path, 
     assert re.fullmatch(r"image-pipeline-[0-9a-f]{8}", name)
     assert runner.options.get_all_options()["job_name"] == "mine"
     assert not runner.job.cancelled  # Beam's runner waits, and cancels nothing.
+
+
+def test_scratch_is_where_all_workers_see_it(tmp_path):
+    (tmp_path / ".scratch").mkdir()
+    (tmp_path / ".scratch" / "of-a-killed-run").write_text("")
+    with make_scratch(_make(*PORTABLE), str(tmp_path)) as scratch:
+        assert scratch == str(tmp_path / ".scratch") and not os.path.exists(scratch)
+        _leave_trace(f"{scratch}/file")
+    with make_scratch(_make(*LOCAL_BEAM_ARGS), str(tmp_path)) as scratch:
+        assert os.path.isdir(scratch) and not scratch.startswith(str(tmp_path))
+    assert list(tmp_path.iterdir()) == [] and not os.path.exists(scratch)
 
 
 def test_an_error_in_the_block_starts_nothing(tmp_path):

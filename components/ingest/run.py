@@ -44,7 +44,7 @@ def run_ingest(
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
     cleared = start(lambda: start_counts(work_dir))  # While Beam builds its pipeline.
-    with run_job(make_pipeline, work_dir) as root:
+    with run_job(make_pipeline(), work_dir) as root:
         root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
         cleared.result()
     manifest = check_finished(work_dir)
@@ -84,12 +84,12 @@ def run_retry(
             files.delete_tree(work_dir)
             return retry
         unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options)
-        with run_job(make_pipeline, work_dir) as root:
+        with run_job(make_pipeline(), work_dir) as root:
             root | "Retry" >> unpack
     chunks, retry, stored = read_marker(work_dir)
     options = choose_options(stored, options)
     start_counts(work_dir)
-    with run_job(make_pipeline, work_dir) as root:
+    with run_job(make_pipeline(), work_dir) as root:
         chunks_in_one = root | "Start" >> beam.Create([chunks])
         chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
     check_finished(work_dir)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
-from components import files, progress
-from components.beam_job import run_job
+from components import progress
+from components.beam_job import make_scratch, run_job
 from components.dotted import load_object
 from components.errors import UserError
 from components.feeding.input_fn import read_eval_views
@@ -59,17 +59,18 @@ def run_analysis(
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.analysed.total() for span in spans))
     analysis = AnalyzeImages(spans, view, function, options, output_dir, cache_dir)
-    scratch_dir = files.join(output_dir, ".scratch")  # All workers see it, as they do the output.
-    files.delete_tree(scratch_dir)
+    root = make_pipeline()
     try:
-        with run_job(make_pipeline, scratch_dir) as root, tft_beam.Context(temp_dir=scratch_dir):
+        with (
+            make_scratch(root, output_dir) as scratch,
+            run_job(root, scratch),
+            tft_beam.Context(temp_dir=scratch),
+        ):
             root | "AnalyzeImages" >> analysis
     except UserError:
         raise
     except Exception as error:
         raise find_function_error(error, options.preprocessing_fn) or error from error
-    finally:
-        files.delete_tree(scratch_dir)
     _check_result(output_dir, spans, view, options)
     summary = write_summary(output_dir, spans, view, options)
     if options.preprocessing_fn == TransformOptions().preprocessing_fn:
