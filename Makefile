@@ -11,8 +11,11 @@ READY := $(VENV)/.ready
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
 
-test: $(READY) check  ## every test, a file at a time on every core
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# Some machines ask Python not to keep what it compiled. TFX would then be compiled anew in each of
+# the processes that the tests start: three times its import.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: $(READY) check  ## every test, a file at a time on every core, the longest files first
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: $(READY)  ## style and types
 	$(BIN)/ruff check .

@@ -1,11 +1,13 @@
 import pytest
+from tfx.utils import dependency_utils
 
-from components.beam_args import complete_beam_args
+from components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
 from components.errors import UserError
 
 pytestmark = pytest.mark.unit
 
-LOCAL = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
+NO_IMAGE = "--sdk_container_image=none"
+LOCAL = ["--runner=FnApiRunner", "--direct_running_mode=in_memory", NO_IMAGE]
 
 
 @pytest.mark.parametrize("given", [[], ["--runner=DirectRunner"], ["--runner=FnApiRunner"]])
@@ -15,7 +17,19 @@ def test_the_local_runner_and_its_mode_are_always_named(given):
 
 def test_a_mode_that_is_given_stays():
     given = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    assert complete_beam_args(given) == ["--runner=FnApiRunner", *given]
+    assert complete_beam_args(given) == ["--runner=FnApiRunner", *given, NO_IMAGE]
+
+
+def test_an_image_that_is_given_stays():
+    given = ["--runner=FnApiRunner", "--sdk_container_image=mine"]
+    assert complete_beam_args(given) == [*given, "--direct_running_mode=in_memory"]
+
+
+def test_tfx_does_not_pack_itself_up_for_the_local_runner(monkeypatch):
+    monkeypatch.setattr(dependency_utils, "build_ephemeral_package", lambda: "tfx.tar.gz")
+    assert dependency_utils.make_beam_dependency_flags(LOCAL) == LOCAL == list(LOCAL_BEAM_ARGS)
+    packed = dependency_utils.make_beam_dependency_flags(LOCAL[:2])
+    assert packed == [*LOCAL[:2], "--extra_package=tfx.tar.gz"]
 
 
 def test_another_runner_gets_no_local_mode():

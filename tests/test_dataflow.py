@@ -150,7 +150,7 @@ def test_a_template_staged_offline_writes_the_bytes_of_the_local_run(tmp_path):
 
 def _run(*arguments: str) -> subprocess.CompletedProcess:
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def _stage_template(images: pathlib.Path, output: pathlib.Path, staged: pathlib.Path) -> dict:

@@ -1,6 +1,7 @@
 """Every fenced block of README.md and docs/ does what it says: commands run, options load."""
 
 import dataclasses
+import logging
 import os
 import pathlib
 import re
@@ -87,8 +88,17 @@ def test_commands_run(block, folder):
     assert done.returncode == 0, f"{block.place}\n{done.stdout}{done.stderr}"
 
 
+@pytest.fixture
+def logged_as_before():
+    """A block may ask this project to tell more; the tests that follow do not."""
+    logger = logging.getLogger("components")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
 @_blocks("python")
-def test_python_runs(block, folder, monkeypatch):
+def test_python_runs(block, folder, monkeypatch, logged_as_before):
     monkeypatch.chdir(folder)
     text = block.text
     if "<version>" in text:

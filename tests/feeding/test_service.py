@@ -130,13 +130,13 @@ def test_a_worker_s_address_is_not_a_dispatcher_s():
         served.WorkerConfig(dispatcher_address=dispatcher.target.removeprefix("grpc://"))
     )
     with pytest.raises(UserError, match=r"none answered at .*\(UNIMPLEMENTED\)"):
-        service.check_service(f"grpc://{worker._address}", timeout_s=5)
+        service.check_service(f"grpc://{worker._address}", timeout_s=60)
 
 
 def test_a_dispatcher_without_workers_is_an_error():
     dispatcher = tf.data.experimental.service.DispatchServer()
-    with pytest.raises(UserError, match=r"none has joined .* within 0.5 s; start those in its"):
-        service.check_service(dispatcher.target, timeout_s=0.5)
+    with pytest.raises(UserError, match=r"none has joined .* within 3 s; start those in its"):
+        service.check_service(dispatcher.target, timeout_s=3)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_without_windows_views_are_those_of_evaluation():
 
 
 def test_several_threads_decode_at_once():
-    both = threading.Barrier(2, timeout=30)  # Which one thread alone would never pass.
+    both = threading.Barrier(2, timeout=120)  # Which one thread alone would never pass.
 
     def load(number):
         if number % 8 == 0:

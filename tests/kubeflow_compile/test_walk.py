@@ -15,7 +15,8 @@ import yaml
 
 from components.beam_args import LOCAL_BEAM_ARGS
 from pipeline.config import PipelineConfig, load_config
-from pipeline.local import pushed_dir, run_locally
+from pipeline.local import run_locally
+from pipeline.run_plan import RunPlan
 from tests.drawings import encode_png
 from tests.kubeflow_compile.walk import fill_in, run_step, walk_pipeline
 
@@ -68,17 +69,21 @@ def walked(folder, spec):
 
 
 @pytest.fixture(scope="module")
-def local(folder):
-    """Each step's output URIs of the same images and options through LocalDagRunner."""
-    runs = run_locally(
-        load_config(str(folder / "config.yaml")),
-        str(folder / "images"),
-        str(folder / "local"),
-        "today",
-        LOCAL_BEAM_ARGS,
-        on_start=lambda name: None,
-        on_finish=lambda run: None,
+def plan(folder):
+    """The same images and options, for LocalDagRunner."""
+    return RunPlan(
+        config=load_config(str(folder / "config.yaml")),
+        images_dir=str(folder / "images"),
+        output_dir=str(folder / "local"),
+        fingerprint="today",
+        beam_args=tuple(LOCAL_BEAM_ARGS),
     )
+
+
+@pytest.fixture(scope="module")
+def local(plan):
+    """Each step's output URIs of that run."""
+    runs = run_locally(plan, on_start=lambda name: None, on_finish=lambda run: None)
     return {run.name: run.outputs for run in runs}
 
 
@@ -137,9 +142,9 @@ def test_the_commands_write_the_data_set_of_the_local_run(walked, local):
     assert len(shards) == 4 and "manifest.json" in of_steps and "index.parquet" in of_steps
 
 
-def test_the_commands_push_the_model_of_the_local_run(walked, local, folder):
+def test_the_commands_push_the_model_of_the_local_run(walked, local, plan, folder):
     (version,) = (folder / "pushed").iterdir()
-    (local_version,) = pathlib.Path(pushed_dir(str(folder / "local"))).iterdir()
+    (local_version,) = pathlib.Path(plan.pushed_dir).iterdir()
     of_steps, of_local = (tf.saved_model.load(str(path)) for path in (version, local_version))
     assert len(of_steps.weights) > 0
     for one, other in zip(of_steps.weights, of_local.weights, strict=True):

@@ -18,7 +18,7 @@ from typing import Any
 
 # Steps that wait for no other run side by side, as on a cluster.
 STEPS_AT_ONCE = 2
-STEP_TIMEOUT_S = 300
+STEP_TIMEOUT_S = 900
 
 Artifacts = dict[str, dict[str, Any]]  # Output name → artifact, as in RuntimeArtifact.
 

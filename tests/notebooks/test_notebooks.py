@@ -47,7 +47,7 @@ def test_a_notebook_runs_and_shows_pictures(path, tmp_path, monkeypatch):
     notebook = read_notebook(path)
     # A folder of its own: the notebook finds the project because that is installed.
     resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+    NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=resources).execute()
 
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2

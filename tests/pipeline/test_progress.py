@@ -20,7 +20,7 @@ def _console(**options):
 
 def _wait_for(console, text):
     """Waits until the text is written; returns all that is."""
-    until_s = time.monotonic() + 30
+    until_s = time.monotonic() + 120
     while text not in console.file.getvalue() and time.monotonic() < until_s:
         time.sleep(0.01)
     return console.file.getvalue()

@@ -59,7 +59,7 @@ def check_sweeps(sweeps):
 
 
 def test_a_person_reads_one_line_of_verdict(run_dir):
-    done = call_process("doctor", run_dir, *QUICK, "--step-ms", "100")
+    done = call_process("doctor", run_dir, *QUICK, "--step-ms", "300")
     assert (done.returncode, done.stderr) == (0, "")
     for part in ("+ transform, in memory", "model's step", "held in memory", "made of"):
         assert part in done.stdout

@@ -1,0 +1,48 @@
+"""What holds for all tests: the order of files, examples without a clock, and a heap kept apart."""
+
+import gc
+
+import hypothesis
+import pytest
+
+# What takes longest, in that order: begun last, it would be waited for alone.
+LONGEST = (
+    "tests/test_docs.py",
+    "tests/kubeflow_compile",
+    "tests/feeding/test_indexed.py",
+    "tests/notebooks",
+    "tests/pipeline/test_end_to_end.py",
+    "tests/pipeline/doctor",
+    "tests/pipeline/test_span_runs.py",
+    "tests/training",
+    "tests/transform",
+    "tests/pipeline/test_api.py",
+    "tests/test_flink.py",
+    "tests/augment/test_rand_augment.py",
+    "tests/test_views_parity.py",
+)
+
+# How long an example takes hangs on the machine and on what else it does.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the longest files and folders first; within them, and after them, the order stays."""
+    first = [config.rootpath / name for name in LONGEST]
+    if gone := [str(path) for path in first if not path.exists()]:
+        raise pytest.UsageError(f"LONGEST in tests/conftest.py names {gone}, which is not there.")
+
+    def place(item: pytest.Item) -> int:
+        paths = {item.path, *item.path.parents}
+        return next((n for n, path in enumerate(first) if path in paths), len(first))
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Spares Python's search for garbage the million objects that TFX and its libraries leave."""
+    gc.collect()
+    gc.freeze()
