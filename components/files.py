@@ -107,6 +107,12 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
         raise
 
 
+def write_file(path: str, content: bytes) -> None:
+    """Writes a file that appears whole; raises as `write_atomically`."""
+    with write_atomically(path) as file:
+        file.write(content)
+
+
 def exists(path: str) -> bool:
     """Tells whether there is a file or folder at the path."""
     return os.path.exists(path) if is_local(path) else remote.exists(path)
@@ -125,10 +131,13 @@ def list_files(folder: str, pattern: str) -> list[str]:
 
 
 def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
-    """All files below a URI, sorted: path relative to it, size in bytes, time of change in ns."""
-    for found in sorted(remote.list_matches(join(folder, "**")), key=lambda found: found.path):
-        modified_ns = int((found.last_updated_in_seconds or 0) * 1e9)
-        yield found.path[len(folder.rstrip("/")) + 1 :], found.size_in_bytes, modified_ns
+    """All files below a URI, sorted: path relative to it, size in bytes, time of change in ns.
+
+    Raises:
+      UserError: if there is no such bucket, or its store refuses, or does not answer.
+    """
+    for uri, size_bytes, modified_s in sorted(remote.list_tree(folder)):
+        yield uri[len(folder.rstrip("/")) + 1 :], size_bytes, int(modified_s * 1e9)
 
 
 def delete(*paths: str) -> None:

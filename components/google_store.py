@@ -5,16 +5,20 @@ then it asks about a file before it reads it, and announces what it writes. That
 and three requests to read a photo of 110 kB; with one client and one request it is 1.4 ms.
 """
 
+import concurrent.futures
 import contextlib
 import io
 import threading
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
+
+from components.threads import start
 
 # Connections that are kept: as many as threads read at once.
 _CONNECTIONS = 256
-# Of a file that is sent at once.
-_SMALL_BYTES = 8 * 2**20
+# What is sent at once; Google wants a multiple of 256 KiB.
+_PART_BYTES = 8 * 2**20
+_CONTENT_TYPE = "application/octet-stream"
 # Beam's options, and its access to the store that was made with them.
 _KEPT: list = []
 _LOCK = threading.Lock()
@@ -75,7 +79,7 @@ def read_file(access: Any, uri: str, start: int, end: int | None) -> bytes:
 
 
 class Writer(io.BytesIO):
-    """Sends what is small by one request; Google's own writer takes two, for whatever size."""
+    """Sends what is small by one request, and what is large part by part while more is written."""
 
     def __init__(
         self, access: Any, uri: str, explained: Callable[[], contextlib.AbstractContextManager]
@@ -89,49 +93,70 @@ class Writer(io.BytesIO):
         """
         super().__init__()
         self._access = access
-        self._uri = uri
+        self._blob = _blob(access, uri)
         self._explained = explained
-        self._large: BinaryIO | None = None
+        self._large: Any = None  # Google's own writer, which takes one request more than parts.
+        self._sending: concurrent.futures.Future[int] | None = None
+        self._sent_bytes = 0
 
     def write(self, data: Any, /) -> int:
-        """Keeps the data until they are too many."""
-        if self._large is not None:
-            with self._explained():
-                return self._large.write(data)
+        """Keeps the data until they are a part."""
         written = super().write(data)
-        if self.tell() > _SMALL_BYTES:
-            with self._explained():
-                self._large = self._access.open(self._uri, "wb")
-                self._large.write(self.getvalue())
+        if super().tell() >= _PART_BYTES:
+            self._send_part()
         return written
 
     def tell(self) -> int:
         """Bytes written."""
-        return super().tell() if self._large is None else self._large.tell()
+        return self._sent_bytes + super().tell()
 
     def close(self) -> None:
-        """Sends the file."""
+        """Sends the rest of the file."""
         if self.closed:
             return
         try:
-            with self._explained():
-                self._send()
+            self._send_rest()
         finally:
             super().close()  # Or the garbage collector would send it once more.
 
-    def _send(self) -> None:
-        if self._large is not None:
-            self._large.close()
-            return
-        _blob(self._access, self._uri).upload_from_string(
-            self.getvalue(),
-            "application/octet-stream",
-            retry=self._access._storage_client_retry,
-        )
+    def _send_part(self) -> None:
+        """Sends one part in the background when the one before it is there: two are held."""
+        self._wait()
+        if self._large is None:
+            self._large = self._blob.open(
+                "wb",
+                chunk_size=_PART_BYTES,
+                content_type=_CONTENT_TYPE,
+                ignore_flush=True,
+                retry=self._access._storage_client_retry,
+            )
+        part = self.getvalue()
+        self._sent_bytes += len(part)
+        self.seek(0)
+        self.truncate()
+        self._sending = start(lambda: self._large.write(part))
+
+    def _wait(self) -> None:
+        if self._sending is not None:
+            with self._explained():
+                self._sending.result()
+
+    def _send_rest(self) -> None:
+        self._wait()
+        with self._explained():
+            if self._large is not None:
+                self._large.write(self.getvalue())
+                self._large.close()
+                return
+            self._blob.upload_from_string(
+                self.getvalue(), _CONTENT_TYPE, retry=self._access._storage_client_retry
+            )
 
     def __exit__(self, *error: Any) -> None:
         """After an error there is no file."""
         with contextlib.suppress(Exception):  # The error that led here is what a person reads.
+            self._wait()
+        with contextlib.suppress(Exception):
             if self._large is not None:
                 self._large.__exit__(*error)
         super().close()

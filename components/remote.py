@@ -7,8 +7,11 @@ uses them.
 import contextlib
 import errno
 import functools
+import itertools
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from components import google_store
 from components.errors import UserError
@@ -16,6 +19,7 @@ from components.threads import call_within
 
 # Finding out that there are no credentials takes Google's client more than half a minute.
 ANSWER_TIMEOUT_S = 90
+_COPY_BYTES = 2**20
 
 
 def check_answers(uri: str) -> None:
@@ -24,14 +28,8 @@ def check_answers(uri: str) -> None:
     Raises:
       UserError: if it does not, or says nothing within `ANSWER_TIMEOUT_S`.
     """
-    try:
-        with _named_bucket(uri):
-            call_within(ANSWER_TIMEOUT_S, lambda: list_matches(f"{uri.rstrip('/')}/**", limit=1))
-    except TimeoutError as error:
-        raise UserError(
-            f"{uri}: its store did not answer within {ANSWER_TIMEOUT_S} s; check the address and "
-            "the network."
-        ) from error
+    with _answering(uri):
+        call_within(ANSWER_TIMEOUT_S, lambda: list_matches(f"{uri.rstrip('/')}/**", limit=1))
 
 
 def open_input(uri: str) -> BinaryIO:
@@ -65,27 +63,47 @@ def read_file(uri: str, start: int = 0, end: int | None = None) -> bytes:
 
 @contextlib.contextmanager
 def create(uri: str) -> Iterator[BinaryIO]:
-    """Opens a file that is visible once the block has ended; of Google's only if without an error.
+    """Opens a file that is visible once the block has ended, and only if without an error.
 
     Raises:
       UserError: if its store does not take it.
     """
-    from apache_beam.io.filesystem import CompressionTypes
-
+    if not _is_google(uri):
+        with tempfile.TemporaryFile() as content:  # Beam would write a part, whatever the error.
+            yield content
+            _send(content, uri)
+        return
     with _explained(uri):
-        system = _file_system(uri)
-        if _is_google(uri):
-            explained = functools.partial(_explained_write, uri)
-            file = cast(BinaryIO, google_store.Writer(system._gcsIO(), uri, explained))
-        else:
-            file = system.create(uri, compression_type=CompressionTypes.UNCOMPRESSED)
+        explained = functools.partial(_explained_write, uri)
+        file = google_store.Writer(_file_system(uri)._gcsIO(), uri, explained)
     try:
-        yield file
+        yield cast(BinaryIO, file)
     except BaseException as error:
         file.__exit__(type(error), error, error.__traceback__)
         raise
     with _explained_write(uri):
         file.close()
+
+
+def _send(content: BinaryIO, uri: str) -> None:
+    """Writes a file to a store that is not Google's."""
+    from apache_beam.io.filesystem import CompressionTypes
+
+    with _explained_write(uri):
+        system = _file_system(uri)
+        if uri.startswith("s3://") and not content.tell():
+            return _put_empty(system, uri)
+        content.seek(0)
+        with system.create(uri, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            shutil.copyfileobj(content, file, _COPY_BYTES)
+
+
+def _put_empty(system: Any, uri: str) -> None:
+    """Beam writes to S3 part by part, of which there must be one."""
+    from apache_beam.io.aws import s3io
+
+    bucket, key = s3io.parse_s3_path(uri)
+    s3io.S3IO(options=system._options).client.client.put_object(Bucket=bucket, Key=key, Body=b"")
 
 
 def is_file(uri: str) -> bool:
@@ -112,6 +130,28 @@ def list_matches(pattern: str, limit: int | None = None) -> list:
     with _explained(pattern):
         (match,) = _file_system(pattern).match([pattern], limits=[limit])
         return match.metadata_list
+
+
+def list_tree(folder: str) -> list[tuple[str, int, float]]:
+    """All files below a folder: URI, size in bytes, time of change in seconds (0 where unknown).
+
+    Raises:
+      UserError: if there is no such bucket, or its store refuses, or does not answer.
+    """
+    if not _is_google(folder):
+        check_answers(folder)
+        found = list_matches(f"{folder.rstrip('/')}/**")
+        return [(f.path, f.size_in_bytes, f.last_updated_in_seconds or 0) for f in found]
+    access = _file_system(folder)._gcsIO()
+    listed = iter(access.list_files(f"{folder.rstrip('/')}/", with_metadata=True))
+
+    def take(most: int | None) -> list:
+        with _explained(folder):
+            return list(itertools.islice(listed, most))
+
+    with _answering(folder):  # Only the first page's answer is limited: there may be many.
+        found = call_within(ANSWER_TIMEOUT_S, lambda: take(1)) + take(None)
+    return [(uri, size_bytes, changed_s) for uri, (size_bytes, changed_s) in found]
 
 
 def delete(uris: Sequence[str]) -> None:
@@ -141,7 +181,10 @@ def _file_system(uri: str):
 def _beam():
     # Imported late: plain paths do not need Beam, which takes seconds to import.
     from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options.pipeline_options import PipelineOptions
 
+    if FileSystems._pipeline_options is None:  # A pipeline sets its own; S3's needs some before.
+        FileSystems.set_options(PipelineOptions([]))
     return FileSystems
 
 
@@ -149,6 +192,19 @@ def _beam():
 def _explained_write(uri: str) -> Iterator[None]:
     with _named_bucket(uri), _explained(uri):
         yield
+
+
+@contextlib.contextmanager
+def _answering(uri: str) -> Iterator[None]:
+    """Where a store that is not there, or knows no such bucket, is found out."""
+    try:
+        with _named_bucket(uri):
+            yield
+    except TimeoutError as error:
+        raise UserError(
+            f"{uri}: its store did not answer within {ANSWER_TIMEOUT_S} s; check the address and "
+            "the network."
+        ) from error
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.threads import call_within, map_in_order, usable_cores
+from components.threads import call_together, call_within, map_in_order, start, usable_cores
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +18,7 @@ def test_results_come_in_the_order_of_the_items(items, threads, batch):
 
 
 def test_items_run_side_by_side():
-    barrier = threading.Barrier(3, timeout=10)  # Passes only if three threads wait at once.
+    barrier = threading.Barrier(3, timeout=120)  # Passes only if three threads wait at once.
     assert list(map_in_order(lambda item: barrier.wait() >= 0, range(3), 3)) == [True] * 3
 
 
@@ -42,14 +42,44 @@ def test_an_error_comes_in_its_place():
         next(results)
 
 
+def test_calls_wait_together_and_answer_in_their_order():
+    barrier = threading.Barrier(3, timeout=10)
+
+    def call(number):
+        barrier.wait()  # Passes only if three threads wait at once.
+        return number
+
+    assert call_together(*(lambda n=n: call(n) for n in range(3))) == [0, 1, 2]
+
+
+def test_the_first_error_is_raised_when_all_have_ended():
+    ended = []
+
+    def end():
+        time.sleep(0.05)
+        ended.append(True)
+
+    with pytest.raises(ZeroDivisionError):
+        call_together(lambda: 1 // 0, end)
+    assert ended == [True]
+
+
+def test_a_call_that_was_begun_is_waited_for_when_its_result_is_asked_for():
+    go_on = threading.Event()
+    begun = start(lambda: go_on.wait(10))
+    assert not begun.done()
+    go_on.set()
+    assert begun.result(10) is True
+
+
 def test_there_is_a_core():
     assert usable_cores() >= 1
 
 
 def test_a_call_within_its_time_gives_its_result():
-    assert call_within(10, lambda: 1) == 1
+    assert call_within(120, lambda: 1) == 1
     with pytest.raises(ZeroDivisionError):
-        call_within(10, lambda: 1 // 0)
+        call_within(120, lambda: 1 // 0)
 
 
 def test_a_call_that_never_returns_is_left():

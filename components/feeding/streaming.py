@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from components import record, remote
 from components.errors import UserError
@@ -137,8 +138,14 @@ class StreamedRecords:
         return plan_streaming(self._feeding, self._view, mean, shards, self._training)
 
     def _check_features(self, serialized: bytes) -> None:
-        """A record of other origin must have all features that are parsed."""
-        found = tf.train.Example.FromString(serialized).features.feature
+        """The first record, maybe of other origin, must have all features that are parsed."""
+        try:
+            found = tf.train.Example.FromString(serialized).features.feature
+        except DecodeError as error:
+            raise UserError(
+                f"each record must be a tf.train.Example, but record 0 of {self.paths[0]} is none "
+                f"({error}); docs/migrating.md turns records of other origin into files for ingest."
+            ) from error
         needed = [column.key for column in self._parsed if not column.is_list]
         missing = [key for key in needed if key not in found]
         if missing:

@@ -7,6 +7,7 @@ but are not among the counted duplicates); and with the option `near_duplicates`
 """
 
 import collections
+import functools
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,9 @@ import pyarrow as pa
 from components import files
 from components.ingest.options import IngestOptions
 from components.ingest.plan import NOWHERE, Placement, Sources
+from components.threads import call_together
 
+BOOKS = "books.json"
 NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
@@ -45,9 +48,8 @@ def write_books(
     is_noted[np.concatenate([copies, placement.copies[copies], *alike])] = True
     rows = dict(_rows_of_note(tables, is_noted))
     quarantined = [_quarantine_line(rows[n]) for n in np.flatnonzero(~sources.is_good).tolist()]
-    _write_lines(files.join(work_dir, "quarantine.jsonl"), quarantined)
     repeated = [_duplicate_line(n, rows, placement) for n in copies.tolist()]
-    _write_lines(files.join(work_dir, "duplicates.jsonl"), repeated)
+    lists = {"quarantine.jsonl": quarantined, "duplicates.jsonl": repeated}
     books = {
         "found": len(sources.is_good),
         "written": int((placement.shard != NOWHERE).sum()),
@@ -61,10 +63,11 @@ def write_books(
     if options.near_duplicates is not None:
         splits = np.array(list(options.splits))[split_of(placement)]
         near = [_near_duplicates_line(numbers, rows, splits) for numbers in alike]
-        _write_lines(files.join(work_dir, "near_duplicates.jsonl"), near)
+        lists["near_duplicates.jsonl"] = near
         books["near_duplicates"] = len(near)
-    with files.write_atomically(files.join(work_dir, "books.json")) as file:
-        file.write(json.dumps(books).encode())
+    lists[BOOKS] = [books]
+    write = functools.partial(_write_lines, work_dir)
+    call_together(*(functools.partial(write, name, lines) for name, lines in lists.items()))
 
 
 def count_conflicts(sources: Sources, placement: Placement) -> int:
@@ -152,9 +155,9 @@ def _near_duplicates_line(numbers: np.ndarray, rows: dict[int, dict], splits: np
     }
 
 
-def _write_lines(path: str, lines: list[dict]) -> None:
+def _write_lines(work_dir: str, name: str, lines: list[dict]) -> None:
     """JSON lines in ASCII: names that are not UTF-8 are kept exactly, as escaped surrogates."""
-    with files.write_atomically(path) as file:
+    with files.write_atomically(files.join(work_dir, name)) as file:
         for line in lines:
             file.write(json.dumps(line).encode() + b"\n")
 

@@ -4,10 +4,13 @@
 bytes. `index.parquet` has a row for every record, in the order of splits, shards and positions.
 """
 
+import collections
+import functools
 import hashlib
+import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Sequence
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,12 +18,15 @@ import pyarrow.parquet as pq
 
 from components import files
 from components.errors import UserError
+from components.ingest.books import BOOKS
 from components.ingest.options import IngestOptions
 from components.ingest.partition import ShardTask
 from components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
+from components.threads import call_together, map_in_order
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+FINISHED = "finished.json"  # In the working folder: the manifest, and that this run wrote it.
 INDEX = "index.parquet"
 QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
@@ -45,24 +51,36 @@ def write_manifest(
       RuntimeError: if a shard or a record was lost on the way.
     """
     shards = sorted(written, key=lambda shard: shard.task.number)
-    books = json.loads(files.read_file(files.join(work_dir, "books.json")))
-    check_books(books, shards)
     names = [QUARANTINE, DUPLICATES]
     names += [NEAR_DUPLICATES] if options.near_duplicates is not None else []
-    lists = {
-        name: _copy(files.join(work_dir, name), files.join(output_dir, name)) for name in names
-    }
+    books, index, _, *lists = call_together(
+        lambda: _read_books(work_dir),
+        lambda: _write_index(shards, output_dir),
+        lambda: _copy_quarantined(work_dir, output_dir),
+        *(functools.partial(_copy, name, work_dir, output_dir) for name in names),
+    )
+    check_books(books, shards)
     manifest = {
         "format_version": FORMAT_VERSION,
         **books,
         "splits": _describe_splits(shards, options),
-        "files": {INDEX: _write_index(shards, output_dir), **lists},
+        "files": {INDEX: index, **dict(zip(names, lists, strict=True))},
         "options": options.stored_form(),
     }
-    _copy_quarantined(work_dir, output_dir)
-    with files.write_atomically(files.join(output_dir, MANIFEST)) as file:
-        file.write(json.dumps(manifest, indent=1).encode() + b"\n")
+    content = json.dumps(manifest, indent=1).encode() + b"\n"
+    call_together(
+        lambda: files.write_file(files.join(output_dir, MANIFEST), content),
+        lambda: files.write_file(files.join(work_dir, FINISHED), content),
+    )
     return manifest
+
+
+def _read_books(work_dir: str) -> dict:
+    """Reads the plan's counts, which an earlier run's are not: `start_counts` deletes those."""
+    try:
+        return json.loads(files.read_file(files.join(work_dir, BOOKS)))
+    except FileNotFoundError as error:
+        raise RuntimeError("Stage Plan lost the list of chunks: 1 in, 0 out.") from error
 
 
 def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
@@ -70,9 +88,11 @@ def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardT
 
     The manifest of an earlier run goes, and so does what this run may not overwrite.
     """
-    files.delete(files.join(output_dir, MANIFEST), files.join(output_dir, NEAR_DUPLICATES))
+    old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES)]
+    _, found = call_together(
+        lambda: files.delete(*old), lambda: files.list_files(output_dir, "Split-*/*")
+    )
     kept = {files.join(output_dir, task.path) for task in tasks}
-    found = files.list_files(output_dir, "Split-*/*")
     files.delete(*(path for path in found if path not in kept))
     return tasks
 
@@ -150,39 +170,62 @@ def _describe_splits(shards: Sequence[WrittenShard], options: IngestOptions) -> 
 
 
 def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> dict:
-    """Writes one row group a shard, so that no more than one shard's rows are held."""
-    path = files.join(output_dir, INDEX)
-    with (
-        files.write_atomically(path) as file,
-        pq.ParquetWriter(pa.PythonFile(file, mode="w"), INDEX_SCHEMA) as writer,
-    ):
-        for shard in shards:
-            writer.write_table(read_index(shard.index_path))
-    return describe_file(path)
+    """Writes one row group a shard, so that few shards' rows are held."""
+    paths = [shard.index_path for shard in shards]
+    with files.write_atomically(files.join(output_dir, INDEX)) as file:
+        described = _Described(file)
+        with pq.ParquetWriter(pa.PythonFile(described, mode="w"), INDEX_SCHEMA) as writer:
+            for table in map_in_order(read_index, paths, _count_threads(output_dir), ahead=1):
+                writer.write_table(table)
+    return described.describe()
 
 
-def _copy(source: str, target: str) -> dict:
-    with files.write_atomically(target) as file:
-        return _describe(_write_blocks(files.read_blocks(source), file))
-
-
-def _write_blocks(blocks: Iterable[bytes], file: BinaryIO) -> Iterator[bytes]:
-    for block in blocks:
-        file.write(block)
-        yield block
+def _copy(name: str, source_dir: str, target_dir: str) -> dict:
+    with files.write_atomically(files.join(target_dir, name)) as file:
+        described = _Described(file)
+        for block in files.read_blocks(files.join(source_dir, name)):
+            described.write(block)
+    return described.describe()
 
 
 def describe_file(path: str) -> dict:
     """A file's size and checksum, as the manifest has them."""
-    return _describe(files.read_blocks(path))
+    described = _Described(None)
+    for block in files.read_blocks(path):
+        described.write(block)
+    return described.describe()
 
 
-def _describe(blocks: Iterable[bytes]) -> dict:
-    digest, size_bytes = hashlib.sha256(), 0
-    for block in blocks:
-        digest.update(block)
-        size_bytes += len(block)
-    return {"bytes": size_bytes, "sha256": digest.hexdigest()}
+class _Described(io.RawIOBase):
+    """Passes on what is written to a file, if there is one, and describes it."""
+
+    def __init__(self, file: BinaryIO | None):
+        """Takes the file, which stays open."""
+        super().__init__()
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._size_bytes = 0
+
+    def write(self, data: Any, /) -> int:
+        """Writes all of it."""
+        if self._file is not None:
+            self._file.write(data)
+        self._digest.update(data)
+        self._size_bytes += len(data)
+        return len(data)
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def describe(self) -> dict:
+        """Size and checksum of what was written, as the manifest has them."""
+        return {"bytes": self._size_bytes, "sha256": self._digest.hexdigest()}
+
+
+def _count_threads(folder: str) -> int:
+    """How many small files are read and written side by side: a store is waited for."""
+    return 1 if files.is_local(folder) else 8
 
 
 def kept_copies(quarantined: Sequence[dict]) -> list[str]:
@@ -194,12 +237,12 @@ def kept_copies(quarantined: Sequence[dict]) -> list[str]:
 
 
 def _copy_quarantined(work_dir: str, output_dir: str) -> None:
-    kept = kept_copies(read_lines(output_dir, QUARANTINE))
-    for content in kept:
-        _copy(
-            files.join(work_dir, "quarantine", content),
-            files.join(output_dir, "quarantine", content),
-        )
-    for path in files.list_files(output_dir, "quarantine/*"):
-        if path.rpartition("/")[2] not in kept:  # of an earlier run, and since repaired
-            files.delete(path)
+    """Copies what the list in the working folder names, and deletes what an earlier run left."""
+    lines, found = call_together(
+        lambda: read_lines(work_dir, QUARANTINE),
+        lambda: files.list_files(output_dir, "quarantine/*"),
+    )
+    names = [f"quarantine/{content}" for content in kept_copies(lines)]
+    copy = functools.partial(_copy, source_dir=work_dir, target_dir=output_dir)
+    collections.deque(map_in_order(copy, names, _count_threads(output_dir), ahead=1), maxlen=0)
+    files.delete(*set(found) - {files.join(output_dir, name) for name in names})

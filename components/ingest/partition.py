@@ -1,16 +1,17 @@
 """Brings the rows of all chunks into the order of the shards, in bounded memory.
 
 The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, in
-batches of a quarter of a million, each batch sorted by place and appended to one Arrow file as one
-record batch a shard. The rows of shard s are then the record batches s, s + shards, s + 2 * shards,
-and so on.
+batches of a quarter of a million, each batch sorted by place and appended to one file as one Arrow
+record batch a shard. A shard's task knows in which bytes of the file its record batches lie.
 """
 
 import collections
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -29,8 +30,11 @@ from components.ingest.plan import (
     place_sources,
 )
 from components.ingest.prepare import ROW_SCHEMA, PreparedChunk, read_rows
+from components.threads import call_together, map_in_order
 
 ROWS_AT_ONCE = 250_000
+_THREADS = 8  # That read from a store, up to 8 MiB each.
+PLACED = "placed.arrow"  # Record batches of this schema, one behind the other.
 PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int32()))
 
 
@@ -44,6 +48,7 @@ class ShardTask:
       shards: how many the split has.
       number: number over all splits.
       total: how many there are over all splits.
+      row_spans: first byte and end of each record batch of its rows in the file `PLACED`.
     """
 
     split: str
@@ -51,6 +56,7 @@ class ShardTask:
     shards: int
     number: int
     total: int
+    row_spans: tuple[tuple[int, int], ...]
 
     @property
     def path(self) -> str:
@@ -82,18 +88,24 @@ def plan_shards(
             "the Beam runner's failure (its local multi_threading mode is known for it)."
         )
     check_share_of_bad(chunks, work_dir, options)
-    sources, labels = _read_sources(chunks, work_dir, options)
-    placement = place_sources(sources, options)
-    tables = (read_rows(_rows_path(chunk, work_dir)) for chunk in chunks)
-    write_books(tables, sources, placement, labels, work_dir, options)
-    _write_placed_rows(chunks, placement, work_dir)
+    with _local_rows(chunks, work_dir) as paths:
+        sources, labels = _read_sources(chunks, paths, options)
+        placement = place_sources(sources, options)
+        tables = map(read_rows, paths)
+        _, row_spans = call_together(
+            lambda: write_books(tables, sources, placement, labels, work_dir, options),
+            lambda: _write_placed_rows(paths, placement, work_dir),
+        )
     total = sum(placement.split_shards)
     pairs = [
         (split, shard, shards)
         for split, shards in zip(options.splits, placement.split_shards, strict=True)
         for shard in range(shards)
     ]
-    return [ShardTask(*pair, number, total) for number, pair in enumerate(pairs)]
+    return [
+        ShardTask(*pair, number, total, tuple(row_spans[number]))
+        for number, pair in enumerate(pairs)
+    ]
 
 
 def check_share_of_bad(
@@ -121,15 +133,33 @@ def check_share_of_bad(
 
 def read_placed_rows(task: ShardTask, work_dir: str) -> pa.Table:
     """Reads the rows of a shard, in their final order; see `PLACED_SCHEMA`."""
-    with files.open_input(files.join(work_dir, "placed.arrow")) as file:
-        reader = pa.ipc.open_file(pa.PythonFile(file, mode="r"))
-        numbers = range(task.number, reader.num_record_batches, task.total)
-        table = pa.Table.from_batches([reader.get_batch(i) for i in numbers], PLACED_SCHEMA)
-    return table.sort_by("position")
+    path = files.join(work_dir, PLACED)
+    threads = 1 if files.is_local(path) else _THREADS
+    read = map_in_order(lambda span: files.read_file(path, *span), task.row_spans, threads)
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(data), PLACED_SCHEMA) for data in read]
+    return pa.Table.from_batches(batches, PLACED_SCHEMA).sort_by("position")
 
 
 def _rows_path(chunk: PreparedChunk, work_dir: str) -> str:
     return files.join(work_dir, "prepared", f"{chunk.name}.arrow")
+
+
+@contextlib.contextmanager
+def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list[str]]:
+    """Paths on this machine's disk to the rows of chunks; copies, if they lie elsewhere."""
+    paths = [_rows_path(chunk, work_dir) for chunk in chunks]
+    if files.is_local(work_dir):
+        yield paths
+        return
+    with tempfile.TemporaryDirectory() as folder:
+
+        def copy(path: str) -> str:
+            target = files.join(folder, path.rpartition("/")[2])
+            with open(target, "wb") as file:
+                file.writelines(files.read_blocks(path))
+            return target
+
+        yield list(map_in_order(copy, paths, _THREADS))
 
 
 def _bad_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[dict]:
@@ -140,14 +170,14 @@ def _bad_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[dict]:
 
 
 def _read_sources(
-    chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
+    chunks: Sequence[PreparedChunk], paths: Sequence[str], options: IngestOptions
 ) -> tuple[Sources, list[str]]:
-    """Reads the plan's columns of all chunks, and the labels that the label codes stand for."""
+    """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
     label_codes: dict[str | None, int] = {}
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
-    for chunk in chunks:
-        rows = read_rows(_rows_path(chunk, work_dir))
+    for path in paths:
+        rows = read_rows(path)
         window = slice(done, done + len(rows))
         for label in rows["label"].unique().to_pylist():
             label_codes.setdefault(label, len(label_codes))
@@ -183,30 +213,35 @@ def _codes(column: pa.ChunkedArray, codes: dict) -> np.ndarray:
 
 
 def _write_placed_rows(
-    chunks: Sequence[PreparedChunk], placement: Placement, work_dir: str
-) -> None:
-    """Writes the rows of all shards into one Arrow file, one record batch a shard and pass."""
+    paths: Sequence[str], placement: Placement, work_dir: str
+) -> list[list[tuple[int, int]]]:
+    """Writes the rows of all shards into one file, one record batch a shard and pass.
+
+    Returns:
+      For each shard, in which bytes of the file its record batches lie.
+    """
     total, done = sum(placement.split_shards), 0
-    with (
-        files.write_atomically(files.join(work_dir, "placed.arrow")) as file,
-        pa.ipc.new_file(file, PLACED_SCHEMA) as writer,
-    ):
-        for rows in _large_tables(chunks, work_dir):
+    spans: list[list[tuple[int, int]]] = [[] for _ in range(total)]
+    with files.write_atomically(files.join(work_dir, PLACED)) as file:
+        for rows in _large_tables(paths):
             window = slice(done, done + len(rows))
             shard, position = placement.shard[window], placement.position[window]
             order = np.lexsort((position, shard))
             placed = rows.append_column("position", pa.array(position)).take(pa.array(order))
             edges = np.searchsorted(shard[order], np.arange(total + 1))
             (batch,) = placed.combine_chunks().to_batches()
-            for begin, end in itertools.pairwise(edges):
-                writer.write_batch(batch.slice(begin, end - begin))
+            for number, (begin, end) in enumerate(itertools.pairwise(edges)):
+                start = file.tell()
+                file.write(batch.slice(begin, end - begin).serialize())
+                spans[number].append((start, file.tell()))
             done += len(rows)
+    return spans
 
 
-def _large_tables(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[pa.Table]:
+def _large_tables(paths: Sequence[str]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
-    for chunk in chunks:
-        held.append(read_rows(_rows_path(chunk, work_dir)))
+    for path in paths:
+        held.append(read_rows(path))
         if sum(map(len, held)) >= ROWS_AT_ONCE:
             yield pa.concat_tables(held).combine_chunks()
             held = []

@@ -19,6 +19,7 @@ import pyarrow as pa
 from components import files, progress
 from components.images.prepare import BadImage, PreparedImage, prepare_image
 from components.ingest.options import IngestOptions
+from components.ingest.payloads import write_payloads
 from components.ingest.perceptual import hash_image
 from components.ingest.reading import try_read
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
@@ -90,7 +91,8 @@ def prepare_chunk(
     name = _chunk_name(chunk, options)
     rows_path = files.join(work_dir, "prepared", f"{name}.arrow")
     if not files.is_file(rows_path):
-        rows = _write_payloads(chunk, name, images_dir, work_dir, options)
+        results = _count(_prepare_sources(chunk.refs, images_dir, work_dir, options))
+        rows = write_payloads(results, name, work_dir, options.seed)
         with files.write_atomically(rows_path) as file:
             table = pa.Table.from_pylist(rows, ROW_SCHEMA)
             with pa.ipc.new_file(file, ROW_SCHEMA) as writer:
@@ -118,21 +120,11 @@ def _chunk_name(chunk: Chunk, options: IngestOptions) -> str:
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 
-def _write_payloads(
-    chunk: Chunk, name: str, images_dir: str, work_dir: str, options: IngestOptions
-) -> list[dict]:
-    """Prepares the images in a pool of threads and appends their bytes in order."""
-    rows, offset = [], 0
-    results = _prepare_sources(chunk.refs, images_dir, work_dir, options)
-    with files.write_atomically(files.join(work_dir, "prepared", f"{name}.payload")) as file:
-        for row, payload in results:
-            file.write(payload)
-            rows.append(
-                row | {"chunk": name, "payload_offset": offset, "payload_length": len(payload)}
-            )
-            offset += len(payload)
-            progress.advance(bad="reason" in row)
-    return rows
+def _count(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
+    """Counts what is prepared as progress."""
+    for row, payload in results:
+        progress.advance(bad="reason" in row)
+        yield row, payload
 
 
 def count_threads(images_dir: str, options: IngestOptions) -> int:

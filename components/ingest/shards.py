@@ -12,6 +12,7 @@ from components import files, record
 from components.ingest.partition import ShardTask, read_placed_rows
 from components.ingest.payloads import open_payloads
 from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
+from components.threads import call_together, start
 
 INDEX_SCHEMA = pa.schema(
     [
@@ -75,10 +76,11 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     Returns:
       What was written.
     """
-    rows = read_placed_rows(task, work_dir)
     shard_path = files.join(output_dir, task.path)
+    rows, has_name = call_together(
+        lambda: read_placed_rows(task, work_dir), lambda: files.is_file(shard_path)
+    )
     index_path = files.join(work_dir, "index", f"{task.path}-{_hash_rows(rows)}.arrow")
-    has_name = files.is_file(shard_path)
     if has_name and files.is_file(f"{index_path}.json"):
         described = json.loads(files.read_file(f"{index_path}.json"))
     else:
@@ -98,8 +100,9 @@ def _write_shard_and_index(
             pa.ipc.new_file(index, INDEX_SCHEMA) as writer,
         ):
             described = _write_records(task, rows, work_dir, shard, writer)
-        with files.write_atomically(f"{index_path}.json") as file:
-            file.write(json.dumps(described).encode())
+            content = json.dumps(described).encode()
+            description = start(lambda: files.write_file(f"{index_path}.json", content))
+        description.result()
     return described
 
 

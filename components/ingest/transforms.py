@@ -4,25 +4,27 @@ What crosses Beam's stages are references to files and counts, never images: one
 hundreds of images. No runner ever shuffles or holds pixels.
 """
 
+import collections
+import concurrent.futures
 import dataclasses
+import functools
+from collections.abc import Iterator
 
 import apache_beam as beam
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
 
+from components import files
 from components.counters import count_listed, count_prepared
-from components.ingest.counts import (
-    check_planned,
-    check_prepared,
-    check_unpacked,
-    list_chunks,
-    mark_finished,
-)
+from components.ingest.counts import check_prepared, check_unpacked, list_chunks
 from components.ingest.manifest import start_output, write_manifest
 from components.ingest.options import IngestOptions
-from components.ingest.partition import plan_shards
+from components.ingest.partition import ShardTask, plan_shards
 from components.ingest.prepare import PreparedChunk, prepare_chunk
 from components.ingest.retry import Retry, write_marker
-from components.ingest.shards import write_shard
+from components.ingest.shards import WrittenShard, write_shard
 from components.ingest.unpack import list_rows, list_shards, unpack_shard
+from components.threads import start
 
 
 @dataclasses.dataclass
@@ -98,6 +100,31 @@ class UnpackDataSet(beam.PTransform):
         )
 
 
+class WriteShards(beam.DoFn):
+    """Writes shards; where that waits for a store, two at a time, each in its own thread."""
+
+    def __init__(self, work_dir: str, output_dir: str):
+        """Takes the folders of `write_shard`."""
+        self._folders = (work_dir, output_dir)
+        self._at_once = 1 if all(map(files.is_local, self._folders)) else 2
+        self._begun: collections.deque[concurrent.futures.Future[WrittenShard]]
+
+    def start_bundle(self) -> None:
+        """None is begun."""
+        self._begun = collections.deque()
+
+    def process(self, task: ShardTask) -> Iterator[WrittenShard]:
+        """Begins one shard; gives one that is written, once enough are begun."""
+        self._begun.append(start(functools.partial(write_shard, task, *self._folders)))
+        if len(self._begun) == self._at_once:
+            yield self._begun.popleft().result()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Gives the shards that are left."""
+        for written in self._begun:
+            yield GlobalWindows.windowed_value(written.result())
+
+
 @dataclasses.dataclass
 class WriteDataSet(beam.PTransform):
     """Plans and writes a data set from prepared chunks.
@@ -119,10 +146,8 @@ class WriteDataSet(beam.PTransform):
             | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]
             | "StartOutput" >> beam.FlatMap(start_output, self.output_dir)  # ShardTask
             | "SpreadShards" >> beam.Reshuffle()
-            | "Write" >> beam.Map(write_shard, self.work_dir, self.output_dir)  # WrittenShard
+            | "Write" >> beam.ParDo(WriteShards(self.work_dir, self.output_dir))  # WrittenShard
             | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]
-            | "CountPlans" >> beam.Map(check_planned, self.work_dir)  # [WrittenShard]
             | "WriteManifest"
             >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # dict
-            | "MarkFinished" >> beam.Map(mark_finished, self.work_dir)  # dict
         )

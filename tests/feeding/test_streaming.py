@@ -46,6 +46,20 @@ def test_gzipped_shards_are_counted_by_their_ending(pattern, tmp_path):
     assert streaming.count_records([str(tmp_path / "*.gz")]) == RECORDS
 
 
+def test_a_record_that_is_no_example_is_named(tmp_path):
+    path = str(tmp_path / "texts.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(b"a line of text")
+    with pytest.raises(UserError, match=r"tf.train.Example, but record 0 of \S+texts.tfrecord"):
+        input_fn(
+            [path],
+            view=ViewOptions(),
+            feeding=FeedingOptions(source="streaming"),
+            transform_graph_dir=None,
+            mode="train",
+        )
+
+
 def test_records_of_other_origin_say_what_they_lack(tmp_path):
     example = tf.train.Example()
     example.features.feature["image/encoded"].bytes_list.value.append(b"jpeg")

@@ -110,7 +110,6 @@ def test_in_an_object_store_what_files_lie_in_are_the_folders(monkeypatch):
         yield from ((path, 1, 0) for path in paths)
 
     monkeypatch.setattr("components.files.list_remote_tree", list_tree)
-    monkeypatch.setattr("components.files.check_answers", lambda folder: None)
     found = list_spans("gs://bucket/photos/day-{SPAN}/v")
     assert found == [
         SpanFolder(number, None, f"gs://bucket/photos/day-{number}/v") for number in (1, 2)

@@ -81,9 +81,10 @@ def test_what_is_missing_in_a_bucket_is_missing(store):
     files.delete_tree(f"{store.uri}/nothing")
 
 
-def test_a_failed_write_leaves_nothing(store):
+@pytest.mark.parametrize("size_bytes", [6, 20 * 2**20])
+def test_a_failed_write_leaves_nothing(store, size_bytes):
     path = f"{store.uri}/failed"
     with pytest.raises(KeyError), files.write_atomically(path) as file:
-        file.write(b"a part")
+        file.write(bytes(size_bytes))
         raise KeyError
     assert not files.exists(path)

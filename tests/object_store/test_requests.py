@@ -3,6 +3,7 @@
 import pytest
 
 from components import files
+from components.ingest import payloads
 from components.threads import REMOTE_THREADS
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest
@@ -68,11 +69,21 @@ def test_an_image_is_one_request_and_threads_read_side_by_side(
     ingest(many, str(tmp_path), threads=threads)
     counted = store.control(delay_s=0)
     counted["requests"].pop("bucket", None)  # Once a process, and not waited for.
-    assert counted["requests"] == {"list": 2, "read": 150}
+    assert counted["requests"] == {"list": 1, "read": 150}
     assert at_once / 2 < counted["at_once"] <= at_once
 
 
 def test_besides_its_images_an_ingest_takes_few_requests(many, store):
     store.control()
     ingest(many, f"{store.uri}/many-data", shards=1)
-    assert sum(store.control()["requests"].values()) < 150 + 70
+    counted = store.control()["requests"]
+    counted.pop("bucket", None)
+    assert counted == {"list": 4, "stat": 3, "read": 150 + 13, "upload": 18, "delete": 3}
+
+
+def test_what_a_shard_takes_of_a_block_is_one_request(many, store, monkeypatch):
+    monkeypatch.setattr(payloads, "_GAP_BYTES", 0)  # Or all of these small images would be near.
+    store.control()
+    ingest(many, f"{store.uri}/blocks-data", shards=10, splits={"train": 1.0})
+    rows, payload_spans, indexes, others = 10, 10, 10, 7
+    assert store.control()["requests"]["read"] == (150 + rows + payload_spans + indexes + others)
