@@ -7,6 +7,7 @@ from typing import Any
 from components.transform.options import TransformOptions
 from components.transform.run import run_analysis
 from components.view_options import ViewOptions
+from pipeline.engine import make_paths_absolute
 from pipeline.ingest import make_beam_pipeline
 from pipeline.memory import watch_memory
 
@@ -35,6 +36,7 @@ def analyze_folder(
     Raises:
       UserError: if the person who called can put it right.
     """
+    data_dir, graph_dir = make_paths_absolute(beam_args, data_dir, graph_dir)
     started = time.monotonic()
     with watch_memory() as memory:
         analysis = run_analysis(

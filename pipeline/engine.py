@@ -8,7 +8,8 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from components.beam_args import complete_beam_args
+from components import files
+from components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
 from components.errors import UserError
 from pipeline.dataflow import check_credentials, check_dataflow_flags
 
@@ -24,6 +25,18 @@ def choose_engine(beam_flags: Sequence[str]) -> list[str]:
     beam_args = complete_beam_args(beam_flags)
     check_engine(beam_args)
     return beam_args
+
+
+def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
+    """Paths as workers elsewhere understand them, whose current folder is another than this one's.
+
+    Args:
+      beam_args: completed Beam flags. For the local runner, paths stay as they were given.
+      paths: paths, which become absolute, and URIs.
+    """
+    if LOCAL_BEAM_ARGS[0] in beam_args:
+        return list(paths)
+    return [os.path.abspath(path) if files.is_local(path) else path for path in paths]
 
 
 def check_engine(beam_args: Sequence[str]) -> None:

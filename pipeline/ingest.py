@@ -14,6 +14,7 @@ from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import retry_work_dir
 from components.ingest.run import run_ingest, run_retry
+from pipeline.engine import make_paths_absolute
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
 from pipeline.memory import watch_memory
 from pipeline.rows import print_rows
@@ -36,6 +37,7 @@ def ingest_folder(
     Raises:
       UserError: if the person who called can put it right.
     """
+    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     started = time.monotonic()
     with watch_memory() as memory:
         manifest = run_ingest(
@@ -83,6 +85,7 @@ def retry_folder(
     Raises:
       UserError: if the person who called can put it right.
     """
+    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     retry = run_retry(
         images_dir,
         output_dir,

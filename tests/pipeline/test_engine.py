@@ -12,7 +12,7 @@ import pytest
 from components.beam_args import LOCAL_BEAM_ARGS
 from components.errors import UserError
 from pipeline import engine
-from pipeline.engine import check_engine, choose_engine
+from pipeline.engine import check_engine, choose_engine, make_paths_absolute
 
 pytestmark = pytest.mark.unit
 
@@ -132,6 +132,14 @@ def test_a_pool_beside_each_far_worker_cannot_be_asked_from_here(closed_port):
     assert not far({"flink_master": "[local]", "environment_config": closed_port})
     with pytest.raises(UserError, match="nothing answers there"):
         check_engine(["--runner=PortableRunner", "--job_endpoint=embed", *pool])
+
+
+def test_workers_elsewhere_are_given_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = ["images/{SPAN}", "/data", "gs://bucket/out"]
+    assert make_paths_absolute(LOCAL_BEAM_ARGS, *paths) == paths
+    far = make_paths_absolute(["--runner=FlinkRunner"], *paths)
+    assert far == [f"{tmp_path}/images/{{SPAN}}", "/data", "gs://bucket/out"]
 
 
 def test_what_is_chosen_is_completed_and_checked():
