@@ -68,13 +68,8 @@ def compile_pipeline(
 
     from pipeline.pipeline import create_pipeline
 
-    runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
-        # Kubeflow's open-source engine takes 2.1 only, Vertex AI takes it too.
-        tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
-            default_image=image, use_pipeline_spec_2_1=True
-        )
-    )
     parameter = tfx.dsl.experimental.RuntimeParameter
+    span = parameter(name=SPAN_PARAMETER, ptype=str, default=LATEST)
     pipeline = create_pipeline(
         config,
         images_dir,
@@ -82,18 +77,30 @@ def compile_pipeline(
         push_dir,
         parameter(name=FINGERPRINT_PARAMETER, ptype=str),
         beam_args=tuple(beam_args),
-        span=parameter(name=SPAN_PARAMETER, ptype=str, default=LATEST)
-        if has_span(images_dir)
-        else None,
+        span=span if has_span(images_dir) else None,
     )
-    job = runner.run(pipeline, write_out=False)
-    # TFX writes the root and defaults into the job only, and Kubeflow is given the spec only.
-    job["pipelineSpec"]["defaultPipelineRoot"] = pipeline_root
-    if has_span(images_dir):
-        parameters = job["pipelineSpec"]["root"]["inputDefinitions"]["parameters"]
-        parameters[SPAN_PARAMETER]["defaultValue"] = LATEST
+    job = _make_runner(image).run(pipeline, write_out=False)
+    _complete_spec(job["pipelineSpec"], pipeline_root)
     _write_job(job, output_path)
     return job
+
+
+def _make_runner(image: str) -> Any:
+    from tfx import v1 as tfx
+
+    engine = tfx.orchestration.experimental
+    # Kubeflow's open-source engine takes 2.1 only, Vertex AI takes it too.
+    return engine.KubeflowV2DagRunner(
+        engine.KubeflowV2DagRunnerConfig(default_image=image, use_pipeline_spec_2_1=True)
+    )
+
+
+def _complete_spec(spec: dict[str, Any], pipeline_root: str) -> None:
+    """Adds what TFX writes into the job only, since Kubeflow is given the spec only."""
+    spec["defaultPipelineRoot"] = pipeline_root
+    parameters = spec["root"]["inputDefinitions"]["parameters"]
+    if SPAN_PARAMETER in parameters:
+        parameters[SPAN_PARAMETER]["defaultValue"] = LATEST
 
 
 def _write_job(job: dict[str, Any], path: str) -> None:
@@ -149,9 +156,8 @@ def compile_command(
     config = load_config(config_path, overrides)
     beam_args = complete_beam_args(beam_flags)
     given = split_flags(beam_args)
-    if (
-        given.get("runner") == "DataflowRunner"
-    ):  # The steps, not this machine, need the credentials.
+    # The steps, not this machine, need the credentials.
+    if given.get("runner") == "DataflowRunner":
         check_dataflow_flags(given)
     # Drops what libraries say while they are imported; errors still get through.
     with quiet_terminal(os.devnull):

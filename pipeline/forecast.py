@@ -9,6 +9,7 @@ from rich.console import Console
 from components import files
 from components.ingest.forecast import Forecast
 from components.ingest.options import IngestOptions
+from pipeline.report.words import format_count
 from pipeline.rows import print_rows, printable
 
 
@@ -108,7 +109,8 @@ def warning_rows(
 def _describe_classes(classes: dict[str, int]) -> str:
     if not classes:
         return "none named by the paths; see ingest.label_pattern"
-    return f"{len(classes):,}, of {min(classes.values()):,} to {max(classes.values()):,} files"
+    most = format_count(max(classes.values()), "file")
+    return f"{len(classes):,}, of {min(classes.values()):,} to {most}"
 
 
 def _megabytes(size_bytes: int) -> str:

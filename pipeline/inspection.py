@@ -8,6 +8,7 @@ from rich.console import Console
 
 from components import contract, files
 from components.errors import UserError
+from pipeline.report.words import format_count
 from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
 # What tf.Transform and the analysis write. Neither is imported: it would take seconds.
@@ -110,7 +111,9 @@ def _input_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _origin_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
     share = "" if graph["fraction"] == 1 else f", fraction {graph['fraction']:g} by record id"
-    analysed = f"{graph['records']:,} of {graph['records_in_splits']:,} records{share}"
+    analysed = (
+        f"{graph['records']:,} of {format_count(graph['records_in_splits'], 'record')}{share}"
+    )
     return [
         ("preprocessing_fn", f"{graph['preprocessing_fn']} (source {graph['function_version']})"),
         ("code version", graph["code_version"]),
@@ -134,17 +137,20 @@ def _statistics_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _class_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
     classes, vocabulary = graph["classes"], graph["vocabulary"] or []
-    rows = [("vocabulary", f"{len(vocabulary):,} class names" if vocabulary else "none")]
+    rows = [("vocabulary", format_count(len(vocabulary), "class name") if vocabulary else "none")]
     if classes:
         rows.append(("classes", format_classes(classes)))
-    lines = [f"{row['records']:,} records, weight {row['weight']:.4g}" for row in classes]
+    lines = [
+        f"{format_count(row['records'], 'record')}, weight {row['weight']:.4g}" for row in classes
+    ]
     for number, name in enumerate(vocabulary[:_MOST_CLASSES]):
         rows.append((f"  {number}", f"{name}  {lines[number]}" if lines else name))
     if len(vocabulary) > _MOST_CLASSES:
         rows.append(("  …", f"and {len(vocabulary) - _MOST_CLASSES:,} more; --json lists all"))
     unknown = sum(sum(counts.values()) for counts in graph["unknown_classes"].values())
     rule = {"minus_one": "id -1, left out of loss and metrics", "error": "an error"}
-    rows.append(("unknown label", f"{rule[graph['unknown_label']]}; {unknown:,} records have one"))
+    counted = f"{format_count(unknown, 'record')} {'has' if unknown == 1 else 'have'} one"
+    rows.append(("unknown label", f"{rule[graph['unknown_label']]}; {counted}"))
     return rows
 
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -12,44 +12,27 @@ from tfx import v1 as tfx
 from tfx.orchestration.pipeline import RunOptions
 from tfx.orchestration.portable import launcher
 
-from components import files, progress
+from components import progress
 from components.errors import find_user_error
 from components.ingest.manifest import read_manifest
-from pipeline.config import PipelineConfig
 from pipeline.executions import ComponentRun, read_execution, read_taken
 from pipeline.memory import watch_memory
 from pipeline.part import Part, check_any_ran, check_part, explain_part
 from pipeline.pipeline import create_pipeline
+from pipeline.run_plan import RunPlan
 
 _INGEST = "ImageExampleGen"
 
 
 def run_locally(
-    config: PipelineConfig,
-    images_dir: str,
-    output_dir: str,
-    fingerprint: str,
-    beam_args: Sequence[str],
-    on_start: Callable[[str], Any],
-    on_finish: Callable[[ComponentRun], Any],
-    span: int | None = None,
-    earlier: Mapping[int, str] | None = None,
-    part: Part = Part(),  # noqa: B008  (frozen)
+    plan: RunPlan, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]
 ) -> list[ComponentRun]:
     """Runs the pipeline with TFX's LocalDagRunner.
 
     Args:
-      config: of the pipeline.
-      images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: holds, in the end, `artifacts/`, `metadata.db` and `pushed_model/`.
-      fingerprint: of the images.
-      beam_args: Beam flags; they name the runner and its mode.
+      plan: what is run, on what, and where it goes.
       on_start: called with a component's name before it runs.
       on_finish: called after it ran.
-      span: which one of a pattern is run; None where `images_dir` is no pattern.
-      earlier: number and fingerprint of further spans that `config.spans.window` wants. They are
-        ingested first, each alone; TFX's cache knows those that are already.
-      part: which components run. Without ImageExampleGen, no span is ingested.
 
     Returns:
       The run of every component that has outputs, in order.
@@ -57,48 +40,56 @@ def run_locally(
     Raises:
       UserError: if the person who called can put it right.
     """
-    metadata_path = files.join(output_dir, "metadata.db")
-    create = functools.partial(
-        create_pipeline,
-        config,
-        images_dir,
-        files.join(output_dir, "artifacts"),
-        pushed_dir(output_dir),
-        metadata_path=metadata_path,
-        beam_args=tuple(beam_args),
-    )
-    pipeline = create(fingerprint, span=span)
-    check_part(part, [component.id for component in pipeline.components])
-    runs: list[ComponentRun] = []
-    started: list[str] = []
-
-    def start(name: str) -> None:
-        started.append(name)
-        on_start(name)
-        if name == "Evaluator":
-            _begin_evaluation(runs)
-
-    def finish(run: ComponentRun) -> None:
-        runs.append(run)
-        on_finish(run)
-
-    launch = functools.partial(_launch, metadata_path, start, finish)
+    pipeline = _create_pipeline(plan, plan.fingerprint, plan.span)
+    check_part(plan.part, [component.id for component in pipeline.components])
+    heard = _Heard(on_start, on_finish)
     try:
-        if part.first in (None, _INGEST):
-            for number, of_images in (earlier or {}).items():
-                launch(create(of_images, span=number), Part(last=_INGEST), f"{_INGEST} {number}")
-        launch(pipeline, part)
+        if plan.part.first in (None, _INGEST):
+            for span, fingerprint in plan.earlier.items():
+                earlier = _create_pipeline(plan, fingerprint, span)
+                _launch(plan.metadata_path, earlier, Part(last=_INGEST), heard, span)
+        _launch(plan.metadata_path, pipeline, plan.part, heard)
     except Exception as error:
-        explained = find_user_error(error) or explain_part(error, part, bool(started))
+        explained = find_user_error(error) or explain_part(error, plan.part, heard.any_started)
         raise explained or error from error
-    check_any_ran(part, len(runs))
-    taken = [] if part.is_whole else read_taken(metadata_path, {run.name for run in runs})
+    runs = heard.runs
+    check_any_ran(plan.part, len(runs))
+    taken = [] if plan.part.is_whole else read_taken(plan.metadata_path, {run.name for run in runs})
     return [*taken, *runs]
 
 
-def pushed_dir(output_dir: str) -> str:
-    """Where a run's models are pushed, a folder for each version."""
-    return files.join(output_dir, "pushed_model")
+def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.dsl.Pipeline:
+    return create_pipeline(
+        plan.config,
+        plan.images_dir,
+        plan.artifacts_dir,
+        plan.pushed_dir,
+        fingerprint,
+        metadata_path=plan.metadata_path,
+        beam_args=plan.beam_args,
+        span=span,
+    )
+
+
+class _Heard:
+    """What was heard of the components so far; all is passed on."""
+
+    def __init__(self, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]):
+        self._on_start, self._on_finish = on_start, on_finish
+        self.any_started = False
+        self.runs: list[ComponentRun] = []
+
+    def start(self, name: str) -> None:
+        self.any_started = True
+        self._on_start(name)
+        if name == "Evaluator":
+            _begin_evaluation(self.runs)
+
+    def finish(self, run: ComponentRun, earlier_span: int | None = None) -> None:
+        if earlier_span is not None:
+            run = dataclasses.replace(run, name=f"{run.name} {earlier_span}")
+        self.runs.append(run)
+        self._on_finish(run)
 
 
 def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
@@ -111,18 +102,14 @@ def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
 
 def _launch(
     metadata_path: str,
-    on_start: Callable[[str], Any],
-    on_finish: Callable[[ComponentRun], Any],
     pipeline: tfx.dsl.Pipeline,
     part: Part,
-    name: str | None = None,
+    heard: _Heard,
+    earlier_span: int | None = None,
 ) -> None:
-    """Runs a part of a pipeline; `name` is what its only component is called."""
-
-    def finish(run: ComponentRun) -> None:
-        on_finish(dataclasses.replace(run, name=name or run.name))
-
-    with _observe_components(metadata_path, on_start, finish):
+    """Runs a part of a pipeline; an earlier span's components are called after it."""
+    finish = functools.partial(heard.finish, earlier_span=earlier_span)
+    with _observe_components(metadata_path, heard.start, finish):
         tfx.orchestration.LocalDagRunner().run(pipeline, _to_run_options(part))
 
 

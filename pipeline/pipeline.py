@@ -3,6 +3,7 @@
 import os
 
 from tfx import v1 as tfx
+from tfx.dsl.components.base.base_component import BaseComponent
 
 # isort: split
 # After TFX, which puts a stand-in where this wants a module that tfx-bsl 1.21 no longer has.
@@ -12,19 +13,14 @@ from components import files, record
 from components.augment.apply import check_user_steps
 from components.augment.options import UserStep
 from components.code_version import code_version
-from components.errors import UserError
 from components.ingest.component import ImageExampleGen
-from components.ingest.options import SpanOptions
 from components.ingest.span_pattern import LATEST
-from components.ingest.span_resolver import LatestSpans
 from components.training.evaluation import evaluation_config
 from components.training.options import EvaluationOptions
 from components.transform.component import ImageTransform
 from components.transform.function_version import function_version
 from pipeline.config import PipelineConfig
-
-SPAN_RESOLVER = "SpanResolver"
-BASELINE_RESOLVER = "BaselineResolver"
+from pipeline.resolvers import find_baseline, join_spans
 
 
 def create_pipeline(
@@ -58,89 +54,28 @@ def create_pipeline(
         `spans.window` is set and the span is not known before the run.
     """
     check_user_steps(config.feeding.augment)
-
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))
-
     # What is analysed, trained and evaluated on: that data set, or it and those of earlier spans.
-    examples, span_resolvers = _join_spans(example_gen, config.spans, span)
-
-    # Statistics of the columns that describe images.
-    statistics_gen = tfx.components.StatisticsGen(
-        examples=example_gen.outputs["examples"], stats_options=statistics_options()
-    )
-
-    # The schema is inferred, then examples of all splits are checked against it.
-    schema_gen = tfx.components.SchemaGen(
-        statistics=statistics_gen.outputs["statistics"], infer_feature_shape=True
-    )
-    example_validator = tfx.components.ExampleValidator(
-        statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
-    )
-
+    examples, span_resolvers = join_spans(example_gen, config.spans, span)
+    # Statistics of the columns that describe images, a schema, and a check of all splits by it.
+    checks = _check_columns(example_gen.outputs["examples"])
     # What must be known of the whole train split becomes a graph over uint8 pixel batches.
-    image_transform = ImageTransform(
-        examples,
-        config.view,
-        config.transform,
-        files.join(pipeline_root, "analyzer_cache") if _keeps_cache(config) else None,
-    )
-
+    cache_dir = _choose_cache_dir(config, pipeline_root)
+    image_transform = ImageTransform(examples, config.view, config.transform, cache_dir)
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.
-    trainer = tfx.components.Trainer(
-        run_fn="components.training.trainer.run_fn",
-        examples=examples,
-        transform_graph=image_transform.outputs["transform_graph"],
-        train_args=tfx.proto.TrainArgs(splits=["train"]),
-        eval_args=tfx.proto.EvalArgs(splits=["eval"]),
-        custom_config={
-            "view": config.view.model_dump(mode="json"),
-            "feeding": config.feeding.model_dump(mode="json"),
-            "training": config.training.model_dump(mode="json"),
-            "code_version": _version_of_training(config),
-        },
-    )
-
-    # Measures the exported model on the eval split, whole and by class, against a threshold, and
-    # if asked for, against the latest model that passed.
-    baseline, baseline_resolvers = _find_baseline(trainer, config.evaluation)
-    evaluator = tfx.components.Evaluator(
-        examples=examples,
-        model=trainer.outputs["model"],
-        baseline_model=baseline,
-        example_splits=["eval"],
-        eval_config=evaluation_config(
-            config.evaluation.min_accuracy,
-            config.evaluation.confidence_intervals,
-            config.evaluation.min_improvement,
-        ),
-        module_path="components.training.counting",
-    )
-
+    trainer = _create_trainer(config, examples, image_transform.outputs["transform_graph"])
+    # Measures the exported model against a threshold and, if asked for, the latest that passed.
+    baseline, baseline_resolvers = find_baseline(trainer, config.evaluation)
+    evaluator = _create_evaluator(config.evaluation, examples, trainer.outputs["model"], baseline)
     # A model that passed is copied to where servers look for it.
-    pusher = tfx.components.Pusher(
-        model=trainer.outputs["model"],
-        model_blessing=evaluator.outputs["blessing"],
-        push_destination=tfx.proto.PushDestination(
-            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=push_dir)
-        ),
-    )
+    pusher = _create_pusher(trainer.outputs["model"], evaluator.outputs["blessing"], push_dir)
 
+    before_training = [example_gen, *span_resolvers, *checks, image_transform]
     return tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=pipeline_root,
-        components=[
-            example_gen,
-            *span_resolvers,
-            statistics_gen,
-            schema_gen,
-            example_validator,
-            image_transform,
-            trainer,
-            *baseline_resolvers,
-            evaluator,
-            pusher,
-        ],
+        components=[*before_training, trainer, *baseline_resolvers, evaluator, pusher],
         enable_cache=True,
         metadata_connection_config=_metadata_connection(metadata_path),
         beam_pipeline_args=list(beam_args),
@@ -155,54 +90,17 @@ def _span_parameter(
     return str(span) if isinstance(span, int) else span
 
 
-def _join_spans(
-    example_gen: ImageExampleGen,
-    options: SpanOptions,
-    span: int | tfx.dsl.experimental.RuntimeParameter | None,
-) -> tuple[tfx.dsl.Channel, list[tfx.dsl.Resolver]]:
-    """The examples to learn from, and the node that finds earlier ones, if there are to be any."""
-    if options.window == 1:
-        return example_gen.outputs["examples"], []
-    if not isinstance(span, int):
-        raise UserError(
-            f"spans.window={options.window} needs TFX's metadata, in which this machine's runs "
-            "find earlier spans, and spans to choose from: give --images a pattern such as "
-            "day-{SPAN}, or leave spans.window at 1."
-        )
-    resolver = tfx.dsl.Resolver(
-        strategy_class=LatestSpans,
-        config={"newest": span, "count": 0 if options.window == "all" else options.window},
-        # Of all runs, where `outputs` would be this run's only.
-        examples=tfx.dsl.Channel(
-            type=tfx.types.standard_artifacts.Examples,
-            producer_component_id=example_gen.id,
-            output_key="examples",
-        ),
-    ).with_id(SPAN_RESOLVER)
-    resolver.add_upstream_node(example_gen)
-    return resolver.outputs["examples"], [resolver]
-
-
-def _find_baseline(
-    trainer: tfx.components.Trainer, options: EvaluationOptions
-) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
-    """The model to compare with, and the node that finds it, if that is wished."""
-    if options.min_improvement is None:
-        return None, []
-    kinds = tfx.types.standard_artifacts
-    resolver = tfx.dsl.Resolver(
-        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
-        model=tfx.dsl.Channel(type=kinds.Model),
-        model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
-    ).with_id(BASELINE_RESOLVER)
-    # So that a run from the Trainer on looks for it anew, and one from the Evaluator on does not.
-    resolver.add_upstream_node(trainer)
-    return resolver.outputs["model"], [resolver]
-
-
-def _keeps_cache(config: PipelineConfig) -> bool:
-    """Whether a later run will ask for what is found in this run's data sets."""
-    return config.transform.keep_cache or config.spans.window != 1
+def _check_columns(examples: tfx.dsl.Channel) -> list[BaseComponent]:
+    """Infers a schema from statistics, then checks the examples of all splits against it."""
+    statistics_gen = tfx.components.StatisticsGen(
+        examples=examples, stats_options=statistics_options()
+    )
+    statistics = statistics_gen.outputs["statistics"]
+    schema_gen = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
+    example_validator = tfx.components.ExampleValidator(
+        statistics=statistics, schema=schema_gen.outputs["schema"]
+    )
+    return [statistics_gen, schema_gen, example_validator]
 
 
 def statistics_options() -> tfdv.StatsOptions:
@@ -210,11 +108,29 @@ def statistics_options() -> tfdv.StatsOptions:
     return tfdv.StatsOptions(feature_allowlist=[column.key for column in record.METADATA_COLUMNS])
 
 
-def _metadata_connection(path: str | None):
-    if path is None:
-        return None
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    return tfx.orchestration.metadata.sqlite_metadata_connection_config(path)
+def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:
+    """Where analysis keeps what it finds in each data set; None if no later run will ask for it."""
+    if config.transform.keep_cache or config.spans.window != 1:
+        return files.join(pipeline_root, "analyzer_cache")
+    return None
+
+
+def _create_trainer(
+    config: PipelineConfig, examples: tfx.dsl.Channel, transform_graph: tfx.dsl.Channel
+) -> tfx.components.Trainer:
+    return tfx.components.Trainer(
+        run_fn="components.training.trainer.run_fn",
+        examples=examples,
+        transform_graph=transform_graph,
+        train_args=tfx.proto.TrainArgs(splits=["train"]),
+        eval_args=tfx.proto.EvalArgs(splits=["eval"]),
+        custom_config={
+            "view": config.view.model_dump(mode="json"),
+            "feeding": config.feeding.model_dump(mode="json"),
+            "training": config.training.model_dump(mode="json"),
+            "code_version": _version_of_training(config),
+        },
+    )
 
 
 def _version_of_training(config: PipelineConfig) -> str:
@@ -222,3 +138,39 @@ def _version_of_training(config: PipelineConfig) -> str:
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
     own = map(function_version, [config.training.model, *steps])
     return "-".join([code_version("augment", "feeding", "training", "transform"), *own])
+
+
+def _create_evaluator(
+    options: EvaluationOptions,
+    examples: tfx.dsl.Channel,
+    model: tfx.dsl.Channel,
+    baseline: tfx.dsl.Channel | None,
+) -> tfx.components.Evaluator:
+    """Measures on the eval split, whole and by class; a model that is good enough is blessed."""
+    return tfx.components.Evaluator(
+        examples=examples,
+        model=model,
+        baseline_model=baseline,
+        example_splits=["eval"],
+        eval_config=evaluation_config(options),
+        module_path="components.training.counting",
+    )
+
+
+def _create_pusher(
+    model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: str
+) -> tfx.components.Pusher:
+    return tfx.components.Pusher(
+        model=model,
+        model_blessing=blessing,
+        push_destination=tfx.proto.PushDestination(
+            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=push_dir)
+        ),
+    )
+
+
+def _metadata_connection(path: str | None):
+    if path is None:
+        return None
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return tfx.orchestration.metadata.sqlite_metadata_connection_config(path)

@@ -25,6 +25,25 @@ tbody th { vertical-align: middle; max-width: 14rem; overflow-wrap: anywhere; wh
 small { display: block; opacity: .7; }
 pre { white-space: pre-wrap; padding: .75rem; border: 1px solid #8888; border-radius: 4px; }
 """
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>{style}</style>
+<h1>{title}</h1>
+<ol>{steps}</ol>
+<div class="sheet">
+<table>
+<thead><tr><th></th>{columns}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>
+<details><summary>Options</summary><pre>{options}</pre></details>
+</html>
+"""
 
 
 def save_sheet(
@@ -57,32 +76,18 @@ def save_sheet(
 def make_page(records: Sequence[RecordViews], lines: Sequence[str], options: str) -> str:
     """The sheet as one HTML page that needs no other file; arguments as `save_sheet`'s."""
     rows = [make_panels(each) for each in records]
-    titles = "".join(f"<th>{html.escape(panel.title)}</th>" for panel in rows[0])
-    body = "\n".join(
-        f"<tr><th>{html.escape(each.label)}</th>{''.join(map(_make_cell, row))}</tr>"
-        for each, row in zip(records, rows, strict=True)
-    )
     title, *steps = map(html.escape, lines)
-    items = "".join(f"<li>{step}</li>" for step in steps)
-    return f"""<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>{_STYLE}</style>
-<h1>{title}</h1>
-<ol>{items}</ol>
-<div class="sheet">
-<table>
-<thead><tr><th></th>{titles}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table>
-</div>
-<details><summary>Options</summary><pre>{html.escape(options)}</pre></details>
-</html>
-"""
+    return _PAGE.format(
+        title=title,
+        style=_STYLE,
+        steps="".join(f"<li>{step}</li>" for step in steps),
+        columns="".join(f"<th>{html.escape(panel.title)}</th>" for panel in rows[0]),
+        rows="\n".join(
+            f"<tr><th>{html.escape(each.label)}</th>{''.join(map(_make_cell, row))}</tr>"
+            for each, row in zip(records, rows, strict=True)
+        ),
+        options=html.escape(options),
+    )
 
 
 def _make_cell(panel: Panel) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from pipeline.report.words import format_count
+
 
 def print_profile(profile: Mapping[str, Any], console: Console) -> None:
     """Prints where the trace is, and its slowest operations.
@@ -14,9 +16,10 @@ def print_profile(profile: Mapping[str, Any], console: Console) -> None:
       profile: a `components.training.profile.Profile` as a dict.
       console: where to.
     """
+    steps = format_count(profile["steps"], "step")
     size = f"{profile['size_bytes'] / 1e6:,.1f} MB"
     console.print(
-        f"\nThe trace of {profile['steps']} steps ({size}) is in {escape(profile['folder'])}: "
+        f"\nThe trace of {steps} ({size}) is in {escape(profile['folder'])}: "
         "tensorboard --logdir shows it, with the plugin tensorboard-plugin-profile.",
         soft_wrap=True,
     )

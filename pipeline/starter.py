@@ -9,6 +9,7 @@ from PIL import Image
 
 from components import files
 from pipeline.layout import Layout
+from pipeline.report.words import format_count
 
 SAMPLE = 200  # images whose headers are read
 _USUAL_PX = 224  # what most networks were made for
@@ -83,7 +84,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
     return _TEMPLATE.format(
         images=layout.images,
         kind=layout.kind,
-        classes=f"{len(layout.classes)} classes" if layout.classes else "no class names",
+        classes=format_count(len(layout.classes), "class") if layout.classes else "no class names",
         label_pattern=_quote(layout.label_pattern),
         splits=_write_splits(layout),
         bad_fraction=_bad_fraction(layout),

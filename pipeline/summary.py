@@ -11,9 +11,10 @@ from components.ingest.manifest import read_manifest
 from components.training.evaluation import CANDIDATE
 from pipeline.executions import ComponentRun
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
-from pipeline.pipeline import SPAN_RESOLVER
 from pipeline.profile_text import print_profile
 from pipeline.report.training import describe_wait
+from pipeline.report.words import format_count
+from pipeline.resolvers import SPAN_RESOLVER
 from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
 # What is told to be where: the component and the output.
@@ -141,7 +142,8 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if classes := summary.get("classes"):
         rows.append(("classes", format_classes(classes)))
     if training := summary.get("training"):
-        rows.append(("training", f"{training['steps']:,} steps, {training['epochs']:,} epochs"))
+        counts = (training["steps"], "step"), (training["epochs"], "epoch")
+        rows.append(("training", ", ".join(format_count(*each) for each in counts)))
         if wait := training.get("input_wait"):
             rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
     if evaluation := summary.get("evaluation"):

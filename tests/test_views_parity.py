@@ -25,6 +25,7 @@ from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from components.training import serving
 from components.training.evaluation import evaluation_config
+from components.training.options import EvaluationOptions
 from components.transform.labels import label_ids
 from components.transform.record_batches import adapter_config, read_view_batches
 from components.view_options import ViewOptions
@@ -151,7 +152,7 @@ def _served(export_dir, encoded, view) -> np.ndarray:
 
 def _seen_by_tfma(export_dir, data_set, view, log: pathlib.Path) -> np.ndarray:
     """What the Evaluator's extractors predict for serialized records, in the records' order."""
-    config = evaluation_config(min_accuracy=0.5)
+    config = evaluation_config(EvaluationOptions())
     shared = tfma.default_eval_shared_model(export_dir, eval_config=config)
     extractors = tfma.default_extractors(eval_shared_model=shared, eval_config=config)
     log.mkdir()

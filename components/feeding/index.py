@@ -4,10 +4,8 @@
 """
 
 import binascii
-import collections
 import dataclasses
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +14,17 @@ import pyarrow.parquet as pq
 from pyarrow import dataset
 
 from components import files
-from components.errors import UserError
+from components.feeding.shard_paths import (
+    check_all_known,
+    group_by_root,
+    match_path,
+    number_paths,
+    numbers_by_split,
+    order_by_path,
+    parse_path,
+)
 
 INDEX_FILE = "index.parquet"
-_SHARD_PATH = re.compile(r"(?P<root>.+)/Split-(?P<split>[^/]+)/data_tfrecord-(?P<shard>\d+)-of-\d+")
 # Columns that are taken as they are, with the types in which they are held.
 _NUMBERS = {
     "record_offset": np.int64,
@@ -32,8 +37,6 @@ _NUMBERS = {
 _COLUMNS = ("split", "shard", "record_id", "label", "format", *_NUMBERS)
 # Row groups that are read while one is taken apart; each is held as text.
 _BATCHES_AHEAD = 4
-
-
 # Attributes of `RecordIndex` that hold a row a record, all but the label.
 _ARRAYS = (
     *("shard", "offset", "length", "image_length"),
@@ -87,7 +90,7 @@ class RecordIndex:
     @property
     def data_set(self) -> np.ndarray:
         """int32 [records], number of the record's data set in `roots`."""
-        of_shard = [self.roots.index(_parse_path(path)["root"]) for path in self.shard_paths]
+        of_shard = [self.roots.index(parse_path(path)["root"]) for path in self.shard_paths]
         return np.array(of_shard, np.int32)[self.shard]
 
     def describe(self, row: int) -> str:
@@ -103,7 +106,7 @@ class RecordIndex:
 
 def is_indexed(shard_paths: Sequence[str]) -> bool:
     """Tells whether all files are shards of local data sets that have an index."""
-    matches = [_SHARD_PATH.fullmatch(path) for path in shard_paths]
+    matches = [match_path(path) for path in shard_paths]
     roots = {match["root"] if match else None for match in matches}
     return bool(roots) and all(
         root is not None and files.is_local(root) and files.exists(f"{root}/{INDEX_FILE}")
@@ -120,7 +123,7 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
     Raises:
       UserError: if an index does not know one of its shards.
     """
-    indexes = [_read_one(root, paths) for root, paths in _group_by_root(shard_paths)]
+    indexes = [_read_one(root, paths) for root, paths in group_by_root(shard_paths)]
     if len(indexes) == 1:
         return indexes[0]
     classes = tuple(sorted({name for index in indexes for name in index.classes}))
@@ -136,14 +139,6 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
         classes=classes,
         **columns,
     )
-
-
-def _group_by_root(shard_paths: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """The shards of each data set, sorted; their data sets, sorted."""
-    by_root: dict[str, list[str]] = collections.defaultdict(list)
-    for path in shard_paths:
-        by_root[_parse_path(path)["root"]].append(path)
-    return [(root, tuple(sorted(by_root[root]))) for root in sorted(by_root)]
 
 
 def _renumber(index: RecordIndex, classes: tuple[str, ...]) -> np.ndarray:
@@ -165,9 +160,9 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
         labels.append(rows["label"].dictionary_encode())
     # One column after the other, so that only one is there twice.
     joined = {name: _join(columns.pop(name)) for name in list(columns)}
-    _check_all_known(joined["shard"], paths, root)
+    check_all_known(joined["shard"], paths, root)
     label, classes = _number_classes(labels)
-    order = _order_by_path(joined["shard"])
+    order = order_by_path(joined["shard"])
     return RecordIndex(
         roots=(root,),
         shard_paths=paths,
@@ -193,7 +188,7 @@ def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np
 
 def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """The rows of some shards in the index's order, with each row's number in `shard_paths`."""
-    numbers = _numbers_by_split(shard_paths)
+    numbers = numbers_by_split(shard_paths)
     batches = dataset.dataset(f"{root}/{INDEX_FILE}", format="parquet").to_batches(
         columns=list(_COLUMNS),
         filter=pc.field("split").isin(sorted(numbers)),
@@ -203,7 +198,7 @@ def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, p
     )
     for batch in batches:
         if len(batch):
-            path_number = _number_paths(batch["split"], batch["shard"], numbers)
+            path_number = number_paths(batch["split"], batch["shard"], numbers)
             is_read = path_number >= 0
             yield path_number[is_read], batch if is_read.all() else batch.filter(pa.array(is_read))
 
@@ -223,76 +218,27 @@ def _number_classes(labels: list[pa.DictionaryArray]) -> tuple[np.ndarray, tuple
     return rank[codes], tuple(names[i] for i in order)
 
 
-def _order_by_path(path_number: np.ndarray) -> np.ndarray | slice:
-    """What sorts rows by their shard and keeps their places in it; nothing if they are sorted."""
-    if (path_number[1:] >= path_number[:-1]).all():
-        return slice(None)
-    # The index has a shard's records in their order, so a stable sort by shard keeps that.
-    return np.argsort(path_number, kind="stable")
-
-
-def _check_all_known(path_number: np.ndarray, shard_paths: Sequence[str], root: str) -> None:
-    counts = np.bincount(path_number, minlength=len(shard_paths))
-    if len(unknown := np.flatnonzero(counts == 0)):
-        raise UserError(
-            f"the index of {root} must know every shard that is read, but it has no record of "
-            f"{shard_paths[unknown[0]]}; run `image-pipeline verify {root}`."
-        )
-
-
 def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Reads columns of the index for some shards, a row for each of `RecordIndex`'s records.
 
     Raises:
       UserError: if the index does not know one of the shards.
     """
-    tables = [_read_columns(root, paths, columns) for root, paths in _group_by_root(shard_paths)]
+    tables = [_read_columns(root, paths, columns) for root, paths in group_by_root(shard_paths)]
     return pa.concat_tables(tables).select(list(columns))
 
 
 def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    numbers = _numbers_by_split(shard_paths)
+    numbers = numbers_by_split(shard_paths)
     in_splits = pc.field("split").isin(sorted(numbers))
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
     table = pq.read_table(f"{root}/{INDEX_FILE}", columns=needed, filters=in_splits)
-    path_number = _number_paths(table["split"].combine_chunks(), table["shard"], numbers)
+    path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
     is_read = path_number >= 0
     table, path_number = table.filter(pa.array(is_read)), path_number[is_read]
-    _check_all_known(path_number, shard_paths, root)
-    order = _order_by_path(path_number)
+    check_all_known(path_number, shard_paths, root)
+    order = order_by_path(path_number)
     return table if isinstance(order, slice) else table.take(order)
-
-
-def _numbers_by_split(shard_paths: Sequence[str]) -> Mapping[str, Mapping[int, int]]:
-    """The numbers of the paths by the split and the shard that they name."""
-    numbers: dict[str, dict[int, int]] = collections.defaultdict(dict)
-    for number, match in enumerate(map(_parse_path, shard_paths)):
-        numbers[match["split"]][int(match["shard"])] = number
-    return numbers
-
-
-def _number_paths(
-    split: pa.Array, shard: pa.Array, numbers: Mapping[str, Mapping[int, int]]
-) -> np.ndarray:
-    """int32 [rows], each row's number by its split and shard; -1 for those without one."""
-    splits = split.dictionary_encode()
-    codes, shards = splits.indices.to_numpy(), shard.to_numpy()
-    path_number: np.ndarray = np.full(len(codes), -1, np.int32)
-    for code, name in enumerate(splits.dictionary.to_pylist()):
-        of_shard = np.full(max(*numbers[name], shards.max()) + 1, -1, np.int32)
-        of_shard[list(numbers[name])] = list(numbers[name].values())
-        path_number = np.where(codes == code, of_shard[shards], path_number)
-    return path_number
-
-
-def _parse_path(path: str) -> re.Match[str]:
-    match = _SHARD_PATH.fullmatch(path)
-    if match is None:
-        raise UserError(
-            f"a shard's path must end in Split-<name>/data_tfrecord-SSSSS-of-NNNNN, got {path!r}; "
-            "set feeding.source=streaming to read other files."
-        )
-    return match
 
 
 def _unhex(digits: pa.StringArray) -> np.ndarray:

@@ -11,8 +11,8 @@ from components.augment.options import (
     Mixup,
     PadAndCrop,
     RandomResizedCrop,
-    Steps,
 )
+from components.augment.steps import Steps
 from components.options import Options
 
 
@@ -140,7 +140,7 @@ class FeedingOptions(Options):
         return address
 
     @pydantic.model_validator(mode="after")
-    def _check_combinations(self) -> "FeedingOptions":
+    def _check_draws(self) -> "FeedingOptions":
         shares = {"balance": self.balance != "none", "mix": self.mix is not None}
         together = [name for name, is_set in shares.items() if is_set]
         together += ["many_views"] if self.many_views.count > 1 else []
@@ -155,11 +155,19 @@ class FeedingOptions(Options):
                 "pad_and_crop among the steps of augment: all centre views of an image are the "
                 "same; add one of them, or set crops=1."
             )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_pairs(self) -> "FeedingOptions":
         if self.mixes_labels and self.batch_size % 2:
             raise ValueError(
                 "mixup and cutmix mix images two by two, so batch_size must be even, got "
                 f"{self.batch_size}; set feeding.batch_size."
             )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_index_is_read(self) -> "FeedingOptions":
         if self.source == "streaming" and (needing := self.index_options()):
             raise ValueError(
                 f"source is streaming, but {needing} need the index; set source=indexed or auto."

@@ -112,30 +112,31 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
         max_file_bytes=options.max_file_bytes,
         target_size=lambda height, width: _target_size(height, width, options),
     )
-    # Colour conversion comes after shrinking, because it costs more per pixel than decoding.
-    source_size = (decoded.source_height, decoded.source_width)
-    upright_size = source_size if decoded.orientation <= 4 else source_size[::-1]
-    resized = _resize(decoded.pixels, _target_size(*upright_size, options), options.max_pixels)
-    srgb, profile_notes = convert_to_srgb(resized, decoded.icc)
-    pixels = convert_channels(srgb, gray=options.color == "gray")
+    pixels, profile_notes = _convert(decoded, options)
     notes = decoded.notes + profile_notes
-    if options.encoding == "original" and _can_keep_bytes(decoded, notes, pixels):
-        encoded, stored_format = data, decoded.source_format
-    else:
-        stored_format = _stored_format(decoded, options)
-        encoded = _encode(pixels, stored_format, options.jpeg_quality)
+    encoded, stored_format = _store(data, decoded, notes, pixels, options)
     return PreparedImage(
         encoded=encoded,
         format=stored_format,
         height=pixels.shape[0],
         width=pixels.shape[1],
         channels=1 if pixels.ndim == 2 else 3,
-        source_format=decoded.source_format,
-        source_height=decoded.source_height,
-        source_width=decoded.source_width,
-        orientation=decoded.orientation,
+        source_format=decoded.header.source_format,
+        source_height=decoded.header.height,
+        source_width=decoded.header.width,
+        orientation=decoded.header.orientation,
         notes=notes,
     )
+
+
+def _convert(decoded: DecodedImage, options: PrepareOptions) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Resizes, then converts colours, which costs more per pixel than decoding."""
+    header = decoded.header
+    size = (header.height, header.width)
+    upright_size = size if header.orientation <= 4 else size[::-1]
+    resized = _resize(decoded.pixels, _target_size(*upright_size, options), options.max_pixels)
+    srgb, notes = convert_to_srgb(resized, decoded.icc)
+    return convert_channels(srgb, gray=options.color == "gray"), notes
 
 
 def _target_size(height: int, width: int, options: PrepareOptions) -> tuple[int, int]:
@@ -160,21 +161,31 @@ def _resize(pixels: np.ndarray, target: tuple[int, int], max_pixels: int) -> np.
     return resize(pixels, target)
 
 
+def _store(
+    data: bytes,
+    decoded: DecodedImage,
+    notes: tuple[str, ...],
+    pixels: np.ndarray,
+    options: PrepareOptions,
+) -> tuple[bytes, str]:
+    """The file's own bytes where they may be kept, else the pixels encoded; and the format."""
+    stored_format: str = options.encoding
+    if stored_format == "original":
+        if _can_keep_bytes(decoded, notes, pixels):
+            return data, decoded.header.source_format
+        stored_format = "png" if decoded.header.lossless else "jpeg"
+    return _encode(pixels, stored_format, options.jpeg_quality), stored_format
+
+
 def _can_keep_bytes(decoded: DecodedImage, notes: tuple[str, ...], pixels: np.ndarray) -> bool:
     """Tells whether the file itself already is what would be stored."""
     return (
-        decoded.source_format in ("jpeg", "png")
-        and decoded.orientation == 1
+        decoded.header.source_format in ("jpeg", "png")
+        and decoded.header.orientation == 1
         and not notes  # each of them stands for a conversion or a rarely readable file
         and pixels is decoded.pixels  # neither resized nor converted
-        and decoded.source_channels == (1 if pixels.ndim == 2 else 3)
+        and decoded.header.channels == (1 if pixels.ndim == 2 else 3)
     )
-
-
-def _stored_format(decoded: DecodedImage, options: PrepareOptions) -> str:
-    if options.encoding != "original":
-        return options.encoding
-    return "png" if decoded.lossless else "jpeg"
 
 
 def _encode(pixels: np.ndarray, stored_format: str, jpeg_quality: int) -> bytes:

@@ -8,62 +8,54 @@ from tensorflow_model_analysis.proto import config_pb2
 
 from components import record
 from components.training import serving
+from components.training.options import EvaluationOptions
 
 # TFMA's names of the two models that are compared.
 CANDIDATE, BASELINE = "candidate", "baseline"
 
 
-def evaluation_config(
-    min_accuracy: float,
-    confidence_intervals: bool = False,
-    min_improvement: float | None = None,
-) -> config_pb2.EvalConfig:
+def evaluation_config(options: EvaluationOptions) -> config_pb2.EvalConfig:
     """Accuracy and number of records, over all records and for each class.
 
     Args:
-      min_accuracy: a model whose accuracy over all records is lower is not blessed.
-      confidence_intervals: whether TFMA estimates how far chance could have moved the
-        metrics (by jackknife, which takes a multiple of the time).
-      min_improvement: a model whose accuracy over all records does not exceed the baseline model's
-        by as much is not blessed. None compares with no other model.
+      options: when a model is good enough. Confidence intervals are TFMA's, by jackknife, which
+        takes a multiple of the time.
 
     Returns:
       The configuration, for models that `serving.export_model` writes.
     """
-    enough = config_pb2.MetricThreshold(
-        value_threshold=config_pb2.GenericValueThreshold(
-            lower_bound=wrappers_pb2.DoubleValue(value=min_accuracy)
-        )
-    )
-    models = [_describe_model("")]
-    if min_improvement is not None:
-        # TFX's Evaluator leaves out both where there is no baseline yet.
-        models = [_describe_model(CANDIDATE), _describe_model(BASELINE)]
-        enough.change_threshold.absolute.value = min_improvement
-        enough.change_threshold.direction = config_pb2.MetricDirection.HIGHER_IS_BETTER
-    accuracy = config_pb2.MetricConfig(
-        class_name="SparseCategoricalAccuracy",
-        # For the slice of all records only; `threshold=` would ask the same of every class.
-        per_slice_thresholds=[
-            config_pb2.PerSliceMetricThreshold(
-                slicing_specs=[config_pb2.SlicingSpec()], threshold=enough
-            )
-        ],
-    )
+    # TFX's Evaluator leaves out both names where there is no baseline yet.
+    names = [""] if options.min_improvement is None else [CANDIDATE, BASELINE]
+    metrics = [_bound_accuracy(options), config_pb2.MetricConfig(class_name="ExampleCount")]
     return config_pb2.EvalConfig(
-        model_specs=models,
+        model_specs=[_describe_model(name) for name in names],
         slicing_specs=[
             config_pb2.SlicingSpec(),
             config_pb2.SlicingSpec(feature_keys=[record.LABEL]),
         ],
-        metrics_specs=[
-            config_pb2.MetricsSpec(
-                metrics=[accuracy, config_pb2.MetricConfig(class_name="ExampleCount")]
-            )
-        ],
+        metrics_specs=[config_pb2.MetricsSpec(metrics=metrics)],
         options=config_pb2.Options(
-            compute_confidence_intervals=wrappers_pb2.BoolValue(value=confidence_intervals)
+            compute_confidence_intervals=wrappers_pb2.BoolValue(value=options.confidence_intervals)
         ),
+    )
+
+
+def _bound_accuracy(options: EvaluationOptions) -> config_pb2.MetricConfig:
+    """The accuracy, and how high it must be for a model to be blessed."""
+    enough = config_pb2.MetricThreshold(
+        value_threshold=config_pb2.GenericValueThreshold(
+            lower_bound=wrappers_pb2.DoubleValue(value=options.min_accuracy)
+        )
+    )
+    if options.min_improvement is not None:
+        enough.change_threshold.absolute.value = options.min_improvement
+        enough.change_threshold.direction = config_pb2.MetricDirection.HIGHER_IS_BETTER
+    # For the slice of all records only; `threshold=` would ask the same of every class.
+    of_all = config_pb2.PerSliceMetricThreshold(
+        slicing_specs=[config_pb2.SlicingSpec()], threshold=enough
+    )
+    return config_pb2.MetricConfig(
+        class_name="SparseCategoricalAccuracy", per_slice_thresholds=[of_all]
     )
 
 

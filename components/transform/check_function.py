@@ -19,17 +19,13 @@ def check_outputs(traced: Traced, name: str) -> None:
     Raises:
       UserError: if the image is not float [batch, ...] or the label not int64 [batch].
     """
-    image = traced.outputs[contract.IMAGE_OUTPUT]
-    label = traced.outputs[contract.LABEL_OUTPUT]
+    _check_image(traced.outputs[contract.IMAGE_OUTPUT], name)
+    _check_label(traced.outputs[contract.LABEL_OUTPUT], name)
+
+
+def _check_image(image: tf.Tensor, name: str) -> None:
     if not image.dtype.is_floating:
         _refuse(name, "the image as float", image, "cast it with tf.cast(image, tf.float32)")
-    if label.dtype != tf.int64 or label.shape.rank != 1:
-        _refuse(
-            name,
-            "the label as int64 [batch]",
-            label,
-            "use components.transform.labels.label_ids(inputs['label'])",
-        )
     if image.shape.rank is None or image.shape.rank < 2 or None in image.shape[1:]:
         _refuse(
             name,
@@ -37,14 +33,28 @@ def check_outputs(traced: Traced, name: str) -> None:
             image,
             "keep the batch dimension first, and tell the size with tf.ensure_shape",
         )
-    for output in (image, label):
-        if output.shape[0] is not None:
-            _refuse(
-                name,
-                "one output for each image of a batch of any size",
-                output,
-                "work on the batch as a whole, and reduce over other axes than the first",
-            )
+    _check_batch(image, name)
+
+
+def _check_label(label: tf.Tensor, name: str) -> None:
+    if label.dtype != tf.int64 or label.shape.rank != 1:
+        _refuse(
+            name,
+            "the label as int64 [batch]",
+            label,
+            "use components.transform.labels.label_ids(inputs['label'])",
+        )
+    _check_batch(label, name)
+
+
+def _check_batch(output: tf.Tensor, name: str) -> None:
+    if output.shape[0] is not None:
+        _refuse(
+            name,
+            "one output for each image of a batch of any size",
+            output,
+            "work on the batch as a whole, and reduce over other axes than the first",
+        )
 
 
 def check_dependencies(traced: Traced, name: str) -> None:

@@ -64,6 +64,7 @@ def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
     def preprocessing_fn(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         records = tft.sum(tf.ones_like(inputs[contract.IMAGE_INPUT][:, 0, 0, 0], tf.int64))
         outputs = _call(function, name, inputs)
+        _check_kind(outputs, name)
         label = statistics.keep_statistics(
             outputs[contract.LABEL_OUTPUT], [statistics.name_statistic("records", records)]
         )
@@ -84,10 +85,10 @@ class _Inputs(dict):
         )
 
 
-def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor]) -> dict:
-    """Calls the user's function and checks the kind of what it returns."""
+def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor]) -> Any:
+    """Calls the user's function; its errors name it, and the line in which they arose."""
     try:
-        outputs = function(_Inputs(inputs))
+        return function(_Inputs(inputs))
     except UserError as error:
         raise UserError(f"preprocessing_fn {name}{_where(function, error)}: {error}") from error
     except Exception as error:
@@ -95,6 +96,10 @@ def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor])
             f"preprocessing_fn {name} failed{_where(function, error)}: "
             f"{type(error).__name__}: {error}"
         ) from error
+
+
+def _check_kind(outputs: Any, name: str) -> None:
+    """Checks that what the user's function returned are the tensors that are wanted."""
     wanted = {contract.IMAGE_OUTPUT: "float [batch, ...]", contract.LABEL_OUTPUT: "int64 [batch]"}
     if not isinstance(outputs, Mapping):
         raise UserError(
@@ -112,7 +117,6 @@ def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor])
                 f"preprocessing_fn {name} must return a dense tensor as {key!r}, got "
                 f"{type(outputs[key]).__name__}; make it dense, for example with .to_tensor()."
             )
-    return dict(outputs)
 
 
 def _where(function: PreprocessingFn, error: Exception) -> str:

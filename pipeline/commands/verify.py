@@ -43,6 +43,7 @@ def verify(
     if config_path or overrides:
         raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
     from components.ingest.verify import verify_data_set
+    from pipeline.report.words import format_count
 
     findings = verify_data_set(data_set)
     if as_json:
@@ -52,7 +53,7 @@ def verify(
             click.echo(finding)
         if len(findings) > _MOST_LINES:
             click.echo(f"… and {len(findings) - _MOST_LINES:,} more; --json lists all of them")
-        click.echo(f"{len(findings):,} findings" if findings else "The data set is whole.")
+        click.echo(format_count(len(findings), "finding") if findings else "The data set is whole.")
     sys.exit(1 if findings else 0)
 
 
@@ -77,11 +78,14 @@ def _verify_epoch(
 
 def _describe_draws(verified: Any) -> str:
     """One line: how many records, how often, in how many steps."""
+    from pipeline.report.words import format_count
+
+    times = format_count(verified.records, "record")
     if verified.draws == verified.records:
-        times = f"{verified.records:,} records, each exactly once"
+        times = f"{times}, each exactly once"
     else:
-        times = f"{verified.draws:,} views of {verified.records:,} records, as often as due"
-    line = f"Epoch {verified.epoch}: {times}, in {verified.steps:,} steps"
+        times = f"{format_count(verified.draws, 'view')} of {times}, as often as due"
+    line = f"Epoch {verified.epoch}: {times}, in {format_count(verified.steps, 'step')}"
     if verified.dropped:
         line += f"; {verified.dropped:,} fill no batch and are dropped"
     if verified.padded:

@@ -11,6 +11,7 @@ from pipeline.doctor.examine import Examination, as_stage
 from pipeline.doctor.stages import Measured
 from pipeline.doctor.subject import Subject
 from pipeline.doctor.verdict import LEAST_WAIT, STEP, own_costs
+from pipeline.report.words import format_count
 from pipeline.rows import print_rows
 
 # From this share of the processor on, other programs are worth a warning.
@@ -36,6 +37,15 @@ def print_subject(subject: Subject, console: Console) -> None:
 def print_examination(found: Examination, console: Console) -> None:
     """Prints the measured stages, and then the verdict."""
     console.print(_stage_table(found))
+    _print_circumstances(found, console)
+    _print_steps(found, console)
+    console.print(f"\n[bold]{word_verdict(found)}[/bold]", soft_wrap=True)
+    for change in found.changes[1:]:
+        console.print(f"Or {change.text}: {_word_gain(change.gain)}.", soft_wrap=True)
+
+
+def _print_circumstances(found: Examination, console: Console) -> None:
+    """Prints when it would be otherwise: with a cold disk, in later epochs, and undisturbed."""
     if found.input.cold is None:
         console.print("The operating system cannot be told to forget these files: no cold reading.")
     elif found.input.cold.ms_an_image > found.input.usual[-1].rate.ms_an_image:
@@ -50,18 +60,19 @@ def print_examination(found: Examination, console: Console) -> None:
             style="yellow",
             soft_wrap=True,
         )
+
+
+def _print_steps(found: Examination, console: Console) -> None:
     figures = found.figures
+    images = format_count(figures.batch_size, "image")
     together = f"{figures.together_ms:,.1f} ms a step, {figures.wait_ms:,.1f} of them waiting"
     print_rows(
         [
-            ("model's step alone", f"{figures.step_ms:,.1f} ms for {figures.batch_size} images"),
+            ("model's step alone", f"{figures.step_ms:,.1f} ms for {images}"),
             ("input and step", f"{together} ({1e3 / figures.together_ms:,.2f} steps/s)"),
         ],
         console,
     )
-    console.print(f"\n[bold]{word_verdict(found)}[/bold]", soft_wrap=True)
-    for change in found.changes[1:]:
-        console.print(f"Or {change.text}: {_word_gain(change.gain)}.", soft_wrap=True)
 
 
 def word_verdict(found: Examination) -> str:

@@ -29,39 +29,20 @@ def sweep_settings(
 ) -> Iterator[Sweep]:
     """Tries other settings, for so many seconds in each of three rounds; gives sweeps when done."""
     usual, other = _open_variants(subject, found, seconds)
-    of = "input, images in memory" if subject.is_held else "input, each image decoded"
-
     report("prefetch_batches")
-    prefetch = sorted({*_PREFETCH_BATCHES, subject.feeding.prefetch_batches})
-    trained = {str(count): usual.train(step, seconds, prefetch=count) for count in prefetch}
-    present = str(subject.feeding.prefetch_batches)
-    yield compare("feeding.prefetch_batches", "training", race(trained), present)
-
+    yield _sweep_prefetch(subject, usual, step, seconds)
     report("batches in work")
-    cores = memory.batches_in_work()
-    work = {str(count): usual.read(seconds, work=count) for count in sorted({1, cores, 2 * cores})}
-    yield compare("batches in work (no option: one a core)", of, race(work), str(cores))
-
+    yield _sweep_work(subject, usual, seconds)
     report("compiled")
-    compiled = {_word(on): usual.read(seconds, compiled=on) for on in (False, True)}
-    yield compare("feeding.compiled", of, race(compiled), _word(subject.feeding.compiled))
-
+    yield _sweep_compiled(subject, usual, seconds)
     if other is not None:
         report("hold_decoded")
-        mine, theirs = usual.read(seconds), other.read(seconds)
-        held = {_word(subject.is_held): mine, _word(not subject.is_held): theirs}
-        yield compare("feeding.hold_decoded", "input", race(held), _word(subject.is_held))
-
+        yield _sweep_held(subject, usual, other, seconds)
     report("storage encoding")
-    figures, notes = race_encodings(subject, seconds)
-    of = "input of a sample, streamed, each image decoded"
-    yield compare("ingest.prepare.encoding", of, figures, found.storage.encoding, notes)
-
+    yield _sweep_encoding(subject, found, seconds)
     if isinstance(step, ModelStep):
         report("steps_per_execution")
-        executions = measure_executions(subject, step, found.figures.step_ms / 1e3, seconds)
-        present = str(count_present_steps(subject, step))
-        yield compare("training.steps_per_execution", "the model's step", executions, present)
+        yield _sweep_executions(subject, step, found, seconds)
 
 
 class Variants:
@@ -120,6 +101,50 @@ def _open_variants(
     decoding = found.input.every_image[1].rate
     held = Variants(subject, *hold_some(subject, int(seconds * decoding.images_per_s)))
     return (held, each) if subject.is_held else (each, held)
+
+
+def _sweep_prefetch(subject: Subject, usual: Variants, step: Step, seconds: float) -> Sweep:
+    present = subject.feeding.prefetch_batches
+    counts = sorted({*_PREFETCH_BATCHES, present})
+    trained = {str(count): usual.train(step, seconds, prefetch=count) for count in counts}
+    return compare("feeding.prefetch_batches", "training", race(trained), str(present))
+
+
+def _sweep_work(subject: Subject, usual: Variants, seconds: float) -> Sweep:
+    cores = memory.batches_in_work()
+    work = {str(count): usual.read(seconds, work=count) for count in sorted({1, cores, 2 * cores})}
+    name = "batches in work (no option: one a core)"
+    return compare(name, _word_input(subject), race(work), str(cores))
+
+
+def _sweep_compiled(subject: Subject, usual: Variants, seconds: float) -> Sweep:
+    compiled = {_word(on): usual.read(seconds, compiled=on) for on in (False, True)}
+    present = _word(subject.feeding.compiled)
+    return compare("feeding.compiled", _word_input(subject), race(compiled), present)
+
+
+def _sweep_held(subject: Subject, usual: Variants, other: Variants, seconds: float) -> Sweep:
+    mine, theirs = usual.read(seconds), other.read(seconds)
+    held = {_word(subject.is_held): mine, _word(not subject.is_held): theirs}
+    return compare("feeding.hold_decoded", "input", race(held), _word(subject.is_held))
+
+
+def _sweep_encoding(subject: Subject, found: Examination, seconds: float) -> Sweep:
+    figures, notes = race_encodings(subject, seconds)
+    of = "input of a sample, streamed, each image decoded"
+    return compare("ingest.prepare.encoding", of, figures, found.storage.encoding, notes)
+
+
+def _sweep_executions(
+    subject: Subject, step: ModelStep, found: Examination, seconds: float
+) -> Sweep:
+    executions = measure_executions(subject, step, found.figures.step_ms / 1e3, seconds)
+    present = str(count_present_steps(subject, step))
+    return compare("training.steps_per_execution", "the model's step", executions, present)
+
+
+def _word_input(subject: Subject) -> str:
+    return "input, images in memory" if subject.is_held else "input, each image decoded"
 
 
 def _word(value: bool) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from pipeline.report.words import format_value
+from pipeline.report.words import format_count, format_value
 
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
 _WIDTH, _HEIGHT, _TEXT = 320, 110, 18
@@ -77,7 +77,8 @@ def draw_curves(name: str, train: Sequence[float] | None, held: Sequence[float] 
     axis = _label(_GUTTER, "start", "epoch 1") + _label(_WIDTH, "end", f"epoch {epochs:,}")
     bounds = _label(0, "start", format_value(most), 12)
     bounds += _label(0, "start", format_value(least), _HEIGHT - 4)
-    described = f"{name} over {epochs:,} epochs, {format_value(least)} to {format_value(most)}"
+    over = format_count(epochs, "epoch")
+    described = f"{name} over {over}, {format_value(least)} to {format_value(most)}"
     return _svg(Markup().join(lines) + axis + bounds, described)
 
 

@@ -32,6 +32,18 @@ SECTIONS = {
     "versions": "Versions and options",
     "difference": "What changed",
 }
+# How the template calls what puts a value into words.
+_FILTERS = {
+    "value": words.format_value,
+    "bytes": words.format_bytes,
+    "count": words.format_count,
+    "share": words.format_share,
+    "fact": words.format_fact,
+    "change": words.format_change,
+    "range": words.format_range,
+    "breakable": words.make_breakable,
+    "seconds": words.format_seconds,
+}
 
 
 def write_report(folder: str, against: str | None, output_path: str) -> dict[str, Any]:
@@ -80,16 +92,7 @@ def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) 
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {
-        "value": words.format_value,
-        "bytes": words.format_bytes,
-        "share": words.format_share,
-        "fact": words.format_fact,
-        "change": words.format_change,
-        "range": words.format_range,
-        "breakable": words.make_breakable,
-        "seconds": words.format_seconds,
-    }
+    environment.filters |= _FILTERS
     template = environment.get_template("report.html.jinja")
     return template.render(
         figures,

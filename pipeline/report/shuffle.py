@@ -1,14 +1,14 @@
 """How well the data are shuffled: as they are stored, and as an epoch of training draws them."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
+from components.feeding.draws import Order
 from components.feeding.index import read_index
 from components.feeding.options import FeedingOptions
 from components.feeding.order import ShuffledOrder
-from components.feeding.quality import ideal_quality, measure_quality
+from components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
 from components.feeding.selection import make_order, select
 from pipeline.report.data_set import DataSet
 
@@ -49,26 +49,18 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> dict[
     size = min(feeding.batch_size, order.length, len(rows))
     if size < 2:
         return None
-    rank, labels = _rank_by_source(data, rows)
-    stored = dataclasses.asdict(measure_quality(rank, np.sort(rank), labels, size))
-    drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
-    epoch = dataclasses.asdict(measure_quality(drawn, following, index.label, size))
-    ideal: dict[str, float] = {}
+    stored = _measure_stored(data, rows, size)
+    epoch = _measure_epoch(order, index.label, size)
+    ideal = None
     if isinstance(order, ShuffledOrder):
-        ideal = dataclasses.asdict(ideal_quality(index.label[select(index, feeding, True)], size))
-    return {
-        "batch_size": size,
-        "rows": [
-            {
-                "name": name,
-                "stored": stored[name],
-                "epoch": epoch[name],
-                "ideal": ideal.get(name),
-                "meaning": meaning,
-            }
-            for name, meaning in _MEANINGS.items()
-        ],
-    }
+        ideal = ideal_quality(index.label[select(index, feeding, True)], size)
+    return {"batch_size": size, "rows": _tabulate(stored, epoch, ideal)}
+
+
+def _measure_stored(data: DataSet, rows: np.ndarray, batch_size: int) -> ShuffleQuality:
+    """Of some rows as they are stored, beside the listing of their sources."""
+    rank, labels = _rank_by_source(data, rows)
+    return measure_quality(rank, np.sort(rank), labels, batch_size)
 
 
 def _rank_by_source(data: DataSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -78,3 +70,24 @@ def _rank_by_source(data: DataSet, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     rank = np.empty(len(rows), np.int64)
     rank[listing] = np.arange(len(rows))
     return rank, data.index.label[rows][listing]
+
+
+def _measure_epoch(order: Order, labels: np.ndarray, batch_size: int) -> ShuffleQuality:
+    """Of the first epoch, beside the next one."""
+    drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
+    return measure_quality(drawn, following, labels, batch_size)
+
+
+def _tabulate(
+    stored: ShuffleQuality, epoch: ShuffleQuality, ideal: ShuffleQuality | None
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "stored": getattr(stored, name),
+            "epoch": getattr(epoch, name),
+            "ideal": None if ideal is None else getattr(ideal, name),
+            "meaning": meaning,
+        }
+        for name, meaning in _MEANINGS.items()
+    ]

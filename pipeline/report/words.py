@@ -24,6 +24,12 @@ def format_bytes(size: float) -> str:
     return f"{size:,.1f} TB"
 
 
+def format_count(count: int, unit: str) -> str:
+    """A number and what is counted, in the singular: 1 epoch, 2 epochs, 1,200 classes."""
+    ending = "es" if unit.endswith("s") else "s"
+    return f"{count:,} {unit}{'' if count == 1 else ending}"
+
+
 def format_share(share: float) -> str:
     """A share in percent, with one digit behind the point."""
     return f"{share * 100:.1f} %"

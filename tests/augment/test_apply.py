@@ -9,14 +9,13 @@ from components.augment import draws
 from components.augment.apply import _FUNCTIONS, apply_steps, check_user_steps
 from components.augment.flip import flip_horizontal
 from components.augment.options import (
-    _STEPS,
     ColorJitter,
     FlipHorizontal,
     RandomErasing,
     RandomResizedCrop,
-    read_step,
 )
 from components.augment.rotate import Rotate, rotate
+from components.augment.steps import _STEPS, read_step
 from components.errors import UserError
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 

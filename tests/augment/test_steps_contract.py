@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from components.augment.apply import apply_steps
-from components.augment.options import read_step
+from components.augment.steps import read_step
 from tests.augment.ways import make_batch, make_keys
 
 pytestmark = pytest.mark.unit

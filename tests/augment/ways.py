@@ -73,10 +73,12 @@ def run_in_all_ways(
         return {name: part for name, part in stepped._asdict().items() if part is not None}
 
     eager = run(parts, keys)
+    function = tf.function(run)
     others = {
         "tf.data": _run_in_dataset(run, parts, keys),
-        "tf.function": tf.function(run)(parts, keys),
-        "XLA": tf.function(run, jit_compile=True)(parts, keys),
+        "tf.function": function(parts, keys),
+        # Of the function, which has been traced.
+        "XLA": tf.function(function, jit_compile=True)(parts, keys),
     }
     for way, other in others.items():
         _check_same(way, eager, other, levels_apart)

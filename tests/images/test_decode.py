@@ -45,7 +45,7 @@ def decode(data, target_side, gray=False):
 def test_one_and_a_half_times_the_target_s_sides_are_kept(target_side, shape, gray):
     decoded = decode(zoo.save_jpeg(WIDE), target_side, gray)
     assert decoded.pixels.shape[:2] == shape
-    assert (decoded.source_height, decoded.source_width) == (800, 1200)
+    assert (decoded.header.height, decoded.header.width) == (800, 1200)
 
 
 def test_sides_that_are_no_multiple_are_decoded_less_reduced():

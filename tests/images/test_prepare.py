@@ -94,17 +94,6 @@ def test_gray(name: str):
     assert np.abs(pixels_of(image)[:, :, 0] - expected).max() <= 4
 
 
-@pytest.mark.parametrize("quality", [50, 95])
-@pytest.mark.parametrize("settings", [{}, {"progressive": True}, {"restart_marker_blocks": 2}])
-@pytest.mark.parametrize("subsampling", [0, 1, 2])
-def test_jpeg_pixels_equal_pillows(quality: int, settings: dict, subsampling: int):
-    source = zoo.NOISE[:61, :77].copy()
-    data = zoo.save_jpeg(source, quality=quality, subsampling=subsampling, **settings)
-    np.testing.assert_array_equal(
-        pixels_of(prepare_image(data, AS_IS)), np.asarray(Image.open(io.BytesIO(data)))
-    )
-
-
 def test_bad_image_survives_pickling():
     error = pickle.loads(pickle.dumps(BadImage("corrupt", "why")))
     assert (error.reason, error.message, str(error)) == ("corrupt", "why", "corrupt: why")

@@ -71,7 +71,7 @@ def test_verify_lists_what_is_damaged_and_exits_with_1(folder):
     assert result.exit_code == 1
     assert first.startswith("Split-train/data_tfrecord-00000-of-00001 record 0 (")
     assert first.endswith("at byte 0: its data or the data's checksum is damaged")
-    assert last == "1 findings"
+    assert last == "1 finding"
     result, output = call("verify", folder / "out", "--json")
     assert result.exit_code == 1
     (finding,) = json.loads(output)

@@ -2,9 +2,7 @@
 
 import pytest
 from tfx.components.util import udf_utils
-from tfx.dsl.components.common.resolver import RESOLVER_CONFIG
 
-from components.errors import UserError
 from pipeline.config import load_config
 from pipeline.pipeline import create_pipeline
 
@@ -13,12 +11,17 @@ pytestmark = pytest.mark.unit
 
 @pytest.mark.parametrize(
     ("overrides", "cache_dir"),
-    [([], None), (["transform.keep_cache=true"], "gs://bucket/root/analyzer_cache")],
+    [
+        ([], None),
+        (["transform.keep_cache=true"], "gs://bucket/root/analyzer_cache"),
+        (["spans.window=2"], "gs://bucket/root/analyzer_cache"),
+    ],
     ids=str,
 )
 def test_the_analyzer_cache_is_kept_beside_the_outputs_of_all_runs(overrides, cache_dir):
     config = load_config(None, overrides)
-    pipeline = create_pipeline(config, "gs://bucket/images", "gs://bucket/root", "gs://bucket/push")
+    images_dir, root = "gs://bucket/day-{SPAN}", "gs://bucket/root"
+    pipeline = create_pipeline(config, images_dir, root, "gs://bucket/push", span=7)
     (transform,) = [each for each in pipeline.components if each.id == "ImageTransform"]
     assert transform.exec_properties["cache_dir"] == cache_dir
 
@@ -28,49 +31,3 @@ def test_the_evaluator_counts_its_records():
     (evaluator,) = [each for each in pipeline.components if each.id == "Evaluator"]
     found = udf_utils.get_fn(evaluator.exec_properties, "custom_extractors")
     assert found.__module__ == "components.training.counting"
-
-
-def _create(*overrides, **arguments):
-    """The pipeline's nodes by their names."""
-    pipeline = create_pipeline(
-        load_config(None, overrides), "d-{SPAN}", "root", "push", **arguments
-    )
-    return {node.id: node for node in pipeline.components}
-
-
-@pytest.mark.parametrize("window", [1, 3, "all"])
-def test_the_window_decides_whose_examples_are_learnt_from(window):
-    nodes = _create(f"spans.window={window}", span=7)
-    assert nodes["ImageExampleGen"].exec_properties["span"] == "7"
-    source = "ImageExampleGen" if window == 1 else "SpanResolver"
-    assert ("SpanResolver" in nodes) is (window != 1)
-    for name in ("ImageTransform", "Trainer", "Evaluator"):
-        assert nodes[name].inputs["examples"].producer_component_id == source
-    # Statistics tell of what is new.
-    assert nodes["StatisticsGen"].inputs["examples"].producer_component_id == "ImageExampleGen"
-
-
-@pytest.mark.parametrize(("window", "count"), [(3, 3), ("all", 0)])
-def test_the_resolver_ends_at_the_span_that_is_run(window, count):
-    nodes = _create(f"spans.window={window}", span=7)
-    resolver = nodes["SpanResolver"]
-    assert resolver.exec_properties[RESOLVER_CONFIG] == {"newest": 7, "count": count}
-    assert nodes["ImageExampleGen"] in resolver.upstream_nodes
-
-
-def test_the_analyzer_cache_is_kept_for_a_window():
-    transform = _create("spans.window=2", span=7)["ImageTransform"]
-    assert transform.exec_properties["cache_dir"] == "root/analyzer_cache"
-
-
-def test_a_window_needs_a_span_that_is_known():
-    with pytest.raises(UserError, match=r"spans\.window=2 needs TFX's metadata"):
-        _create("spans.window=2")
-
-
-@pytest.mark.parametrize("min_improvement", ["null", "0", "0.01"])
-def test_a_baseline_is_looked_for_only_if_models_are_compared(min_improvement):
-    nodes = _create(f"evaluation.min_improvement={min_improvement}")
-    compared = min_improvement != "null"
-    assert ("BaselineResolver" in nodes) is compared
-    assert ("baseline_model" in nodes["Evaluator"].inputs) is compared

@@ -8,7 +8,7 @@ from components import progress
 from components.training import serving
 from components.training.counting import count_records, custom_extractors
 from components.training.evaluation import evaluation_config
-from components.training.options import TrainingOptions
+from components.training.options import EvaluationOptions, TrainingOptions
 from components.view_options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
@@ -33,7 +33,7 @@ def analyse(export_dir, folder, counted=False, **options):
     pattern = shards.write_shards(
         folder / "data", shards.make_examples(5, ["cat", "dog", "cat", "zebra", "cat"])
     )
-    config = evaluation_config(**options)
+    config = evaluation_config(EvaluationOptions(**options))
     model = tfma.default_eval_shared_model(export_dir, eval_config=config)
     arguments = {"eval_shared_model": model, "eval_config": config}
     result = tfma.run_model_analysis(
@@ -102,7 +102,7 @@ def test_a_model_must_be_better_than_the_baseline_by_so_much(
     export_dir, tmp_path, min_improvement, is_enough
 ):
     pattern = shards.write_shards(tmp_path / "data", shards.make_examples(4, ["cat", "dog"]))
-    config = evaluation_config(min_accuracy=0.5, min_improvement=min_improvement)
+    config = evaluation_config(EvaluationOptions(min_improvement=min_improvement))
     models = [  # The same model twice: the difference is 0.
         tfma.default_eval_shared_model(export_dir, eval_config=config, model_name=spec.name)
         for spec in config.model_specs

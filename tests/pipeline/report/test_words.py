@@ -3,6 +3,7 @@ import pytest
 from pipeline.report.words import (
     format_bytes,
     format_change,
+    format_count,
     format_fact,
     format_range,
     format_seconds,
@@ -30,6 +31,14 @@ def test_numbers_as_people_read_them():
     facts = [format_fact(fact) for fact in (None, True, False, 1200, 0.123456, [1], "a")]
     assert facts == ["—", "yes", "no", "1,200", "0.12346", "[1]", "a"]
     assert (format_change(5), format_change(-0.25)) == ("+5", "-0.25")
+
+
+def test_one_is_no_plural():
+    assert [format_count(count, "epoch") for count in (0, 1, 1200)] == [
+        *("0 epochs", "1 epoch", "1,200 epochs")
+    ]
+    assert format_count(1, "more class") == "1 more class"
+    assert format_count(2, "more class") == "2 more classes"
 
 
 def test_names_break_after_their_marks_and_are_escaped():

@@ -1,0 +1,80 @@
+"""What shards' paths tell: the data set, the split and the number, and so the index's rows."""
+
+import collections
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from components.errors import UserError
+
+_SHARD_PATH = re.compile(r"(?P<root>.+)/Split-(?P<split>[^/]+)/data_tfrecord-(?P<shard>\d+)-of-\d+")
+
+
+def match_path(path: str) -> re.Match[str] | None:
+    """The `root`, `split` and `shard` in a path; None if it is no shard's."""
+    return _SHARD_PATH.fullmatch(path)
+
+
+def parse_path(path: str) -> re.Match[str]:
+    """The `root`, `split` and `shard` in a shard's path.
+
+    Raises:
+      UserError: if it is no shard's.
+    """
+    match = match_path(path)
+    if match is None:
+        raise UserError(
+            f"a shard's path must end in Split-<name>/data_tfrecord-SSSSS-of-NNNNN, got {path!r}; "
+            "set feeding.source=streaming to read other files."
+        )
+    return match
+
+
+def group_by_root(shard_paths: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """The shards of each data set, sorted; their data sets, sorted."""
+    by_root: dict[str, list[str]] = collections.defaultdict(list)
+    for path in shard_paths:
+        by_root[parse_path(path)["root"]].append(path)
+    return [(root, tuple(sorted(by_root[root]))) for root in sorted(by_root)]
+
+
+def numbers_by_split(shard_paths: Sequence[str]) -> Mapping[str, Mapping[int, int]]:
+    """The numbers of the paths by the split and the shard that they name."""
+    numbers: dict[str, dict[int, int]] = collections.defaultdict(dict)
+    for number, match in enumerate(map(parse_path, shard_paths)):
+        numbers[match["split"]][int(match["shard"])] = number
+    return numbers
+
+
+def number_paths(
+    split: pa.Array, shard: pa.Array, numbers: Mapping[str, Mapping[int, int]]
+) -> np.ndarray:
+    """int32 [rows], each row's number by its split and shard; -1 for those without one."""
+    splits = split.dictionary_encode()
+    codes, shards = splits.indices.to_numpy(), shard.to_numpy()
+    path_number: np.ndarray = np.full(len(codes), -1, np.int32)
+    for code, name in enumerate(splits.dictionary.to_pylist()):
+        of_shard = np.full(max(*numbers[name], shards.max()) + 1, -1, np.int32)
+        of_shard[list(numbers[name])] = list(numbers[name].values())
+        path_number = np.where(codes == code, of_shard[shards], path_number)
+    return path_number
+
+
+def order_by_path(path_number: np.ndarray) -> np.ndarray | slice:
+    """What sorts rows by their shard and keeps their places in it; nothing if they are sorted."""
+    if (path_number[1:] >= path_number[:-1]).all():
+        return slice(None)
+    # The index has a shard's records in their order, so a stable sort by shard keeps that.
+    return np.argsort(path_number, kind="stable")
+
+
+def check_all_known(path_number: np.ndarray, shard_paths: Sequence[str], root: str) -> None:
+    """Raises UserError if a path has no row in the index of its data set."""
+    counts = np.bincount(path_number, minlength=len(shard_paths))
+    if len(unknown := np.flatnonzero(counts == 0)):
+        raise UserError(
+            f"the index of {root} must know every shard that is read, but it has no record of "
+            f"{shard_paths[unknown[0]]}; run `image-pipeline verify {root}`."
+        )

@@ -1,0 +1,148 @@
+"""The decoders: each kind of file to 8-bit pixels in its own colours, and its alpha.
+
+libjpeg-turbo decodes JPEGs, OpenCV every PNG and 16-bit TIFFs: they are the faster decoders, keep
+16 bits, and refuse damage that they find. Pillow reads everything else.
+"""
+
+import io
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
+from components.images.jpeg_pixels import decode_jpeg
+
+# The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
+# of them would only compete for the same cores.
+cv2.setNumThreads(0)
+# A bad file is reported as a `BadImage`, so OpenCV's own log lines would only repeat it. The few
+# lines that libjpeg and libpng print to stderr by themselves cannot be turned off from Python.
+cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # type: ignore[attr-defined]
+
+# (PhotometricInterpretation, samples): black is zero, RGB, and RGB with alpha.
+_DEEP_TIFF_LAYOUTS = ((1, 1), (2, 3), (2, 4))
+
+
+class Pixels(NamedTuple):
+    """Decoded but not yet converted pixels."""
+
+    color: np.ndarray  # uint8 gray [height, width], or RGB or CMYK [height, width, channels]
+    alpha: np.ndarray | None  # uint8 [height, width]
+    notes: tuple[str, ...]
+
+
+def read_pixels(
+    data: bytes, image: Image.Image, source_format: str, luma_only: bool, reduction: int
+) -> Pixels:
+    """Decodes an opened image.
+
+    Args:
+      data: the whole file.
+      image: its opened header.
+      source_format: as `Header` names it.
+      luma_only: lets a JPEG skip its colour channels.
+      reduction: by how many times smaller a JPEG is decoded: 8, 4, 2 or 1.
+
+    Raises:
+      BadImage: the pixels are not whole, or of a kind that is not read.
+    """
+    if source_format == "jpeg":
+        return _decode_jpeg(data, image, luma_only, reduction)
+    if source_format == "png":
+        return _decode_png(data, image)
+    if source_format == "tiff" and max(_tiff_bits(image)) > 8:
+        return _decode_deep_tiff(data, image)
+    return _decode_with_pillow(image)
+
+
+def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: int) -> Pixels:
+    """Decodes a JPEG of 1, 3 or 4 channels; one without data for every pixel is refused."""
+    structure = read_jpeg_structure(data)
+    notes = ("arithmetic",) if is_arithmetic(structure) else ()
+    if image.mode == "CMYK":
+        data = expose_missing_data(data, structure)
+        with Image.open(io.BytesIO(data), formats=("JPEG",)) as reopened:
+            return Pixels(np.asarray(reopened), None, (*notes, "cmyk"))
+    gray = image.mode == "L" or luma_only
+    size = (image.height, image.width)
+    pixels, decoder_notes = decode_jpeg(data, structure, size, gray, reduction)
+    return Pixels(_check_decoded(pixels, image, reduction), None, notes + decoder_notes)
+
+
+def _decode_png(data: bytes, image: Image.Image) -> Pixels:
+    """Decodes a PNG of any depth and colour type; OpenCV checks every checksum."""
+    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if decoded is None and b"IEND" not in data:
+        raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
+    pixels = _split_alpha(_check_decoded(decoded, image))
+    transparent = image.info.get("transparency")
+    if pixels.color.ndim == 2 and isinstance(transparent, int):
+        # OpenCV ignores the transparent level of gray images. The file has it unscaled.
+        depth = data[24]
+        level = transparent * 255 // (2**depth - 1) if depth < 8 else transparent
+        alpha = np.where(decoded == level, 0, 255).astype(np.uint8)
+        pixels = pixels._replace(alpha=alpha, notes=(*pixels.notes, "alpha"))
+    return pixels
+
+
+def _decode_deep_tiff(data: bytes, image: Image.Image) -> Pixels:
+    """Decodes a TIFF of 16 bits a sample, of which Pillow would drop 8; refuses the rarer ones."""
+    tags = image.tag_v2  # type: ignore[attr-defined]
+    sample_format = set(tags.get(339, (1,)))
+    layout = (tags.get(262), len(_tiff_bits(image)))
+    if set(_tiff_bits(image)) != {16} or sample_format != {1} or layout not in _DEEP_TIFF_LAYOUTS:
+        message = (
+            f"TIFF of {_tiff_bits(image)} bits, sample format {sorted(sample_format)} and "
+            f"photometric {layout[0]}; convert it to 8 or 16 bit unsigned gray or RGB"
+        )
+        raise BadImage(UNSUPPORTED, message)
+    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    return _split_alpha(_check_decoded(decoded, image))
+
+
+def _tiff_bits(image: Image.Image) -> tuple[int, ...]:
+    return tuple(image.tag_v2.get(258, (1,)))  # type: ignore[attr-defined]
+
+
+def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int = 1) -> np.ndarray:
+    """Returns OpenCV's pixels, or raises where it gave none, or not those of the header."""
+    if pixels is None:
+        raise BadImage(CORRUPT, "the compressed data is damaged or ends before the last pixel")
+    header = (image.height // reduction, image.width // reduction)
+    if pixels.shape[:2] != header:
+        message = f"decoded to {pixels.shape[:2]}, but the header says {header}"
+        raise BadImage(CORRUPT, message)
+    return pixels
+
+
+def _split_alpha(pixels: np.ndarray) -> Pixels:
+    """Turns OpenCV's [BGR or BGRA] uint8 or uint16 into 8-bit RGB and alpha."""
+    notes: tuple[str, ...] = ()
+    if pixels.dtype == np.uint16:
+        # 65535 = 255 * 257: exact at both ends, where a shift by 8 would darken. Rounded.
+        pixels = ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+        notes = ("16bit",)
+    if pixels.ndim == 2:
+        return Pixels(pixels, None, notes)
+    if pixels.shape[2] == 4:
+        rgb = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB)
+        return Pixels(rgb, pixels[:, :, 3], (*notes, "alpha"))
+    return Pixels(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), None, notes)
+
+
+def _decode_with_pillow(image: Image.Image) -> Pixels:
+    """Decodes the first frame of anything of at most 8 bits a channel."""
+    image.load()
+    if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
+        pixels = np.asarray(image.convert("RGBA"))
+        return Pixels(np.ascontiguousarray(pixels[:, :, :3]), pixels[:, :, 3], ("alpha",))
+    if image.mode in ("1", "L"):
+        return Pixels(np.asarray(image.convert("L")), None, ())
+    if image.mode == "CMYK":
+        return Pixels(np.asarray(image), None, ("cmyk",))
+    if image.mode in ("P", "RGB", "RGBX", "YCbCr"):
+        return Pixels(np.asarray(image.convert("RGB")), None, ())
+    raise BadImage(UNSUPPORTED, f"pixels of mode {image.mode}; convert the image to 8-bit RGB")

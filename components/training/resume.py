@@ -1,0 +1,118 @@
+"""Training that goes on where its latest checkpoint stands, as if it had never stopped."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from components.errors import UserError
+from components.feeding.batches import Position
+from components.training.checkpoint import Checkpoints, restore_latest
+from components.training.options import TrainingOptions
+
+_NOT_OF_THE_RUN = (
+    "epochs",
+    "checkpoint_dir",
+    "checkpoint_steps",
+    "steps_per_execution",
+    "profile_steps",
+)
+
+
+def resume(
+    fn_args: Any, model: keras.Model, training: TrainingOptions, steps: int
+) -> tuple[Position, list[Checkpoints]]:
+    """Restores the model from its latest checkpoint.
+
+    Args:
+      fn_args: TFX's FnArgs.
+      model: compiled.
+      training: options; without a `checkpoint_dir`, nothing is restored or stored.
+      steps: batches an epoch.
+
+    Returns:
+      Where training goes on, and the callbacks that store checkpoints from there on.
+
+    Raises:
+      UserError: if the checkpoint is of another training.
+    """
+    if training.checkpoint_dir is None:
+        return Position(training.seed), []
+    folder = os.path.join(training.checkpoint_dir, name_run(fn_args))
+    start = restore_latest(model, folder, training.seed)
+    _check_start(start, training.epochs, steps)
+    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps)]
+
+
+def name_run(fn_args: Any) -> str:
+    """Names checkpoints by data and options, so that other ones never go on from them.
+
+    More epochs are no other run: it goes on where it ended. Nor are options that change no weight.
+    """
+    config = json.loads(json.dumps(fn_args.custom_config or {}))
+    for name in _NOT_OF_THE_RUN:
+        config.get("training", {}).pop(name, None)
+    inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _check_start(start: Position, epochs: int, steps_per_epoch: int) -> None:
+    """Raises UserError if training has passed its end, or its place is no longer there."""
+    if (start.epoch, start.step) > (epochs, 0):
+        raise UserError(
+            f"training.epochs must not be less than what has been trained, but is {epochs}, and "
+            f"the checkpoint stands at step {start.step} of epoch {start.epoch} (from 0); raise "
+            "it, or set another training.checkpoint_dir to begin anew."
+        )
+    if start.step >= steps_per_epoch:
+        raise UserError(
+            f"the checkpoint stands at step {start.step}, but an epoch has {steps_per_epoch}: the "
+            "data have changed; set another training.checkpoint_dir to begin anew."
+        )
+
+
+def fit_from(
+    start: Position,
+    model: keras.Model,
+    make_train_data: Callable[..., tf.data.Dataset],
+    epochs: int,
+    steps_per_epoch: int,
+    **fit_arguments: Any,
+) -> dict[str, list[float]]:
+    """Trains from a position on: the rest of an epoch that was begun, then whole epochs.
+
+    Args:
+      start: the first batch.
+      model: compiled.
+      make_train_data: gives batches from `first_epoch`, `first_step` on, for `epochs` epochs.
+      epochs: number of the epoch to stop before.
+      steps_per_epoch: batches of a whole epoch.
+      **fit_arguments: of Keras's `fit`.
+
+    Returns:
+      Each metric's values after every epoch that was trained.
+    """
+    begun = 1 if start.step else 0
+    parts = [
+        (start.epoch, start.step, begun),
+        (start.epoch + begun, 0, epochs - start.epoch - begun),
+    ]
+    metrics: dict[str, list[float]] = {}
+    for first_epoch, first_step, count in parts:
+        if count <= 0:
+            continue
+        history = model.fit(
+            # One data set of all epochs, so that it is traced once, not once an epoch.
+            make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),
+            initial_epoch=first_epoch,
+            epochs=first_epoch + count,
+            steps_per_epoch=steps_per_epoch - first_step,
+            **fit_arguments,
+        )
+        for name, values in history.history.items():
+            metrics.setdefault(name, []).extend(values)
+    return metrics

@@ -1,0 +1,59 @@
+"""`image-pipeline ingest`: images to TFRecords, without TFX."""
+
+import json
+import os
+
+import click
+
+from pipeline.commands.shared import (
+    BEAM,
+    CONFIG,
+    IMAGES,
+    JSON,
+    OUTPUT,
+    QUIET,
+    SET,
+    open_terminal,
+)
+
+
+@click.command()
+@IMAGES
+@OUTPUT
+@CONFIG
+@SET
+@JSON
+@QUIET
+@BEAM
+def ingest(
+    images_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Write a folder of images as shuffled, sharded TFRecords, without TFX.
+
+    The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on.
+    """
+    from pipeline.config import load_config
+    from pipeline.engine import choose_engine
+    from pipeline.preflight import check_output, survey_images
+
+    options = load_config(config_path, overrides).ingest
+    beam_args = choose_engine(beam_flags)
+    survey_images(images_dir, options)
+    check_output(output_dir, images_dir)
+    with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
+        from pipeline.ingest import ingest_folder, print_ingest
+        from pipeline.progress import ComponentProgress
+
+        with ComponentProgress(None if as_json or quiet else console) as progress:
+            progress.start("ingest")
+            summary = ingest_folder(images_dir, output_dir, options, beam_args)
+        if not (as_json or quiet):
+            print_ingest(summary, output_dir, console)
+    if as_json:
+        click.echo(json.dumps(summary))

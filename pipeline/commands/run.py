@@ -1,0 +1,126 @@
+"""`image-pipeline run` and `demo`: the pipeline on this machine."""
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.commands.shared import (
+    BEAM,
+    CONFIG,
+    FROM,
+    IMAGES,
+    JSON,
+    OUTPUT,
+    QUIET,
+    SET,
+    SPAN,
+    TO,
+    open_terminal,
+)
+from pipeline.part import Part
+
+if TYPE_CHECKING:
+    from pipeline.preflight import Survey
+    from pipeline.run_plan import RunPlan
+
+EXIT_NOT_PUSHED = 3
+
+
+@click.command()
+@IMAGES
+@OUTPUT
+@CONFIG
+@SET
+@JSON
+@QUIET
+@SPAN
+@FROM
+@TO
+@click.option(
+    "--profile",
+    "profile_steps",
+    type=click.IntRange(1, 50),
+    metavar="STEPS",
+    help="Also trace so many steps in the middle of training for TensorBoard (1 to 50).",
+)
+@BEAM
+def run(
+    images_dir: str,
+    output_dir: str,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    span: str | None,
+    first: str | None,
+    last: str | None,
+    profile_steps: int | None,
+    beam_flags: tuple[str, ...],
+) -> None:
+    """Run the pipeline, or a part of it, on a folder of images.
+
+    Beam flags go behind a separate --, for example: -- --direct_running_mode=multi_processing
+    """
+    from pipeline.config import load_config
+    from pipeline.run_plan import plan_run
+
+    if profile_steps is not None:
+        overrides = (*overrides, f"training.profile_steps={profile_steps}")
+    config = load_config(config_path, overrides)
+    plan, survey = plan_run(config, images_dir, output_dir, beam_flags, span, Part(first, last))
+    _run_and_tell(plan, survey, as_json, quiet)
+
+
+@click.command()
+@click.option("--output", "output_dir", default="demo-output", show_default=True)
+@JSON
+@QUIET
+def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
+    """Run the whole pipeline on 1,797 handwritten digits."""
+    from pipeline.demo import DEMO_CONFIG, write_digits
+    from pipeline.run_plan import plan_run
+
+    images_dir = os.path.join(output_dir, "images")
+    write_digits(images_dir)
+    plan, survey = plan_run(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), ())
+    _run_and_tell(plan, survey, as_json, quiet)
+
+
+def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool) -> None:
+    """Runs, tells what happened, and leaves with an exit code if the model was not pushed."""
+    log_path = os.path.join(plan.output_dir, "run.log")
+    with open_terminal(log_path) as console:
+        told = None if as_json or quiet else console
+        if told is not None:
+            where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
+            found = f"{survey.found:,} files{where}, {len(survey.classes)} classes"
+            told.print(f"{found}; {plan.beam_args[0]}")
+        summary = _run_with_progress(plan, log_path, told)
+        if told is not None:
+            from pipeline.summary import print_summary
+
+            print_summary(summary, told)
+    if as_json:
+        click.echo(json.dumps(summary))
+    if summary.get("blessed") is False:
+        sys.exit(EXIT_NOT_PUSHED)
+
+
+def _run_with_progress(plan: "RunPlan", log_path: str, console: Any) -> dict[str, Any]:
+    """Runs with a bar, if there is a console for it, and keeps a whole run's summary as a file."""
+    from pipeline.progress import ComponentProgress
+
+    with ComponentProgress(console) as progress:
+        progress.start("importing TFX")
+        from pipeline.local import run_locally
+        from pipeline.summary import is_whole, summarize_run
+
+        runs = run_locally(plan, progress.start, progress.finish)
+        summary = summarize_run(runs, log_path)
+    if is_whole(summary):  # A part's would pass for a whole run's, which the folder may hold.
+        with open(os.path.join(plan.output_dir, "summary.json"), "w", encoding="utf-8") as file:
+            json.dump(summary, file, indent=1)
+    return summary

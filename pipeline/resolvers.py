@@ -1,0 +1,61 @@
+"""The nodes that look up what earlier runs left: earlier spans, and the latest good model."""
+
+from tfx import v1 as tfx
+
+from components.errors import UserError
+from components.ingest.component import ImageExampleGen
+from components.ingest.options import SpanOptions
+from components.ingest.span_resolver import LatestSpans
+from components.training.options import EvaluationOptions
+
+SPAN_RESOLVER = "SpanResolver"
+BASELINE_RESOLVER = "BaselineResolver"
+
+
+def join_spans(
+    example_gen: ImageExampleGen,
+    options: SpanOptions,
+    span: int | tfx.dsl.experimental.RuntimeParameter | None,
+) -> tuple[tfx.dsl.Channel, list[tfx.dsl.Resolver]]:
+    """The examples to learn from, and the node that finds earlier ones, if there are to be any.
+
+    Raises:
+      UserError: if there are to be any, and the span is not known before the run.
+    """
+    if options.window == 1:
+        return example_gen.outputs["examples"], []
+    if not isinstance(span, int):
+        raise UserError(
+            f"spans.window={options.window} needs TFX's metadata, in which this machine's runs "
+            "find earlier spans, and spans to choose from: give --images a pattern such as "
+            "day-{SPAN}, or leave spans.window at 1."
+        )
+    resolver = tfx.dsl.Resolver(
+        strategy_class=LatestSpans,
+        config={"newest": span, "count": 0 if options.window == "all" else options.window},
+        # Of all runs, where `outputs` would be this run's only.
+        examples=tfx.dsl.Channel(
+            type=tfx.types.standard_artifacts.Examples,
+            producer_component_id=example_gen.id,
+            output_key="examples",
+        ),
+    ).with_id(SPAN_RESOLVER)
+    resolver.add_upstream_node(example_gen)
+    return resolver.outputs["examples"], [resolver]
+
+
+def find_baseline(
+    trainer: tfx.components.Trainer, options: EvaluationOptions
+) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
+    """The model to compare with, and the node that finds it, if that is wished."""
+    if options.min_improvement is None:
+        return None, []
+    kinds = tfx.types.standard_artifacts
+    resolver = tfx.dsl.Resolver(
+        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
+        model=tfx.dsl.Channel(type=kinds.Model),
+        model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
+    ).with_id(BASELINE_RESOLVER)
+    # So that a run from the Trainer on looks for it anew, and one from the Evaluator on does not.
+    resolver.add_upstream_node(trainer)
+    return resolver.outputs["model"], [resolver]

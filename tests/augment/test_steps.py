@@ -1,0 +1,221 @@
+import json
+import subprocess
+import sys
+
+import pydantic
+import pytest
+
+from components.augment import steps
+from components.augment.options import (
+    CutMix,
+    Cutout,
+    FlipHorizontal,
+    RandomResizedCrop,
+    Rotate,
+    UserStep,
+)
+from components.augment.steps import Steps, read_step
+from components.options import Options
+from components.view_options import ViewOptions
+
+pytestmark = pytest.mark.unit
+
+
+class _Feeding(Options):
+    """Options with a list of steps, as those of feeding."""
+
+    batch_size: int = 32
+    augment: Steps = (RandomResizedCrop(), FlipHorizontal())
+
+
+NAMES = sorted(steps._STEPS)
+# Each step with an option that is not its default.
+CHANGED = [
+    {"op": "random_resized_crop", "area": [0.2, 0.9]},
+    {"op": "pad_and_crop", "pad_px": 2},
+    {"op": "flip_horizontal", "probability": 0.25},
+    {"op": "flip_vertical", "probability": 1.0},
+    {"op": "rotate", "degrees": 30.0},
+    {"op": "cutout", "size_px": 16},
+    {"op": "random_erasing", "aspect": [0.5, 2.0]},
+    {"op": "color_jitter", "hue": 0.1},
+    {"op": "grayscale", "probability": 0.2},
+    {"op": "gaussian_blur", "sigma_px": [0.5, 1.0]},
+    {"op": "rand_augment", "magnitude": 5.0},
+    {"op": "mixup", "alpha": 0.4},
+    {"op": "cutmix", "alpha": 0.5},
+    {"op": "my_steps.darken", "arguments": {"most": 30, "names": ["a", "b"]}},
+]
+
+
+def _validation_message(value):
+    with pytest.raises(pydantic.ValidationError) as caught:
+        _Feeding.model_validate({"augment": value})
+    return str(caught.value)
+
+
+def test_the_list_of_changed_options_names_every_step():
+    assert sorted(each["op"] for each in CHANGED[:-1]) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_alone_is_a_step_with_its_defaults(name):
+    step = read_step(name)
+    assert type(step) is steps._STEPS[name]
+    assert step == steps._STEPS[name]() and step.op == name
+
+
+@pytest.mark.parametrize("settings", CHANGED, ids=lambda settings: settings["op"])
+def test_a_mapping_sets_the_options_it_names_and_no_others(settings):
+    step = read_step(settings)
+    named = json.loads(json.dumps(step.model_dump(mode="json", exclude_unset=True)))
+    assert named == settings
+    assert step != read_step(settings["op"])
+
+
+def test_a_dotted_path_is_a_step_of_ones_own():
+    assert read_step("my_package.my_steps.darken") == UserStep(op="my_package.my_steps.darken")
+    with_arguments = read_step({"op": "my_steps.darken", "arguments": {"most": 3}})
+    assert with_arguments == UserStep(op="my_steps.darken", arguments={"most": 3})
+
+
+def test_two_steps_of_ones_own_do_not_share_their_arguments():
+    assert read_step("a.b").arguments is not read_step("a.c").arguments
+
+
+def test_options_are_taken_as_they_are():
+    step = Cutout(size_px=3)
+    assert read_step(step) is step
+
+
+def test_a_list_keeps_its_order_and_may_mix_all_forms():
+    feeding = _Feeding.model_validate(
+        {"augment": ["random_resized_crop", {"op": "rotate"}, CutMix(), "a.b", "rotate"]}
+    )
+    assert feeding.augment == (
+        RandomResizedCrop(),
+        Rotate(),
+        CutMix(),
+        UserStep(op="a.b"),
+        Rotate(),
+    )
+    assert _Feeding.model_validate({"augment": []}).augment == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("cut_out", "; did you mean cutout?"),
+        ("flip_horizontl", "; did you mean flip_horizontal?"),
+        ("randaugment", "; did you mean rand_augment?"),
+        ("qqqqq", "got 'qqqqq'."),
+    ],
+)
+def test_an_unknown_name_brings_the_known_ones_and_the_nearest(name, nearest):
+    message = _validation_message([name])
+    assert f"one of {', '.join(steps._STEPS)}, got {name!r}" in message and nearest in message
+    assert ("did you mean" in message) == ("mean" in nearest)
+
+
+@pytest.mark.parametrize("value", [3, None, [], {}, {"size_px": 3}, {"op": 3}, ["cutout"]])
+def test_what_is_no_step_is_refused_with_an_example(value):
+    with pytest.raises(ValueError) as caught:
+        read_step(value)
+    assert f"got {value!r}; write for example flip_horizontal" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"op": "cutout", "size": 3},
+            "cutout has no option 'size', only size_px, fill; did you mean size_px?",
+        ),
+        (
+            {"op": "grayscale", "sigma_px": [1, 2]},
+            "grayscale has no option 'sigma_px', only probability.",
+        ),
+        ({"op": "a.b", "most": 3}, "a.b has no option 'most', only arguments."),
+    ],
+    ids=str,
+)
+def test_a_wrong_key_brings_those_that_there_are(settings, expected):
+    assert expected in _validation_message([settings])
+
+
+@pytest.mark.parametrize("steps", ["cutout", {"op": "cutout"}, {"crop": {"area": [0.5, 1]}}, None])
+def test_steps_must_be_a_list(steps):
+    with pytest.raises(ValueError, match=r"augment must be a list of steps, got .*; write"):
+        _Feeding.model_validate({"augment": steps})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"op": "mixup", "alpha": float("inf")},
+        {"op": "gaussian_blur", "sigma_px": [0.1, float("inf")]},
+        {"op": "cutout", "size_px": 3_000_000_000},
+        {"op": "pad_and_crop", "pad_px": 3_000_000_000},
+        {"op": "rand_augment", "steps": 1_000_000},
+    ],
+    ids=str,
+)
+def test_numbers_out_of_all_bounds_are_refused(settings):
+    with pytest.raises(ValueError):
+        read_step(settings)
+
+
+def test_options_that_are_no_step_are_refused():
+    with pytest.raises(ValueError, match="a step must be a name, or a mapping"):
+        read_step(ViewOptions())
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"op": "grayscale", "probability": 1.1}, "less than or equal to 1"),
+        ({"op": "flip_vertical", "probability": -0.1}, "greater than or equal to 0"),
+        ({"op": "rotate", "degrees": 181}, "less than or equal to 180"),
+        ({"op": "rotate", "mode": "wrap"}, "'reflect' or 'constant'"),
+        ({"op": "cutout", "size_px": 0}, "greater than 0"),
+        ({"op": "cutout", "fill": 256}, "less than or equal to 255"),
+        ({"op": "color_jitter", "hue": 0.6}, "less than or equal to 0.5"),
+        ({"op": "color_jitter", "contrast": -1}, "greater than or equal to 0"),
+        ({"op": "rand_augment", "magnitude": 11}, "less than or equal to 10"),
+        ({"op": "rand_augment", "steps": 0}, "greater than 0"),
+        ({"op": "mixup", "alpha": 0}, "greater than 0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_place(settings, rule):
+    wrong = next(key for key in settings if key != "op")
+    message = _validation_message(["flip_horizontal", settings])
+    assert f"augment.1.{wrong}" in message and rule in message
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["flip_horizontal", "random_resized_crop"],
+        ["random_resized_crop", "random_resized_crop"],
+    ],
+)
+def test_a_random_resized_crop_stands_first_and_once(steps):
+    message = _validation_message(steps)
+    assert "random_resized_crop must be the first step, and come once" in message
+    assert "move it to the front" in message
+
+
+def test_a_list_comes_back_from_json_as_it_was():
+    feeding = _Feeding.model_validate({"augment": CHANGED, "batch_size": 8})
+    dumped = json.loads(json.dumps(feeding.model_dump(mode="json")))
+    assert [step["op"] for step in dumped["augment"]] == [each["op"] for each in CHANGED]
+    assert dumped["augment"][5] == {"op": "cutout", "size_px": 16, "fill": 0}
+    assert _Feeding.model_validate(dumped) == feeding
+    assert _Feeding.model_validate_json(feeding.model_dump_json()) == feeding
+    defaults = _Feeding()
+    assert _Feeding.model_validate(defaults.model_dump(mode="json")) == defaults
+
+
+def test_steps_are_read_without_tensorflow():
+    code = "import sys, components.augment.steps; sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
