@@ -2,7 +2,7 @@
 
 Beam makes a client for every call: a connection, its encryption, and a question about the bucket;
 then it asks about a file before it reads it, and announces what it writes. That is 6 ms of CPU time
-and three requests to read a photo of 110 kB; with one client and one request it is 1.4 ms.
+and three requests to read a photo of 110 kB; with one client and one request it is 0.4 ms.
 """
 
 import concurrent.futures
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from components.google_reader import GoogleReader
 from components.threads import start
 
 # Connections that are kept: as many as threads read at once.
@@ -50,6 +51,7 @@ def _make_access(beam_options):
     access = GcsIO(pipeline_options=beam_options or {})  # None would read this process's arguments.
     for scheme in ("https://", "http://"):
         access.client._http.mount(scheme, HTTPAdapter(pool_maxsize=_CONNECTIONS))
+    access.reader = GoogleReader(access.client, _CONNECTIONS)
     return access
 
 
@@ -57,25 +59,12 @@ def read_file(access: Any, uri: str, start: int, end: int | None) -> bytes:
     """Reads a file, or a part of it that may reach over its end, by one request.
 
     Args:
-      access: Beam's `GcsIO`.
+      access: as `keep_client` gives it.
       uri: of the file.
       start: first byte.
       end: the byte before which the part ends; None for the file's end.
     """
-    from google.api_core.exceptions import RequestRangeNotSatisfiable
-
-    is_whole = start == 0 and end is None
-    try:
-        return _blob(access, uri).download_as_bytes(
-            start=None if is_whole else start,
-            end=None if end is None else end - 1,
-            raw_download=True,  # As it is stored.
-            single_shot_download=True,  # Not 8 kB by 8 kB.
-            checksum="auto" if is_whole else None,  # The store knows that of whole files.
-            retry=access._storage_client_retry,
-        )
-    except RequestRangeNotSatisfiable:  # It has no byte there.
-        return b""
+    return access.reader.read(*_split(uri), start, end)
 
 
 class Writer(io.BytesIO):
@@ -163,5 +152,10 @@ class Writer(io.BytesIO):
 
 
 def _blob(access: Any, uri: str) -> Any:
-    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    bucket, name = _split(uri)
     return access.client.bucket(bucket).blob(name)
+
+
+def _split(uri: str) -> tuple[str, str]:
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    return bucket, name

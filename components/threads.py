@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-# Threads that read an object store side by side: at 50 ms an answer, 640 files a second.
-REMOTE_THREADS = 32
+# Threads that read an object store side by side: at 50 ms an answer, 1,280 files a second.
+REMOTE_THREADS = 64
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from components.threads import REMOTE_THREADS, map_in_order
 # Spans of a remote file that lie nearer than this are read by one request: at 100 MB/s what lies
 # between takes less than Python's part of another request, 1.5 ms.
 _GAP_BYTES = 128 * 2**10
-_SPAN_BYTES = 2 * 2**20  # Of them each thread holds one.
+_SPAN_BYTES = 2**20  # Of them each thread holds one.
 
 # Images that are brought into order before they are written to a store: some 300.
 _BLOCK_BYTES = 8 * 2**20

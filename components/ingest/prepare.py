@@ -149,7 +149,7 @@ def _prepare_sources(
         lambda ref: (ref, try_read(ref, images_dir, options)),
         refs,
         count_threads(images_dir, options),
-        ahead=2,
+        ahead=1,
     )
     return map_in_order(
         lambda pair: _prepare_data(*pair, work_dir, options), read, usable_cores() + 1, ahead=2

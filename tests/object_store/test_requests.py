@@ -61,11 +61,11 @@ def many(store):
     store.control(delay_s=0)
 
 
-@pytest.mark.parametrize(("threads", "at_once"), [(0, REMOTE_THREADS), (5, 5)])
+@pytest.mark.parametrize(("threads", "at_once", "delay_s"), [(0, REMOTE_THREADS, 2), (5, 5, 0.2)])
 def test_an_image_is_one_request_and_threads_read_side_by_side(
-    many, store, tmp_path, threads, at_once
+    many, store, tmp_path, threads, at_once, delay_s
 ):
-    store.control(delay_s=0.2)  # So long that all threads have asked before one is answered.
+    store.control(delay_s=delay_s)  # So long that all have asked before one is answered.
     ingest(many, str(tmp_path), threads=threads)
     counted = store.control(delay_s=0)
     counted["requests"].pop("bucket", None)  # Once a process, and not waited for.
