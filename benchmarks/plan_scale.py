@@ -85,7 +85,7 @@ def main() -> None:
         with watch_memory() as memory:
             tasks = plan_shards(chunks, scratch, IngestOptions())
         spent = psutil.Process().cpu_times()
-        placed = pathlib.Path(scratch, "placed.arrow").stat().st_size
+        placed = sum(path.stat().st_size for path in pathlib.Path(scratch).glob("placed-*"))
         print(f"{images:,} images in {len(tasks):,} shards, {len(chunks):,} chunks")
         print(
             f"planned in {time.perf_counter() - started:.1f} s wall, "

@@ -64,10 +64,13 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
       UserError: what a worker raised; or if no worker began within `--start_timeout_s`, or one has
         other code than this machine, or lacks a module.
     """
+    sign = files.join(shared_dir, f"begun-{uuid.uuid4().hex}")
+    if not _runs_here(root):  # Before all else: some runners take one branch after the other.
+        _ = root | "Sign" >> beam.Create([sign]) | "LeaveSign" >> beam.Map(leave_sign)
     try:
         with watch_counters(root):
             yield root
-            _run(root, files.join(shared_dir, "begun"))
+            _run(root, sign)
     except Exception as error:
         known = find_user_error(error)
         if known is None and not _runs_here(root):
@@ -93,7 +96,8 @@ def make_scratch(root: beam.Pipeline, shared_dir: str) -> Iterator[str]:
     try:
         yield scratch
     finally:
-        files.delete_tree(scratch)
+        with contextlib.suppress(UserError, OSError):  # The next run deletes what is left.
+            files.delete_tree(scratch)
 
 
 def leave_sign(sign: str) -> None:
@@ -115,14 +119,17 @@ def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:
     """
     until_s = time.monotonic() + timeout_s
     while not files.is_file(sign):
-        if PipelineState.is_terminal(result.state):
+        state = result.state
+        if PipelineState.is_terminal(state):
             return
-        if time.monotonic() > until_s:
+        if state == PipelineState.PENDING:  # Queued, for hours if a person asked for that.
+            until_s = time.monotonic() + timeout_s
+        elif time.monotonic() > until_s:
             raise UserError(
                 f"No worker has begun the job within {timeout_s:g} s, so it was cancelled: its "
-                "workers cannot start, cannot write to "
-                f"{sign}, or are busy with other jobs. Most often their Python lacks Beam or this "
-                "project: the log of the pool of workers or the runner's page says "
+                "workers cannot start, are busy with other jobs, or cannot write to "
+                f"{sign}, or not where this machine sees it. Most often their Python lacks Beam or "
+                "this project: the log of the pool of workers or the runner's page says "
                 "ModuleNotFoundError then. Give a busy cluster longer by --start_timeout_s=SECONDS."
             )
         time.sleep(_LOOK_EVERY_S)
@@ -139,16 +146,15 @@ def _run(root: beam.Pipeline, sign: str) -> None:
     if _runs_here(root):
         root.result = root.run()
         return
-    files.delete(sign)
-    _ = root | "Sign" >> beam.Create([sign]) | "LeaveSign" >> beam.Map(leave_sign)
-    named = root.options.view_as(GoogleCloudOptions)  # Of which other runners take the name, too.
-    named.job_name = named.job_name or f"image-pipeline-{uuid.uuid4().hex[:8]}"
-    root.result = root.run()
+    if _is_flink_cluster(root):  # By its name it is cancelled, so no other job may have it.
+        named = root.options.view_as(GoogleCloudOptions)
+        named.job_name = f"{named.job_name or 'image-pipeline'}-{uuid.uuid4().hex[:8]}"
     try:
+        root.result = root.run()
         await_start(root.result, sign, root.options.view_as(StartOptions).start_timeout_s)
         root.result.wait_until_finish()
     except BaseException:
-        _cancel(root, named.job_name)
+        _cancel(root)
         raise
 
 
@@ -156,13 +162,18 @@ def _runs_here(root: beam.Pipeline) -> bool:
     return isinstance(root.runner, FnApiRunner)
 
 
-def _cancel(root: beam.Pipeline, name: str) -> None:
-    """Whatever goes wrong: the error that is on its way says more."""
+def _is_flink_cluster(root: beam.Pipeline) -> bool:
+    """Whether the job goes to a Flink by its address; `[local]` and the like are Beam's names."""
     master = root.options.view_as(FlinkRunnerOptions).flink_master
-    runs_on_cluster = ":" in master.rpartition("//")[2]  # Else one of Beam's own names.
+    return not master.startswith("[")
+
+
+def _cancel(root: beam.Pipeline) -> None:
+    """Whatever goes wrong: the error that is on its way says more."""
     with contextlib.suppress(Exception):
-        if runs_on_cluster:
-            cancel_flink_jobs(master, name)
+        if _is_flink_cluster(root):
+            name = root.options.view_as(GoogleCloudOptions).job_name
+            cancel_flink_jobs(root.options.view_as(FlinkRunnerOptions).flink_master, name)
         else:
             call_within(_CANCEL_TIMEOUT_S, root.result.cancel)
 

@@ -28,6 +28,11 @@ def join(folder: str, *names: str) -> str:
     return "/".join([folder.rstrip("/"), *names])
 
 
+def make_absolute(path: str) -> str:
+    """The same path from any current folder; a URI stays as it is."""
+    return os.path.abspath(path) if is_local(path) else path
+
+
 def check_answers(path: str) -> None:
     """Makes sure, if the path is a URI, that its store is there and knows the bucket.
 

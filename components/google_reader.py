@@ -10,7 +10,8 @@ import re
 import urllib.parse
 from typing import Any
 
-# Tries of a request that the store cannot answer now: after 1, 2, 4, … seconds.
+# Further tries of a request that the store cannot answer now: at once, then after 2, 4, 8, …
+# seconds, and up to one more, so that not all threads come back together.
 _RETRIES = 6
 _RETRIED = (408, 429, 500, 502, 503, 504)
 _ANSWER_TIMEOUT_S = 60.0
@@ -31,10 +32,13 @@ class GoogleReader:
           client: Google's, of its store.
           connections: how many are kept.
         """
+        from google.auth.transport.requests import Request
         from google.auth.transport.urllib3 import AuthorizedHttp
 
         pool = _make_pool(client.api_endpoint, connections)
         self._http = AuthorizedHttp(client._credentials, pool)
+        # Tokens come from elsewhere, maybe not by this proxy.
+        self._http._request = Request()  # type: ignore[assignment]
         self._buckets = f"{client.api_endpoint}/download/storage/v1/b"
 
     def read(self, bucket: str, name: str, start: int, end: int | None) -> bytes:
@@ -52,6 +56,8 @@ class GoogleReader:
         """
         from google.api_core.exceptions import from_http_status
 
+        if end is not None and end <= start:
+            return b""
         headers = {"Accept-Encoding": "gzip"}  # As it is stored, or the store would unpack it.
         is_part = start > 0 or end is not None
         if is_part:
@@ -83,7 +89,11 @@ def _make_pool(url: str, connections: int) -> Any:
         "ca_cert_dir" if os.path.isdir(trusted) else "ca_certs": trusted,
         "timeout": urllib3.Timeout(_ANSWER_TIMEOUT_S),
         "retries": urllib3.Retry(
-            _RETRIES, backoff_factor=1, status_forcelist=_RETRIED, raise_on_status=False
+            _RETRIES,
+            backoff_factor=1,
+            backoff_jitter=1,
+            status_forcelist=_RETRIED,
+            raise_on_status=False,
         ),
     }
     return pool

@@ -105,6 +105,9 @@ class Writer(io.BytesIO):
             return
         try:
             self._send_rest()
+        except BaseException:
+            self._abandon()
+            raise
         finally:
             super().close()  # Or the garbage collector would send it once more.
 
@@ -143,12 +146,17 @@ class Writer(io.BytesIO):
 
     def __exit__(self, *error: Any) -> None:
         """After an error there is no file."""
-        with contextlib.suppress(Exception):  # The error that led here is what a person reads.
-            self._wait()
-        with contextlib.suppress(Exception):
-            if self._large is not None:
-                self._large.__exit__(*error)
+        self._abandon()
         super().close()
+
+    def _abandon(self) -> None:
+        """Gives up what was sent; whatever goes wrong, the error that led here says more."""
+        with contextlib.suppress(Exception):
+            self._wait()
+        if self._large is not None:
+            with contextlib.suppress(Exception):
+                self._large.terminate()
+            self._large._buffer.close()  # Or the garbage collector would send it as the last part.
 
 
 def _blob(access: Any, uri: str) -> Any:

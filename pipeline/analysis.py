@@ -37,6 +37,8 @@ def analyze_folder(
       UserError: if the person who called can put it right.
     """
     data_dir, graph_dir = make_paths_absolute(beam_args, data_dir, graph_dir)
+    if cache_dir is not None:
+        (cache_dir,) = make_paths_absolute(beam_args, cache_dir)
     started = time.monotonic()
     with watch_memory() as memory:
         analysis = run_analysis(

@@ -36,7 +36,7 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
     """
     if LOCAL_BEAM_ARGS[0] in beam_args:
         return list(paths)
-    return [os.path.abspath(path) if files.is_local(path) else path for path in paths]
+    return [files.make_absolute(path) for path in paths]
 
 
 def check_engine(beam_args: Sequence[str]) -> None:

@@ -18,7 +18,8 @@ class RunPlan:
     Attributes:
       config: of the pipeline.
       images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: holds, in the end, `artifacts/`, `metadata.db` and `pushed_model/`.
+      output_dir: holds, in the end, `artifacts/`, `metadata.db` and `pushed_model/`. Absolute, or
+        a URI: TFX keeps it, and may hand a result to workers elsewhere in a later run.
       fingerprint: of the images.
       beam_args: Beam flags; they name the runner and its mode.
       span: which one of a pattern is run; None where `images_dir` is no pattern.
@@ -82,11 +83,11 @@ def plan_run(
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:
         check_output(output_dir, folder.path)
-    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
+    (images_dir,) = make_paths_absolute(beam_args, images_dir)
     plan = RunPlan(
         config=config,
         images_dir=images_dir,
-        output_dir=output_dir,
+        output_dir=files.make_absolute(output_dir),
         fingerprint=survey.fingerprint,
         beam_args=tuple(beam_args),
         span=source.span,

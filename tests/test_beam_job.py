@@ -105,13 +105,20 @@ def _leave_trace(path):
 def test_a_job_runs_to_its_end(flags, tmp_path):
     _run_one(_make(*flags), tmp_path, _leave_trace)
     assert (tmp_path / "seen").exists()
-    assert (tmp_path / "begun").exists() == (flags == PORTABLE)
+    assert len(list(tmp_path.glob("begun-*"))) == (flags == PORTABLE)
 
 
-def test_the_sign_of_an_earlier_run_does_not_count(tmp_path, monkeypatch):
-    (tmp_path / "begun").write_text("of another version")
+def test_the_sign_of_an_earlier_run_does_not_count(tmp_path):
     _run_one(_make(*PORTABLE), tmp_path, _leave_trace)
-    assert (tmp_path / "seen").exists()
+    with pytest.raises(UserError, match="No worker has begun"):
+        _run_one(_make_stuck(_Runner(), "--start_timeout_s=0.1"), tmp_path, _leave_trace)
+
+
+def test_a_job_that_is_queued_may_wait(sign):
+    job = _Job(*[PipelineState.PENDING] * 9, PipelineState.DONE)
+    await_start(job, sign, timeout_s=0)
+    with pytest.raises(UserError, match="No worker has begun"):
+        await_start(_Job(*[PipelineState.PENDING] * 9, PipelineState.RUNNING), sign, timeout_s=0)
 
 
 def test_the_limit_is_a_beam_flag(tmp_path, monkeypatch):
@@ -171,9 +178,10 @@ def test_on_a_flink_cluster_the_job_has_a_name_and_is_cancelled_by_it(tmp_path, 
         with pytest.raises(UserError, match="No worker has begun"):
             _run_one(_make_stuck(runner, *flags, *more), tmp_path, _leave_trace)
     (_, name), (master, given_name) = asked
-    assert (master, given_name) == ("http://flink:8081", "mine")
+    assert master == "http://flink:8081"
     assert re.fullmatch(r"image-pipeline-[0-9a-f]{8}", name)
-    assert runner.options.get_all_options()["job_name"] == "mine"
+    assert re.fullmatch(r"mine-[0-9a-f]{8}", given_name)
+    assert runner.options.get_all_options()["job_name"] == given_name
     assert not runner.job.cancelled  # Beam's runner waits, and cancels nothing.
 
 

@@ -97,6 +97,11 @@ def test_a_part_behind_the_end_is_empty(store, reader):
     assert reader.read("b", "name", 10**6, None) == b""
 
 
+def test_of_an_empty_part_nothing_is_asked(store, reader):
+    assert reader.read("b", "name", 5, 5) == b""
+    assert store.requests == []
+
+
 def test_what_is_damaged_on_the_way_is_refused(store, reader):
     damaged = b"\1" + CONTENT[1:]
     store.answers.append((200, damaged, {"x-goog-hash": GOOD}))

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import hashlib
 import itertools
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ from components.threads import call_together, map_in_order
 
 ROWS_AT_ONCE = 250_000
 _THREADS = 8  # That read from a store, up to 8 MiB each.
-PLACED = "placed.arrow"  # Record batches of this schema, one behind the other.
+# Of the file of all shards' rows: record batches, one behind the other.
 PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int32()))
 
 
@@ -48,7 +49,8 @@ class ShardTask:
       shards: how many the split has.
       number: number over all splits.
       total: how many there are over all splits.
-      row_spans: first byte and end of each record batch of its rows in the file `PLACED`.
+      rows_file: in the working folder, of all shards' rows.
+      row_spans: first byte and end in it of each record batch of this shard's rows.
     """
 
     split: str
@@ -56,6 +58,7 @@ class ShardTask:
     shards: int
     number: int
     total: int
+    rows_file: str
     row_spans: tuple[tuple[int, int], ...]
 
     @property
@@ -88,13 +91,14 @@ def plan_shards(
             "the Beam runner's failure (its local multi_threading mode is known for it)."
         )
     check_share_of_bad(chunks, work_dir, options)
+    rows_file = f"placed-{_hash_plan(chunks, options)}.arrow"
     with _local_rows(chunks, work_dir) as paths:
         sources, labels = _read_sources(chunks, paths, options)
         placement = place_sources(sources, options)
         tables = map(read_rows, paths)
         _, row_spans = call_together(
             lambda: write_books(tables, sources, placement, labels, work_dir, options),
-            lambda: _write_placed_rows(paths, placement, work_dir),
+            lambda: _write_placed_rows(paths, placement, files.join(work_dir, rows_file)),
         )
     total = sum(placement.split_shards)
     pairs = [
@@ -103,7 +107,7 @@ def plan_shards(
         for shard in range(shards)
     ]
     return [
-        ShardTask(*pair, number, total, tuple(row_spans[number]))
+        ShardTask(*pair, number, total, rows_file, tuple(row_spans[number]))
         for number, pair in enumerate(pairs)
     ]
 
@@ -133,11 +137,17 @@ def check_share_of_bad(
 
 def read_placed_rows(task: ShardTask, work_dir: str) -> pa.Table:
     """Reads the rows of a shard, in their final order; see `PLACED_SCHEMA`."""
-    path = files.join(work_dir, PLACED)
+    path = files.join(work_dir, task.rows_file)
     threads = 1 if files.is_local(path) else _THREADS
     read = map_in_order(lambda span: files.read_file(path, *span), task.row_spans, threads)
     batches = [pa.ipc.read_record_batch(pa.py_buffer(data), PLACED_SCHEMA) for data in read]
     return pa.Table.from_batches(batches, PLACED_SCHEMA).sort_by("position")
+
+
+def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
+    """Names all that the rows' places depend on: those of another plan are never read."""
+    depends_on = [options.model_dump(mode="json"), *(chunk.name for chunk in chunks)]
+    return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
 def _rows_path(chunk: PreparedChunk, work_dir: str) -> str:
@@ -213,7 +223,7 @@ def _codes(column: pa.ChunkedArray, codes: dict) -> np.ndarray:
 
 
 def _write_placed_rows(
-    paths: Sequence[str], placement: Placement, work_dir: str
+    paths: Sequence[str], placement: Placement, target: str
 ) -> list[list[tuple[int, int]]]:
     """Writes the rows of all shards into one file, one record batch a shard and pass.
 
@@ -222,7 +232,7 @@ def _write_placed_rows(
     """
     total, done = sum(placement.split_shards), 0
     spans: list[list[tuple[int, int]]] = [[] for _ in range(total)]
-    with files.write_atomically(files.join(work_dir, PLACED)) as file:
+    with files.write_atomically(target) as file:
         for rows in _large_tables(paths):
             window = slice(done, done + len(rows))
             shard, position = placement.shard[window], placement.position[window]

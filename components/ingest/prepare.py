@@ -88,7 +88,7 @@ def prepare_chunk(
     Returns:
       What was prepared.
     """
-    name = _chunk_name(chunk, options)
+    name = _chunk_name(chunk, work_dir, options)
     rows_path = files.join(work_dir, "prepared", f"{name}.arrow")
     if not files.is_file(rows_path):
         results = _count(_prepare_sources(chunk.refs, images_dir, work_dir, options))
@@ -111,11 +111,13 @@ def read_rows(rows_path: str) -> pa.Table:
     return pa.ipc.open_file(pa.BufferReader(files.read_file(rows_path))).read_all()
 
 
-def _chunk_name(chunk: Chunk, options: IngestOptions) -> str:
+def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names"}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
+    if not files.is_local(work_dir):
+        depends_on += [options.seed]  # See `write_payloads`.
     depends_on += [dataclasses.astuple(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 

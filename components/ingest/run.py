@@ -17,7 +17,6 @@ from components.ingest.retry import (
     read_marker,
 )
 from components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
-from components.threads import start
 
 
 def run_ingest(
@@ -43,10 +42,9 @@ def run_ingest(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
-    cleared = start(lambda: start_counts(work_dir))  # While Beam builds its pipeline.
+    start_counts(work_dir)
     with run_job(make_pipeline(), work_dir) as root:
         root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
-        cleared.result()
     manifest = check_finished(work_dir)
     files.delete_tree(work_dir)
     return manifest

@@ -117,12 +117,20 @@ class WriteShards(beam.DoFn):
         """Begins one shard; gives one that is written, once enough are begun."""
         self._begun.append(start(functools.partial(write_shard, task, *self._folders)))
         if len(self._begun) == self._at_once:
-            yield self._begun.popleft().result()
+            yield self._take()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         """Gives the shards that are left."""
-        for written in self._begun:
-            yield GlobalWindows.windowed_value(written.result())
+        while self._begun:
+            yield GlobalWindows.windowed_value(self._take())
+
+    def _take(self) -> WrittenShard:
+        """The one that began first. If it failed, none goes on behind the failed run's back."""
+        try:
+            return self._begun.popleft().result()
+        except BaseException:
+            concurrent.futures.wait(self._begun)
+            raise
 
 
 @dataclasses.dataclass

@@ -5,6 +5,7 @@ import pytest
 
 from components.ingest.options import IngestOptions
 from components.ingest.prepare import (
+    _chunk_name,
     count_threads,
     prepare_chunk,
     prepare_source,
@@ -175,5 +176,13 @@ def test_a_path_names_the_split_or_its_other_name(tmp_path, names, split):
 def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
     options = IngestOptions()
     assert count_threads("images", options) == usable_cores() + 1
-    assert count_threads("gs://bucket/images", options) == REMOTE_THREADS == 32
+    assert count_threads("gs://bucket/images", options) == REMOTE_THREADS == 64
     assert count_threads("gs://bucket/images", IngestOptions(threads=3)) == 3
+
+
+def test_what_another_seed_orders_differently_has_another_name(tmp_path):
+    (chunk,) = make_chunks(list_images(str(write_folder(tmp_path / "images", per_class=1))))
+    seeds = [LOSSLESS.model_copy(update={"seed": seed}) for seed in (1, 2)]
+    local = {_chunk_name(chunk, str(tmp_path), options) for options in seeds}
+    remote = {_chunk_name(chunk, "gs://bucket/work", options) for options in seeds}
+    assert (len(local), len(remote), len(local & remote)) == (1, 2, 0)

@@ -18,7 +18,7 @@ def _begin(*folders):
 
 
 def test_two_shards_wait_for_a_store_side_by_side(monkeypatch):
-    barrier = threading.Barrier(2, timeout=10)  # Passes only if two threads wait at once.
+    barrier = threading.Barrier(2, timeout=120)  # Passes only if two threads wait at once.
     monkeypatch.setattr(transforms, "write_shard", lambda task, *_: (barrier.wait(), task)[1])
     stage = _begin("gs://bucket/work", "gs://bucket/data")
     assert list(stage.process(1)) == []
@@ -45,3 +45,21 @@ def test_a_shard_that_fails_is_said(monkeypatch):
     assert list(stage.process(0)) == []
     with pytest.raises(ZeroDivisionError):
         list(stage.finish_bundle())
+
+
+def test_no_shard_is_written_behind_a_failed_run_s_back(monkeypatch):
+    may_end, ended = threading.Event(), []
+
+    def write(task, *_):
+        if task == 0:
+            threading.Timer(0.2, may_end.set).start()
+            raise OSError("the store is gone")
+        may_end.wait(120)
+        ended.append(task)
+
+    monkeypatch.setattr(transforms, "write_shard", write)
+    stage = _begin("gs://bucket/work", "gs://bucket/data")
+    assert list(stage.process(0)) == []
+    with pytest.raises(OSError, match="the store is gone"):
+        list(stage.process(1))
+    assert ended == [1]

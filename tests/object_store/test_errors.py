@@ -1,5 +1,6 @@
 """A store or bucket that is not there is said in one message, soon."""
 
+import gc
 import socket
 
 import pytest
@@ -79,6 +80,45 @@ def test_what_is_missing_in_a_bucket_is_missing(store):
             read(f"{store.uri}/nothing")
     files.delete(f"{store.uri}/nothing")
     files.delete_tree(f"{store.uri}/nothing")
+
+
+def test_what_cannot_be_taken_back_is_never_made_whole(store, monkeypatch):
+    """The store is gone when the write fails, and back when Python collects the garbage."""
+    from google.cloud.storage.fileio import BlobWriter
+
+    path = f"{store.uri}/abandoned"
+    with monkeypatch.context() as patch:
+        patch.setattr(BlobWriter, "terminate", lambda writer: 1 / 0)
+        with pytest.raises(KeyError), files.write_atomically(path) as file:
+            file.write(bytes(9 * 2**20))
+            file.write(b"more")
+            raise KeyError
+    del file
+    gc.collect()
+    assert not files.exists(path)
+
+
+def test_a_part_that_fails_in_the_background_is_said(store, monkeypatch):
+    from google.cloud.storage.fileio import BlobWriter
+
+    write = BlobWriter.write
+    seen = []
+
+    def fail_later(writer, data):
+        seen.append(len(data))
+        if len(seen) == 2:
+            raise ConnectionError("the line is cut")
+        return write(writer, data)
+
+    monkeypatch.setattr(BlobWriter, "write", fail_later)
+    path = f"{store.uri}/cut"
+    message = r"gs://.*cut: its store refused.*the line is cut"
+    with pytest.raises(UserError, match=message), files.write_atomically(path) as file:
+        for _ in range(3):
+            file.write(bytes(8 * 2**20))
+    monkeypatch.undo()
+    gc.collect()
+    assert not files.exists(path)
 
 
 @pytest.mark.parametrize("size_bytes", [6, 20 * 2**20])

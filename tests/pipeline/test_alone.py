@@ -13,26 +13,39 @@ FAR = ["--runner=FlinkRunner"]
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "call"),
+    ("module", "name", "folders", "call"),
     [
-        (ingest, "run_ingest", lambda: ingest.ingest_folder("a", "b", IngestOptions(), FAR)),
-        (ingest, "run_retry", lambda: ingest.retry_folder("a", "b", None, FAR)),
+        (
+            ingest,
+            "run_ingest",
+            ["a", "b", "b/.work"],
+            lambda: ingest.ingest_folder("a", "b", IngestOptions(), FAR),
+        ),
+        (
+            ingest,
+            "run_retry",
+            ["a", "b", "b/.retry"],
+            lambda: ingest.retry_folder("a", "b", None, FAR),
+        ),
         (
             analysis,
             "run_analysis",
-            lambda: analysis.analyze_folder("a", "b", ViewOptions(), TransformOptions(), FAR),
+            ["a", "b", "cache"],
+            lambda: analysis.analyze_folder(
+                "a", "b", ViewOptions(), TransformOptions(), FAR, "cache"
+            ),
         ),
     ],
 )
-def test_paths_are_absolute(module, name, call, tmp_path, monkeypatch):
+def test_paths_are_absolute(module, name, folders, call, tmp_path, monkeypatch):
     asked = []
 
     def stop(*arguments):
-        asked.extend(arguments[:2])
+        asked.extend(each for each in arguments if isinstance(each, str))
         raise InterruptedError
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, name, stop)
     with pytest.raises(InterruptedError):
         call()
-    assert asked == [f"{tmp_path}/a", f"{tmp_path}/b"]
+    assert asked == [f"{tmp_path}/{name}" for name in folders]

@@ -52,13 +52,13 @@ def test_a_span_a_part_and_beam_flags_are_taken_as_they_are_given(photos, tmp_pa
     assert flags[0] in plan.beam_args
 
 
-def test_workers_elsewhere_are_told_absolute_paths(photos, monkeypatch):
+def test_results_have_absolute_paths_and_for_workers_elsewhere_images_too(photos, monkeypatch):
     monkeypatch.chdir(photos.parent)
     flags = ["--runner=PortableRunner", "--job_endpoint=embed"]
     plan, _ = plan_run(load_config(None), f"{photos.name}/day-3", "out", flags)
     assert (plan.images_dir, plan.output_dir) == (f"{photos}/day-3", f"{photos.parent}/out")
     plan, _ = plan_run(load_config(None), f"{photos.name}/day-3", "out", ())
-    assert (plan.images_dir, plan.output_dir) == (f"{photos.name}/day-3", "out")
+    assert (plan.images_dir, plan.output_dir) == (f"{photos.name}/day-3", f"{photos.parent}/out")
 
 
 def test_results_lie_in_the_output_folder(photos):

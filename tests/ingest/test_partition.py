@@ -1,0 +1,35 @@
+"""A shard's rows are those of its own plan, whatever else lies in the working folder."""
+
+import pytest
+
+from components.ingest.options import IngestOptions
+from components.ingest.partition import plan_shards, read_placed_rows
+from components.ingest.prepare import prepare_chunk
+from components.ingest.sources import list_images, make_chunks
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.unit
+
+
+def _plan(images, work, seed):
+    options = IngestOptions(seed=seed, shards=1, splits={"train": 1.0})
+    (chunk,) = make_chunks(list_images(str(images)))
+    prepared = prepare_chunk(chunk, str(images), str(work), options)
+    (task,) = plan_shards([prepared], str(work), options)
+    return task
+
+
+def _read_paths(task, work):
+    return read_placed_rows(task, str(work))["path"].to_pylist()
+
+
+def test_two_plans_in_one_folder_do_not_mix(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=10)
+    first = _plan(images, tmp_path / "work", seed=1)
+    paths = _read_paths(first, tmp_path / "work")
+    second = _plan(images, tmp_path / "work", seed=2)
+    assert _read_paths(first, tmp_path / "work") == paths
+    assert sorted(_read_paths(second, tmp_path / "work")) == sorted(paths)
+    assert _read_paths(second, tmp_path / "work") != paths
+    again = _plan(images, tmp_path / "work", seed=1)
+    assert again == first
