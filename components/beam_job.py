@@ -102,8 +102,7 @@ def make_scratch(root: beam.Pipeline, shared_dir: str) -> Iterator[str]:
 
 def leave_sign(sign: str) -> None:
     """Writes the version of this worker's code to the file named."""
-    with files.write_atomically(sign) as file:
-        file.write(code_version(*ROOMS).encode())
+    files.write_file(sign, code_version(*ROOMS).encode())
 
 
 def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:

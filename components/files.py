@@ -33,6 +33,11 @@ def make_absolute(path: str) -> str:
     return os.path.abspath(path) if is_local(path) else path
 
 
+def count_threads(folder: str) -> int:
+    """How many small files of a folder are read or written side by side: a store is waited for."""
+    return 1 if is_local(folder) else 8
+
+
 def check_answers(path: str) -> None:
     """Makes sure, if the path is a URI, that its store is there and knows the bucket.
 

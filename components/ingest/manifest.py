@@ -175,7 +175,7 @@ def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> dict:
     with files.write_atomically(files.join(output_dir, INDEX)) as file:
         described = _Described(file)
         with pq.ParquetWriter(pa.PythonFile(described, mode="w"), INDEX_SCHEMA) as writer:
-            for table in map_in_order(read_index, paths, _count_threads(output_dir), ahead=1):
+            for table in map_in_order(read_index, paths, files.count_threads(output_dir), ahead=1):
                 writer.write_table(table)
     return described.describe()
 
@@ -223,11 +223,6 @@ class _Described(io.RawIOBase):
         return {"bytes": self._size_bytes, "sha256": self._digest.hexdigest()}
 
 
-def _count_threads(folder: str) -> int:
-    """How many small files are read and written side by side: a store is waited for."""
-    return 1 if files.is_local(folder) else 8
-
-
 def kept_copies(quarantined: Sequence[dict]) -> list[str]:
     """Names of the files in `quarantine/`, each the SHA-256 of its bytes.
 
@@ -244,5 +239,5 @@ def _copy_quarantined(work_dir: str, output_dir: str) -> None:
     )
     names = [f"quarantine/{content}" for content in kept_copies(lines)]
     copy = functools.partial(_copy, source_dir=work_dir, target_dir=output_dir)
-    collections.deque(map_in_order(copy, names, _count_threads(output_dir), ahead=1), maxlen=0)
+    collections.deque(map_in_order(copy, names, files.count_threads(output_dir), ahead=1), maxlen=0)
     files.delete(*set(found) - {files.join(output_dir, name) for name in names})

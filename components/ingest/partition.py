@@ -34,7 +34,6 @@ from components.ingest.prepare import ROW_SCHEMA, PreparedChunk, read_rows
 from components.threads import call_together, map_in_order
 
 ROWS_AT_ONCE = 250_000
-_THREADS = 8  # That read from a store, up to 8 MiB each.
 # Of the file of all shards' rows: record batches, one behind the other.
 PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int32()))
 
@@ -138,7 +137,7 @@ def check_share_of_bad(
 def read_placed_rows(task: ShardTask, work_dir: str) -> pa.Table:
     """Reads the rows of a shard, in their final order; see `PLACED_SCHEMA`."""
     path = files.join(work_dir, task.rows_file)
-    threads = 1 if files.is_local(path) else _THREADS
+    threads = files.count_threads(work_dir)
     read = map_in_order(lambda span: files.read_file(path, *span), task.row_spans, threads)
     batches = [pa.ipc.read_record_batch(pa.py_buffer(data), PLACED_SCHEMA) for data in read]
     return pa.Table.from_batches(batches, PLACED_SCHEMA).sort_by("position")
@@ -169,7 +168,7 @@ def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list
                 file.writelines(files.read_blocks(path))
             return target
 
-        yield list(map_in_order(copy, paths, _THREADS))
+        yield list(map_in_order(copy, paths, files.count_threads(work_dir)))
 
 
 def _bad_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[dict]:

@@ -223,8 +223,7 @@ def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
     if data:
         path = files.join(work_dir, "quarantine", hashlib.sha256(data).hexdigest())
         if not files.is_file(path):
-            with files.write_atomically(path) as file:
-                file.write(data)
+            files.write_file(path, data)
 
 
 def _image_columns(image: PreparedImage) -> dict:

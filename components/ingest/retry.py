@@ -110,8 +110,7 @@ def write_marker(
         "retry": dataclasses.asdict(retry),
         "options": options.stored_form(),
     }
-    with files.write_atomically(files.join(work_dir, _MARKER)) as file:
-        file.write(json.dumps(stored).encode())
+    files.write_file(files.join(work_dir, _MARKER), json.dumps(stored).encode())
 
 
 def read_marker(work_dir: str) -> tuple[list[PreparedChunk], Retry, dict]:

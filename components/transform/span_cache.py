@@ -28,8 +28,7 @@ def unmark(cache_dir: str, spans: Sequence[Span]) -> None:
 def mark(cache_dir: str, spans: Sequence[Span]) -> None:
     """Says that those spans' entries are whole."""
     for span in spans:
-        with files.write_atomically(_marker(cache_dir, span)) as file:
-            file.write(b"")
+        files.write_file(_marker(cache_dir, span), b"")
 
 
 def _marker(cache_dir: str, span: Span) -> str:

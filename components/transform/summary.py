@@ -45,8 +45,8 @@ def write_summary(
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
     }
-    with files.write_atomically(files.join(output_dir, SUMMARY)) as file:
-        file.write(json.dumps(summary, indent=1, ensure_ascii=False).encode() + b"\n")
+    content = json.dumps(summary, indent=1, ensure_ascii=False).encode() + b"\n"
+    files.write_file(files.join(output_dir, SUMMARY), content)
     return summary
 
 

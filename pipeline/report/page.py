@@ -67,8 +67,7 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     thumbnails = Thumbnails(data, source.data_dir)
     page = render_page(figures, thumbnails, data)
     try:
-        with files.write_atomically(output_path) as file:
-            file.write(page.encode(errors="replace"))
+        files.write_file(output_path, page.encode(errors="replace"))
     except OSError as error:
         raise UserError(f"Cannot write {output_path!r}: {error.strerror}; set --output.") from error
     return figures
