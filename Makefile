@@ -17,10 +17,11 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) check  ## every test, a file at a time on every core, the longest files first
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-check: $(READY)  ## style and types
+check: $(READY)  ## style, types, and that all imported packages are declared
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/deptry .
 
 $(READY): requirements.lock pyproject.toml
 	@python3 -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \

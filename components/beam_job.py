@@ -75,7 +75,9 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
         known = find_user_error(error)
         if known is None and not _runs_here(root):
             known = _find_missing_module(error)
-        raise known or error from error
+        if known is None:
+            raise
+        raise known from error
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Errors meant for the person who runs the pipeline, wherever in it they arise."""
 
 import re
+from collections.abc import Iterator
 
 
 class UserError(Exception):
@@ -18,14 +19,22 @@ def find_user_error(error: BaseException) -> UserError | None:
     Returns:
       The error as it was raised on the worker, or None if there was none.
     """
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in walk_causes(error):
         if isinstance(cause, UserError):
             return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
             return UserError(_STAGE.sub("", found[-1].strip()))
-        cause = cause.__cause__ or cause.__context__
     return None
+
+
+def walk_causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, what caused it, what caused that, …: each once, since causes may form a circle."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 # "module.UserError: message", up to a blank line or the next traceback.

@@ -51,7 +51,9 @@ def run_locally(
         _launch(plan.metadata_path, pipeline, plan.part, heard)
     except Exception as error:
         explained = find_user_error(error) or explain_part(error, plan.part, heard.any_started)
-        raise explained or error from error
+        if explained is None:
+            raise
+        raise explained from error
     runs = heard.runs
     check_any_ran(plan.part, len(runs))
     taken = [] if plan.part.is_whole else read_taken(plan.metadata_path, {run.name for run in runs})

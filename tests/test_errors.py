@@ -1,6 +1,6 @@
 import pytest
 
-from components.errors import UserError, find_user_error
+from components.errors import UserError, find_user_error, walk_causes
 
 pytestmark = pytest.mark.unit
 
@@ -31,3 +31,10 @@ def test_finds_it_in_the_text_of_a_remote_traceback():
 
 def test_other_errors_are_none():
     assert find_user_error(ValueError("x")) is None
+
+
+def test_causes_in_a_circle_end():
+    error, cause = ValueError("x"), OSError("y")
+    error.__cause__, cause.__cause__ = cause, error
+    assert list(walk_causes(error)) == [error, cause]
+    assert find_user_error(error) is None

@@ -2,7 +2,7 @@
 
 import re
 
-from components.errors import UserError
+from components.errors import UserError, walk_causes
 
 # How tf.Transform 1.21 wraps what TensorFlow says (`beam/impl.py`, `_RunMetaGraphDoFn`). Runners
 # may carry it as the text of a traceback only, so the text is searched.
@@ -24,14 +24,12 @@ def find_function_error(error: BaseException, name: str) -> UserError | None:
     Returns:
       The error in words, or None if the function was not running.
     """
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in walk_causes(error):
         if found := _APPLYING.search(str(cause)):
             return UserError(
                 f"preprocessing_fn {name} fails on the data: {_shorten(found[1])}; it must take "
                 "every image, label and column of the data set."
             )
-        cause = cause.__cause__ or cause.__context__
     return None
 
 

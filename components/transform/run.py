@@ -70,7 +70,9 @@ def run_analysis(
     except UserError:
         raise
     except Exception as error:
-        raise find_function_error(error, options.preprocessing_fn) or error from error
+        if known := find_function_error(error, options.preprocessing_fn):
+            raise known from error
+        raise
     _check_result(output_dir, spans, view, options)
     summary = write_summary(output_dir, spans, view, options)
     if options.preprocessing_fn == TransformOptions().preprocessing_fn:
