@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from components.feeding.batches import batch_positions
-from components.feeding.index import INDEX_FILE, read_index
+from components.feeding.index import read_index
 from components.feeding.order import BalancedOrder, ShuffledOrder
 from components.ingest.shards import INDEX_SCHEMA
+from components.sealed import INDEX
 from pipeline.memory import watch_memory
 
 RECORDS_A_SHARD = 5_000  # 30 kB a record and 150 MB a shard
@@ -32,7 +33,7 @@ BATCH_SIZE = 256
 
 def write_index(folder: pathlib.Path, records: int) -> None:
     """Writes the index of one split."""
-    with pq.ParquetWriter(folder / INDEX_FILE, INDEX_SCHEMA) as writer:
+    with pq.ParquetWriter(folder / INDEX, INDEX_SCHEMA) as writer:
         for shard, first in enumerate(range(0, records, RECORDS_A_SHARD)):
             rows = min(RECORDS_A_SHARD, records - first)
             writer.write_table(make_rows(shard, first, rows))
@@ -121,8 +122,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         write_index(pathlib.Path(scratch), arguments.records)
-        size_mb = pathlib.Path(scratch, INDEX_FILE).stat().st_size / 1e6
-        print(f"{INDEX_FILE}: {size_mb:,.0f} MB")
+        size_mb = pathlib.Path(scratch, INDEX).stat().st_size / 1e6
+        print(f"{INDEX}: {size_mb:,.0f} MB")
         again = ["--records", str(arguments.records), "--open", scratch]
         subprocess.run([sys.executable, __file__, *again], check=True)
 

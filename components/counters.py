@@ -21,6 +21,7 @@ from components.ingest.sources import Chunk
 
 _NAMESPACE = "image_pipeline"
 _TOTAL, _DONE, _BAD = "images_listed", "images_done", "images_quarantined"
+_SKIPPED = "images_skipped"
 _EVERY_S = 5.0
 
 
@@ -34,6 +35,7 @@ def count_prepared(chunk: PreparedChunk) -> PreparedChunk:
     """Counts the chunk's files as done, and passes it on."""
     Metrics.counter(_NAMESPACE, _DONE).inc(chunk.found)
     Metrics.counter(_NAMESPACE, _BAD).inc(chunk.bad)
+    Metrics.counter(_NAMESPACE, _SKIPPED).inc(chunk.skipped)
     return chunk
 
 
@@ -79,7 +81,8 @@ def show_counters(result: PipelineResult | None) -> bool:
     current = progress.look()
     total = counts[_TOTAL] or (0 if current is None else current.total)
     if total:
-        progress.reach(progress.Progress("images", total, counts[_DONE], counts[_BAD]))
+        done = (counts[_DONE], counts[_BAD], counts[_SKIPPED])
+        progress.reach(progress.Progress("images", total, *done))
     return True
 
 

@@ -8,6 +8,7 @@ import errno
 import glob
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -15,6 +16,7 @@ from typing import BinaryIO
 from components import remote
 from components.errors import UserError
 
+_GROWTH_BYTES = 2**16
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -71,6 +73,43 @@ def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
     with open(path, "rb") as file:
         file.seek(start)
         return file.read() if end is None else file.read(end - start)
+
+
+class NotRegularError(OSError):
+    """What was to be read is no regular file, or has no data now: reading it could take for ever."""
+
+
+def read_regular_file(path: str, most_bytes: int) -> bytes:
+    """Reads a local file that anyone may have put there, at most its first `most_bytes` bytes.
+
+    A pipe, a terminal or a device is not opened; what only looks like a file, as a kernel's log
+    does, is not waited for.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      NotRegularError: if it is no regular file, or reading it would wait for data.
+    """
+    _check_regular(os.stat(path), path)  # Opening a device may already do something.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        _check_regular(status, path)
+        blocks, left, size_bytes = [], most_bytes, status.st_size
+        # All in one block, and one byte that is not there; a file that grows takes more of them.
+        while left and (block := os.read(descriptor, min(left, size_bytes + 1))):
+            blocks.append(block)
+            left -= len(block)
+            size_bytes = max(size_bytes - len(block), _GROWTH_BYTES)
+        return b"".join(blocks)
+    except BlockingIOError as error:
+        raise NotRegularError(error.errno, "reading it would wait for data", path) from error
+    finally:
+        os.close(descriptor)
+
+
+def _check_regular(status: os.stat_result, path: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise NotRegularError(errno.EINVAL, "it is no regular file", path)
 
 
 def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:

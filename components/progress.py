@@ -5,8 +5,11 @@ piece of work at a time, as TFX and Beam's local runner do it, in this process; 
 elsewhere have done comes from the job's counters (`components.counters`).
 """
 
+import contextlib
 import dataclasses
 import threading
+import time
+from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,16 +21,20 @@ class Progress:
       total: how many there are to do.
       done: how many are done.
       bad: how many of these were quarantined.
+      skipped: how many are no images.
     """
 
     unit: str
     total: int
     done: int = 0
     bad: int = 0
+    skipped: int = 0
 
 
 _lock = threading.Lock()
 _current: Progress | None = None
+# What threads are at, and since when (`time.monotonic`), for what may take unforeseeably long.
+_named: dict[int, tuple[float, str]] = {}
 
 
 def begin(unit: str, total: int, done: int = 0) -> None:
@@ -37,13 +44,16 @@ def begin(unit: str, total: int, done: int = 0) -> None:
         _current = Progress(unit, total, done)
 
 
-def advance(done: int = 1, bad: int = 0) -> None:
+def advance(done: int = 1, bad: int = 0, skipped: int = 0) -> None:
     """Counts what was done; nothing happens where no work was begun."""
     global _current
     with _lock:
         if _current is not None:
             _current = dataclasses.replace(
-                _current, done=_current.done + done, bad=_current.bad + bad
+                _current,
+                done=_current.done + done,
+                bad=_current.bad + bad,
+                skipped=_current.skipped + skipped,
             )
 
 
@@ -57,8 +67,28 @@ def reach(seen: Progress) -> None:
                 max(seen.total, _current.total),
                 max(seen.done, _current.done),
                 max(seen.bad, _current.bad),
+                max(seen.skipped, _current.skipped),
             )
         _current = seen
+
+
+@contextlib.contextmanager
+def named(what: str) -> Iterator[None]:
+    """Names what this thread does while the block runs, for `look_slow`."""
+    thread = threading.get_ident()
+    _named[thread] = time.monotonic(), what
+    try:
+        yield
+    finally:
+        _named.pop(thread, None)
+
+
+def look_slow(seconds: float) -> tuple[str, float] | None:
+    """What a thread has been at for longest, and for how long; None if that is not `seconds`."""
+    oldest = min(list(_named.values()), default=None)
+    if oldest is None or (taken := time.monotonic() - oldest[0]) < seconds:
+        return None
+    return oldest[1], taken
 
 
 def look() -> Progress | None:

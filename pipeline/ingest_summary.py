@@ -1,6 +1,9 @@
 """An ingest in numbers and in lines."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from components.ingest.manifest import SKIPPED
 
 
 def summarize_manifest(manifest: dict) -> dict[str, Any]:
@@ -12,6 +15,8 @@ def summarize_manifest(manifest: dict) -> dict[str, Any]:
         "duplicates": manifest["duplicates"],
         "quarantined": manifest["quarantined"],
         "quarantine_reasons": manifest["quarantine_reasons"],
+        "skipped": manifest.get("skipped", 0),
+        "skipped_kinds": manifest.get("skipped_kinds", {}),
         "conflicting_labels": manifest["conflicting_labels"],
         "near_duplicates": manifest.get("near_duplicates"),
         "straddling": manifest["straddling"],
@@ -24,7 +29,7 @@ def summarize_manifest(manifest: dict) -> dict[str, Any]:
 def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     """The lines that tell of an ingest."""
     splits = ", ".join(f"{name} {records:,}" for name, records in ingest["splits"].items())
-    reasons = ", ".join(f"{name} {count:,}" for name, count in ingest["quarantine_reasons"].items())
+    reasons = _list_counts(ingest["quarantine_reasons"])
     shards = sum(ingest["shards"].values())
     rows = [
         ("images found", f"{ingest['found']:,}"),
@@ -33,6 +38,9 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         ("duplicates", f"{ingest['duplicates']:,}"),
         ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
     ]
+    if ingest.get("skipped"):
+        kinds = _list_counts(ingest["skipped_kinds"])
+        rows.append(("skipped, no images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
     if ingest["conflicting_labels"]:
         rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
     if ingest["near_duplicates"] is not None:
@@ -40,3 +48,7 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     if ingest["straddling"]:
         rows.append(("units in several splits", f"{ingest['straddling']:,}"))
     return rows
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from components import files
 from components.errors import UserError
 from components.ingest.options import IngestOptions
+from components.ingest.skipping import names_other_kind
 from components.ingest.sources import ImageRef, fingerprint_refs, label_of, list_images
 
 
@@ -38,9 +39,10 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
 
     def counted() -> Iterator[ImageRef]:
         nonlocal found
-        for ref in list_images(images_dir):
+        for ref in list_images(images_dir, options.follow_links):
             found += 1
-            if (label := label_of(ref.path, options)) is not None:
+            is_image = ref.problem is None and not names_other_kind(ref.path)
+            if is_image and (label := label_of(ref.path, options)) is not None:
                 counts[label] += 1
             yield ref
 

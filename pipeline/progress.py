@@ -6,6 +6,7 @@ import types
 from typing import TYPE_CHECKING
 
 from components import progress
+from components.names import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _LINE_EVERY_S = 5.0  # a line of text, where no bar can be drawn
 _DRAW_EVERY_S = 0.2
+_SLOW_S = 5.0  # a file that takes longer to read is named
 
 
 class ComponentProgress:
@@ -107,7 +109,9 @@ class Speed:
             return f"{moment_s - self._started_s:,.0f} s"
         if self._first is None or (self._first.unit, self._first.total) != (now.unit, now.total):
             self._first, self._first_s = now, moment_s
-        return describe_progress(now, now.done - self._first.done, moment_s - self._first_s)
+        told = describe_progress(now, now.done - self._first.done, moment_s - self._first_s)
+        slow = progress.look_slow(_SLOW_S)
+        return told if slow is None else f"{told}; {printable(slow[0])} for {slow[1]:,.0f} s"
 
 
 def describe_progress(now: "progress.Progress", done: int, seconds: float) -> str:
@@ -126,6 +130,8 @@ def describe_progress(now: "progress.Progress", done: int, seconds: float) -> st
             parts.append(f"{_clock((now.total - now.done) / rate)} left")
     if now.bad:
         parts.append(f"{now.bad:,} quarantined")
+    if now.skipped:
+        parts.append(f"{now.skipped:,} skipped")
     return ", ".join(parts)
 
 

@@ -52,8 +52,9 @@ def test_threads_lose_no_count():
 def test_ingest_counts_images_and_those_quarantined(tmp_path):
     images, work = write_folder(tmp_path / "images", per_class=5), str(tmp_path / "work")
     (images / "cat" / "bad.png").write_text("text")
+    (images / "README").write_text("text")
     for _ in range(2):  # The second time, all is prepared already.
-        (chunk,) = list_chunks(str(images), work)
-        assert progress.look() == Progress("images", 11)
+        (chunk,) = list_chunks(str(images), work, IngestOptions())
+        assert progress.look() == Progress("images", 12)
         prepare_chunk(chunk, str(images), work, IngestOptions(threads=2))
-        assert progress.look() == Progress("images", 11, done=11, bad=1)
+        assert progress.look() == Progress("images", 12, done=12, bad=1, skipped=1)

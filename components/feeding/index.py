@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
-from components import files
+from components import files, sealed
 from components.feeding.shard_paths import (
     check_all_known,
     group_by_root,
@@ -24,7 +24,6 @@ from components.feeding.shard_paths import (
     parse_path,
 )
 
-INDEX_FILE = "index.parquet"
 # Columns that are taken as they are, with the types in which they are held.
 _NUMBERS = {
     "record_offset": np.int64,
@@ -109,7 +108,7 @@ def is_indexed(shard_paths: Sequence[str]) -> bool:
     matches = [match_path(path) for path in shard_paths]
     roots = {match["root"] if match else None for match in matches}
     return bool(roots) and all(
-        root is not None and files.is_local(root) and files.exists(f"{root}/{INDEX_FILE}")
+        root is not None and files.is_local(root) and files.exists(f"{root}/{sealed.INDEX}")
         for root in roots
     )
 
@@ -121,7 +120,7 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
       shard_paths: see `is_indexed`; each at most once.
 
     Raises:
-      UserError: if an index does not know one of its shards.
+      UserError: if an index does not know one of its shards, or was changed since it was written.
     """
     indexes = [_read_one(root, paths) for root, paths in group_by_root(shard_paths)]
     if len(indexes) == 1:
@@ -154,6 +153,7 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
     """
     columns: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
     labels = []
+    sealed.check_index(root)
     for path_number, rows in _scan(root, paths):
         for name, values in _hold_columns(path_number, rows).items():
             columns[name].append(values)
@@ -189,18 +189,24 @@ def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np
 def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """The rows of some shards in the index's order, with each row's number in `shard_paths`."""
     numbers = numbers_by_split(shard_paths)
-    batches = dataset.dataset(f"{root}/{INDEX_FILE}", format="parquet").to_batches(
-        columns=list(_COLUMNS),
-        filter=pc.field("split").isin(sorted(numbers)),
-        batch_readahead=_BATCHES_AHEAD,
-        # Buffered ahead, the columns of the whole file would be held until its end.
-        fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
-    )
-    for batch in batches:
+    for batch in _read_batches(root, sorted(numbers)):
         if len(batch):
             path_number = number_paths(batch["split"], batch["shard"], numbers)
             is_read = path_number >= 0
             yield path_number[is_read], batch if is_read.all() else batch.filter(pa.array(is_read))
+
+
+def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from dataset.dataset(f"{root}/{sealed.INDEX}", format="parquet").to_batches(
+            columns=list(_COLUMNS),
+            filter=pc.field("split").isin(splits),
+            batch_readahead=_BATCHES_AHEAD,
+            # Buffered ahead, the columns of the whole file would be held until its end.
+            fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise sealed.unreadable_index(root, error) from error
 
 
 def _join(parts: list[np.ndarray]) -> np.ndarray:
@@ -222,7 +228,7 @@ def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Reads columns of the index for some shards, a row for each of `RecordIndex`'s records.
 
     Raises:
-      UserError: if the index does not know one of the shards.
+      UserError: if the index does not know one of the shards, or was changed since it was written.
     """
     tables = [_read_columns(root, paths, columns) for root, paths in group_by_root(shard_paths)]
     return pa.concat_tables(tables).select(list(columns))
@@ -232,7 +238,11 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
     numbers = numbers_by_split(shard_paths)
     in_splits = pc.field("split").isin(sorted(numbers))
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
-    table = pq.read_table(f"{root}/{INDEX_FILE}", columns=needed, filters=in_splits)
+    sealed.check_index(root)
+    try:
+        table = pq.read_table(f"{root}/{sealed.INDEX}", columns=needed, filters=in_splits)
+    except (pa.ArrowException, OSError) as error:
+        raise sealed.unreadable_index(root, error) from error
     path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
     is_read = path_number >= 0
     table, path_number = table.filter(pa.array(is_read)), path_number[is_read]

@@ -1,8 +1,8 @@
-"""The books of an ingest: every file found is written, a duplicate, or quarantined.
+"""The books of an ingest: every file found is written, a duplicate, quarantined, or skipped.
 
-Files in the working folder: `books.json` (counts); `quarantine.jsonl` and `duplicates.jsonl` (a
-line for each file, in the order of the listing; copies that are written all the same are listed,
-but are not among the counted duplicates); and with the option `near_duplicates`
+Files in the working folder: `books.json` (counts); `quarantine.jsonl`, `duplicates.jsonl` and
+`skipped.jsonl` (a line for each file, in the order of the listing; copies that are written all the
+same are listed, but are not among the counted duplicates); and with the option `near_duplicates`
 `near_duplicates.jsonl` (a line for each set of different images that look alike).
 """
 
@@ -21,6 +21,7 @@ from components.ingest.plan import NOWHERE, Placement, Sources
 from components.threads import call_together
 
 BOOKS = "books.json"
+CONFLICTING_LABEL = "conflicting_label"
 NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
@@ -42,20 +43,26 @@ def write_books(
       work_dir: the working folder.
       options: of ingest.
     """
-    copies = np.flatnonzero(sources.is_good & _repeats(placement.copies))
-    alike = find_alike(sources, placement)
-    is_noted = ~sources.is_good
+    is_usable = sources.is_good & (placement.conflicts == NOWHERE)
+    copies = np.flatnonzero(is_usable & _repeats(placement.copies))
+    alike = find_alike(is_usable, placement)
+    is_noted = ~is_usable
     is_noted[np.concatenate([copies, placement.copies[copies], *alike])] = True
     rows = dict(_rows_of_note(tables, is_noted))
-    quarantined = [_quarantine_line(rows[n]) for n in np.flatnonzero(~sources.is_good).tolist()]
+    bad = np.flatnonzero(~is_usable & ~sources.is_skipped).tolist()
+    quarantined = [_quarantine_line(n, rows, placement) for n in bad]
     repeated = [_duplicate_line(n, rows, placement) for n in copies.tolist()]
+    skipped = [_skipped_line(rows[n]) for n in np.flatnonzero(sources.is_skipped).tolist()]
     lists = {"quarantine.jsonl": quarantined, "duplicates.jsonl": repeated}
+    lists |= {"skipped.jsonl": skipped} if skipped else {}
     books = {
         "found": len(sources.is_good),
         "written": int((placement.shard != NOWHERE).sum()),
         "duplicates": int((placement.original != NOWHERE).sum()),
         "quarantined": len(quarantined),
         "quarantine_reasons": _count(line["reason"] for line in quarantined),
+        "skipped": len(skipped),
+        "skipped_kinds": _count(line["kind"] for line in skipped),
         "conflicting_labels": count_conflicts(sources, placement),
         "straddling": count_straddling(placement),
         "classes": _count_classes(sources, placement, labels, options),
@@ -96,9 +103,9 @@ def split_of(placement: Placement) -> np.ndarray:
     return np.where(placement.shard == NOWHERE, NOWHERE, splits)
 
 
-def find_alike(sources: Sources, placement: Placement) -> list[np.ndarray]:
+def find_alike(is_usable: np.ndarray, placement: Placement) -> list[np.ndarray]:
     """Sets of two or more sources of different bytes that look alike, in the listing's order."""
-    members = np.flatnonzero(sources.is_good & ~_repeats(placement.copies))
+    members = np.flatnonzero(is_usable & ~_repeats(placement.copies))
     members = members[np.argsort(placement.clusters[members], kind="stable")]
     _, starts, sizes = np.unique(placement.clusters[members], return_index=True, return_counts=True)
     several = sizes > 1
@@ -123,13 +130,31 @@ def _rows_of_note(tables: Iterable[pa.Table], is_noted: np.ndarray) -> Iterator[
         first += len(table)
 
 
-def _quarantine_line(row: dict) -> dict:
+def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -> dict:
+    row, conflict = rows[number], int(placement.conflicts[number])
+    reason, message = row["reason"], row["message"]
+    if conflict != NOWHERE:
+        other = rows[conflict]
+        reason = CONFLICTING_LABEL
+        message = (
+            f"of class {row['label']!r}, but has the bytes of {os.fsdecode(other['path'])!r} of "
+            f"class {other['label']!r}; remove the one that is wrong"
+        )
     return {
         "path": os.fsdecode(row["path"]),
-        "reason": row["reason"],
-        "message": row["message"],
+        "reason": reason,
+        "message": message,
         "bytes": row["source_bytes"],
         "sha256": row["sha256"].hex() if row["sha256"] else None,
+    }
+
+
+def _skipped_line(row: dict) -> dict:
+    return {
+        "path": os.fsdecode(row["path"]),
+        "kind": row["reason"],
+        "message": row["message"],
+        "bytes": row["source_bytes"],
     }
 
 

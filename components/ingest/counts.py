@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from components import files, progress
 from components.ingest.books import BOOKS
 from components.ingest.manifest import FINISHED
+from components.ingest.options import IngestOptions
 from components.ingest.prepare import PreparedChunk
 from components.ingest.sources import Chunk, list_images, make_chunks
 from components.ingest.unpack import list_shards
@@ -21,10 +22,10 @@ def start_counts(work_dir: str) -> None:
     files.delete(_listed(work_dir), *(files.join(work_dir, name) for name in (BOOKS, FINISHED)))
 
 
-def list_chunks(images_dir: str, work_dir: str) -> Iterator[Chunk]:
+def list_chunks(images_dir: str, work_dir: str, options: IngestOptions) -> Iterator[Chunk]:
     """Lists the images in chunks, and leaves the number of files for `check_prepared`."""
     listed = 0
-    for chunk in make_chunks(list_images(images_dir)):
+    for chunk in make_chunks(list_images(images_dir, options.follow_links)):
         listed += len(chunk.refs)
         yield chunk
     progress.begin("images", listed)

@@ -112,7 +112,8 @@ def forecast_ingest(
     Raises:
       UserError: if the folder is missing or empty.
     """
-    census = take_census(list_images(images_dir), options, sample_size, seed)
+    refs = list_images(images_dir, options.follow_links)
+    census = take_census(refs, options, sample_size, seed)
     if not census.strata:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
     sample = draw_sample(census, sample_size)

@@ -1,6 +1,6 @@
 """The manifest: what a data set holds. It is written last, so its presence means the set is whole.
 
-`manifest.json` has no times and no machine's paths: the same input, options and seed give the same
+`manifest.json` has a checksum of itself (`components.sealed`), no times and no machine's paths: the same input, options and seed give the same
 bytes. `index.parquet` has a row for every record, in the order of splits, shards and positions.
 """
 
@@ -18,19 +18,22 @@ import pyarrow.parquet as pq
 
 from components import files
 from components.errors import UserError
-from components.ingest.books import BOOKS
+from components.ingest.books import BOOKS, CONFLICTING_LABEL
 from components.ingest.options import IngestOptions
 from components.ingest.partition import ShardTask
 from components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
+from components.sealed import INDEX as INDEX
+from components.sealed import MANIFEST as MANIFEST
+from components.sealed import read_manifest as read_manifest
+from components.sealed import seal
 from components.threads import call_together, map_in_order
 
 FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
 FINISHED = "finished.json"  # In the working folder: the manifest, and that this run wrote it.
-INDEX = "index.parquet"
 QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
+SKIPPED = "skipped.jsonl"  # only if a file was skipped
 
 
 def write_manifest(
@@ -60,13 +63,18 @@ def write_manifest(
         *(functools.partial(_copy, name, work_dir, output_dir) for name in names),
     )
     check_books(books, shards)
-    manifest = {
-        "format_version": FORMAT_VERSION,
-        **books,
-        "splits": _describe_splits(shards, options),
-        "files": {INDEX: index, **dict(zip(names, lists, strict=True))},
-        "options": options.stored_form(),
-    }
+    if books["skipped"]:
+        names.append(SKIPPED)
+        lists.append(_copy(SKIPPED, work_dir, output_dir))
+    manifest = seal(
+        {
+            "format_version": FORMAT_VERSION,
+            **books,
+            "splits": _describe_splits(shards, options),
+            "files": {INDEX: index, **dict(zip(names, lists, strict=True))},
+            "options": options.stored_form(),
+        }
+    )
     content = json.dumps(manifest, indent=1).encode() + b"\n"
     call_together(
         lambda: files.write_file(files.join(output_dir, MANIFEST), content),
@@ -88,7 +96,7 @@ def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardT
 
     The manifest of an earlier run goes, and so does what this run may not overwrite.
     """
-    old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES)]
+    old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
     _, found = call_together(
         lambda: files.delete(*old), lambda: files.list_files(output_dir, "Split-*/*")
     )
@@ -97,20 +105,11 @@ def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardT
     return tasks
 
 
-def read_manifest(output_dir: str) -> dict:
-    """Reads a data set's manifest.
-
-    Raises:
-      FileNotFoundError: if there is none: the data set is not whole.
-    """
-    return json.loads(files.read_file(files.join(output_dir, MANIFEST)))
-
-
 def read_whole_manifest(output_dir: str) -> dict:
     """Reads the manifest of a data set that a person named.
 
     Raises:
-      UserError: if there is no whole data set.
+      UserError: if there is no whole data set, or the manifest is damaged.
     """
     try:
         return read_manifest(output_dir)
@@ -130,13 +129,13 @@ def read_shard_rows(output_dir: str, split: str, shard: int) -> pa.Table:
 
 
 def read_lines(output_dir: str, name: str) -> list[dict]:
-    """Reads one of a data set's lists: `QUARANTINE` or `DUPLICATES`."""
+    """Reads one of a data set's lists: `QUARANTINE`, `DUPLICATES`, …."""
     content = files.read_file(files.join(output_dir, name))
     return [json.loads(line) for line in content.splitlines()]
 
 
 def check_books(books: dict, shards: Sequence[WrittenShard]) -> None:
-    """Found = written + duplicates + quarantined, and the shards hold what was planned."""
+    """Found is all that became of files, and the shards hold what was planned."""
     numbers = [shard.task.number for shard in shards]
     total = shards[0].task.total if shards else 0
     if numbers != list(range(total)) or not total:
@@ -144,9 +143,14 @@ def check_books(books: dict, shards: Sequence[WrittenShard]) -> None:
     records = sum(shard.records for shard in shards)
     if records != books["written"]:
         raise RuntimeError(f"Stage Write lost records: {books['written']} in, {records} out.")
-    accounted = books["written"] + books["duplicates"] + books["quarantined"]
-    if books["found"] != accounted:
+    if books["found"] != (accounted := count_accounted(books)):
         raise RuntimeError(f"The books do not balance: {books['found']} found, {accounted} known.")
+
+
+def count_accounted(books: dict) -> int:
+    """Files of which is known what became of them: written, duplicates, quarantined or skipped."""
+    known = [books[name] for name in ("written", "duplicates", "quarantined")]
+    return sum(known) + books.get("skipped", 0)  # Older data sets skipped nothing.
 
 
 def _describe_splits(shards: Sequence[WrittenShard], options: IngestOptions) -> dict:
@@ -226,9 +230,11 @@ class _Described(io.RawIOBase):
 def kept_copies(quarantined: Sequence[dict]) -> list[str]:
     """Names of the files in `quarantine/`, each the SHA-256 of its bytes.
 
-    Files without bytes, and those that could not be read, have nothing to keep.
+    Files without bytes, and those that could not be read, have nothing to keep; those of
+    conflicting labels are whole where they are.
     """
-    return sorted({line["sha256"] for line in quarantined if line["sha256"] and line["bytes"]})
+    kept = (line for line in quarantined if line["reason"] != CONFLICTING_LABEL)
+    return sorted({line["sha256"] for line in kept if line["sha256"] and line["bytes"]})
 
 
 def _copy_quarantined(work_dir: str, output_dir: str) -> None:

@@ -8,6 +8,9 @@ import pydantic
 from components.images.prepare import PrepareOptions
 from components.options import Options
 
+# What was done before there were these options, which older manifests do not have.
+_BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
+
 
 class IngestOptions(Options):
     """How raw images become shuffled, sharded TFRecords."""
@@ -29,9 +32,16 @@ class IngestOptions(Options):
     )
     """Each split's name and share, adding up to 1. Unless patterns or the next three options say
     otherwise, an image's split depends on its content only."""
+    follow_links: bool = False
+    """Whether links that leave the images folder are followed, so that what they lead to is read
+    and stored. Otherwise they are quarantined as `outside`. Links within the folder always are."""
     duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
     """Byte-identical files: store the first by path, or all of them (in the split of the first), or
     stop."""
+    conflicting_labels: Literal["quarantine", "keep", "error"] = "quarantine"
+    """Byte-identical files of several classes, of which no more than one can be right: quarantine
+    all of them as `conflicting_label`, or treat them as `duplicates` says, where the first by path
+    wins, or stop."""
     near_duplicates: int | None = pydantic.Field(default=None, ge=0, le=8)
     """Images that look alike share a split: those whose 64-bit perceptual hashes differ in at most
     this many bits, and what these are near to in turn. 4 finds resized, recompressed and brightened
@@ -47,7 +57,8 @@ class IngestOptions(Options):
     shards: pydantic.PositiveInt | None = None
     """Exact number of shards a split, instead of `shard_bytes`."""
     max_bad_fraction: float = pydantic.Field(default=0.01, ge=0, le=1)
-    """The run fails if a larger share of the files found has to be quarantined."""
+    """The run fails if a larger share of the files has to be quarantined. Skipped files do not
+    count, nor do those of conflicting labels, which are whole."""
     seed: int = 0
     """Changes the order of records, and nothing else."""
     threads: pydantic.NonNegativeInt = 0
@@ -81,6 +92,15 @@ class IngestOptions(Options):
     def stored_form(self) -> dict:
         """The options that decide what the output's bytes are (threads never do)."""
         return self.model_dump(mode="json", exclude={"threads"})
+
+    @classmethod
+    def read_stored(cls, stored: dict) -> "IngestOptions":
+        """The options that a data set was written with, from `options` of its manifest.
+
+        Raises:
+          pydantic.ValidationError: if they are another version's.
+        """
+        return cls.model_validate(_BEFORE | stored)
 
 
 class SpanOptions(Options):

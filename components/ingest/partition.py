@@ -116,19 +116,20 @@ def check_share_of_bad(
 ) -> None:
     """Stops the run if no image is usable or too many are bad, and shows why they are."""
     found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
+    judged = found - sum(chunk.skipped for chunk in chunks)
     if not found:
         raise UserError("The images folder holds no files; check --images.")
-    if bad < found and bad <= options.max_bad_fraction * found:
+    if bad < judged and bad <= options.max_bad_fraction * judged:
         return
     reasons: dict[str, list[str]] = collections.defaultdict(list)
-    for row in _bad_rows(chunks, work_dir):
+    for row in _unusable_rows(chunks, work_dir, with_skipped=bad == judged):
         reasons[row["reason"]].append(f"{os.fsdecode(row['path'])!r}: {row['message']}")
     frequent = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))[:5]
     lines = [f"  {len(paths)} {reason}, for example {paths[0]}" for reason, paths in frequent]
     verdict = (
-        f"{bad} of {found} files are not usable, more than ingest.max_bad_fraction="
+        f"{bad} of {judged} files are not usable, more than ingest.max_bad_fraction="
         f"{options.max_bad_fraction:g} allows"
-        if bad < found
+        if bad < judged
         else f"None of the {found} files found is a usable image"
     )
     raise UserError("\n".join([f"{verdict}:", *lines, "Repair or remove them, or allow more."]))
@@ -171,11 +172,15 @@ def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list
         yield list(map_in_order(copy, paths, files.count_threads(work_dir)))
 
 
-def _bad_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[dict]:
+def _unusable_rows(
+    chunks: Sequence[PreparedChunk], work_dir: str, with_skipped: bool
+) -> Iterator[dict]:
     for chunk in chunks:
-        if chunk.bad:
+        if chunk.bad or chunk.skipped:
             rows = read_rows(_rows_path(chunk, work_dir))
-            yield from rows.filter(pc.is_valid(rows["reason"])).to_pylist()
+            for row in rows.filter(pc.is_valid(rows["reason"])).to_pylist():
+                if with_skipped or not row["is_skipped"]:
+                    yield row
 
 
 def _read_sources(
@@ -192,6 +197,7 @@ def _read_sources(
             label_codes.setdefault(label, len(label_codes))
         content = _halves(rows["sha256"])
         sources.is_good[window] = rows["reason"].is_null().to_numpy()
+        sources.is_skipped[window] = rows["is_skipped"].is_valid().to_numpy()
         sources.content[window] = content
         sources.record_id[window] = _halves(rows["record_id"])
         sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])

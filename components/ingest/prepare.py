@@ -21,18 +21,19 @@ from components.images.prepare import BadImage, PreparedImage, prepare_image
 from components.ingest.options import IngestOptions
 from components.ingest.payloads import write_payloads
 from components.ingest.perceptual import hash_image
-from components.ingest.reading import try_read
+from components.ingest.reading import SkippedFile, try_read
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
 from components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
-CODE_VERSION = 4  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
 
 ROW_SCHEMA = pa.schema(
     [
         ("path", pa.large_binary()),  # relative to the images folder, the file system's own bytes
         ("record_id", pa.binary(16)),
         ("sha256", pa.binary(32)),  # of the source's bytes; null if they could not be read
-        ("reason", pa.string()),  # why it is quarantined; null if it was prepared
+        ("reason", pa.string()),  # why it is quarantined or skipped; null if it was prepared
+        ("is_skipped", pa.bool_()),  # null if it is not: it is prepared, or quarantined
         ("message", pa.large_string()),
         ("source_bytes", pa.int64()),
         ("label", pa.string()),
@@ -65,6 +66,7 @@ class PreparedChunk:
       found: references in it.
       bad: how many of them are quarantined.
       name: its files in the working folder are `name` + ".payload" and ".arrow".
+      skipped: how many of them are no images.
     """
 
     number: int
@@ -72,6 +74,7 @@ class PreparedChunk:
     found: int
     bad: int
     name: str
+    skipped: int = 0
 
 
 def prepare_chunk(
@@ -97,11 +100,17 @@ def prepare_chunk(
             table = pa.Table.from_pylist(rows, ROW_SCHEMA)
             with pa.ipc.new_file(file, ROW_SCHEMA) as writer:
                 writer.write_table(table)
-        bad = sum("reason" in row for row in rows)
+        bad, skipped = count_unusable(table)
     else:
-        bad = len(chunk.refs) - read_rows(rows_path)["reason"].null_count
-        progress.advance(len(chunk.refs), bad)
-    return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name)
+        bad, skipped = count_unusable(read_rows(rows_path))
+        progress.advance(len(chunk.refs), bad, skipped)
+    return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name, skipped)
+
+
+def count_unusable(rows: pa.Table) -> tuple[int, int]:
+    """How many rows are of quarantined sources, and how many of skipped ones."""
+    skipped = len(rows) - rows["is_skipped"].null_count
+    return len(rows) - rows["reason"].null_count - skipped, skipped
 
 
 def read_rows(rows_path: str) -> pa.Table:
@@ -109,6 +118,11 @@ def read_rows(rows_path: str) -> pa.Table:
     if files.is_local(rows_path):
         return pa.ipc.open_file(pa.memory_map(rows_path)).read_all()
     return pa.ipc.open_file(pa.BufferReader(files.read_file(rows_path))).read_all()
+
+
+def read_chunk_rows(chunk: PreparedChunk, work_dir: str) -> pa.Table:
+    """Reads the rows of a chunk that is done; as `read_rows`."""
+    return read_rows(files.join(work_dir, "prepared", f"{chunk.name}.arrow"))
 
 
 def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
@@ -125,7 +139,8 @@ def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
 def _count(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
     """Counts what is prepared as progress."""
     for row, payload in results:
-        progress.advance(bad="reason" in row)
+        is_skipped = "is_skipped" in row
+        progress.advance(bad="reason" in row and not is_skipped, skipped=is_skipped)
         yield row, payload
 
 
@@ -164,16 +179,18 @@ def prepare_source(
     """Reads one source and prepares its image.
 
     Returns:
-      The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is quarantined.
+      The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
     """
     return _prepare_data(ref, try_read(ref, images_dir, options), work_dir, options)
 
 
 def _prepare_data(
-    ref: ImageRef, read: bytes | BadImage, work_dir: str, options: IngestOptions
+    ref: ImageRef, read: bytes | BadImage | SkippedFile, work_dir: str, options: IngestOptions
 ) -> tuple[dict, bytes]:
     """Prepares what was read, or why it could not be; returns as `prepare_source`."""
     row: dict[str, Any] = columns_of_path(ref.path, options) | {"source_bytes": ref.size_bytes}
+    if isinstance(read, SkippedFile):
+        return row | {"is_skipped": True, "reason": read.kind, "message": read.message}, b""
     data = b""
     try:
         if isinstance(read, BadImage):

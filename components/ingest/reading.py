@@ -1,35 +1,81 @@
-"""Reads the bytes of one source."""
+"""Reads the bytes of one source: of a regular file, and never by waiting for what may not come."""
 
-from components import files
+from components import files, progress
 from components.images.prepare import BadImage
 from components.ingest.options import IngestOptions
-from components.ingest.sources import ImageRef
+from components.ingest.skipping import find_other_kind
+from components.ingest.sources import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, ImageRef, is_inside
+
+_HEAD_BYTES = 4096  # tells what kind of file it is
+_MESSAGES = {
+    NOT_A_FILE: "a broken link, a pipe, a device, or what cannot be read to an end",
+    OUTSIDE: "a link that leaves the images folder; ingest.follow_links=true would follow it",
+    LISTED_BEFORE: "a folder whose images are listed by another name",
+}
 
 
-def try_read(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes | BadImage:
+class SkippedFile(Exception):
+    """A file that is no image and never was one; `kind` says what it is."""
+
+    def __init__(self, kind: str, message: str):
+        """Keeps both, as `BadImage` does."""
+        super().__init__(kind, message)
+        self.kind = kind
+        self.message = message
+
+
+def try_read(
+    ref: ImageRef, images_dir: str, options: IngestOptions
+) -> bytes | BadImage | SkippedFile:
     """Reads one source's bytes.
 
     Returns:
-      The bytes, or why the source is to be quarantined.
+      The bytes, or why the source is to be quarantined or skipped.
 
     Raises:
       UserError: if an object store refuses to give it, or does not answer.
     """
     try:
-        return _read_source(ref, images_dir, options)
-    except BadImage as error:
+        with progress.named(f"reading {ref.path}"):
+            data = _read_source(ref, images_dir, options)
+        _check_kind(ref.path, data[:_HEAD_BYTES])
+        return data
+    except (BadImage, SkippedFile) as error:
         return error
 
 
+def _check_kind(path: str, head: bytes) -> None:
+    """Raises `SkippedFile` if the file is no image, by its name and by how it begins."""
+    if other := find_other_kind(path, head):
+        raise SkippedFile(*other)
+
+
 def _read_source(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes:
-    limit = options.prepare.max_file_bytes
-    if not ref.is_file:
-        raise BadImage("not_a_file", "a broken link, a pipe or a device")
-    if ref.size_bytes > limit:
-        raise BadImage("too_large_file", f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}")
+    path, limit = files.join(images_dir, ref.path), options.prepare.max_file_bytes
+    if ref.problem == LISTED_BEFORE:
+        raise SkippedFile(LISTED_BEFORE, _MESSAGES[LISTED_BEFORE])
+    if ref.problem is not None:
+        raise BadImage(ref.problem, _MESSAGES[ref.problem])
+    if files.is_local(path) and not options.follow_links and not is_inside(path, images_dir):
+        raise BadImage(OUTSIDE, _MESSAGES[OUTSIDE])  # The link was changed after the listing.
     try:
-        return files.read_file(files.join(images_dir, ref.path))
+        if ref.size_bytes > limit:
+            _check_kind(ref.path, _read_up_to(path, _HEAD_BYTES))
+            message = f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}"
+            raise BadImage("too_large_file", message)
+        data = files.read_file(path) if not files.is_local(path) else _read_up_to(path, limit + 1)
+        if len(data) > limit:  # It has grown.
+            raise BadImage("too_large_file", f"more than prepare.max_file_bytes={limit} bytes")
+        return data
+    except files.NotRegularError as error:
+        raise BadImage(NOT_A_FILE, _MESSAGES[NOT_A_FILE]) from error
     except FileNotFoundError as error:
         raise BadImage("vanished", "listed, but gone when it was read") from error
     except OSError as error:
         raise BadImage("unreadable", error.strerror or str(error)) from error
+
+
+def _read_up_to(path: str, most_bytes: int) -> bytes:
+    if files.is_local(path):
+        return files.read_regular_file(path, most_bytes)
+    return files.read_file(path, 0, most_bytes)

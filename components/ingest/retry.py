@@ -6,16 +6,25 @@ fresh ingest of the repaired folder, even if the other sources are gone by now. 
 shard changes, everything needed lies in the working folder, so an interrupted retry can go on.
 """
 
+import collections
 import dataclasses
 import json
+import os
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pydantic
 
 from components import files
 from components.errors import UserError
-from components.ingest.manifest import MANIFEST, QUARANTINE, read_lines
+from components.ingest.manifest import MANIFEST, QUARANTINE, SKIPPED, read_lines, read_manifest
 from components.ingest.options import IngestOptions
-from components.ingest.prepare import PreparedChunk, prepare_chunk
+from components.ingest.prepare import (
+    PreparedChunk,
+    count_unusable,
+    prepare_chunk,
+    read_chunk_rows,
+)
 from components.ingest.sources import list_images, make_chunks
 
 _MARKER = "retry.json"
@@ -27,7 +36,7 @@ class Retry:
 
     Attributes:
       quarantined: how many there were.
-      repaired: how many are usable now.
+      repaired: how many are usable now, of these and of those that were skipped.
       still_bad: how many are not.
       gone: how many are no longer in the images folder.
     """
@@ -60,7 +69,7 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
       UserError: if others are given, or the stored ones are of another version.
     """
     try:
-        written = IngestOptions.model_validate(stored)
+        written = IngestOptions.read_stored(stored)
     except pydantic.ValidationError as error:
         raise UserError(
             "The data set's manifest has options that this version does not know; "
@@ -94,11 +103,34 @@ def prepare_quarantined(
     Returns:
       Their chunks, and how many are usable.
     """
-    names = {line["path"] for line in read_lines(output_dir, QUARANTINE)}
-    refs = (ref for ref in list_images(images_dir) if ref.path in names)
+    quarantined = {line["path"] for line in read_lines(output_dir, QUARANTINE)}
+    names = quarantined | _list_skipped(output_dir)
+    listed = list_images(images_dir, options.follow_links)
+    refs = (ref for ref in listed if ref.path in names)
     chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
-    found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
-    return chunks, Retry(len(names), found - bad, bad, len(names) - found)
+    rows = pa.concat_tables(read_chunk_rows(chunk, work_dir) for chunk in chunks)
+    bad, skipped = count_unusable(rows)
+    bad += _count_conflicts(rows, options)
+    gone = quarantined - set(map(os.fsdecode, rows["path"].to_pylist()))
+    return chunks, Retry(len(quarantined), len(rows) - bad - skipped, bad, len(gone))
+
+
+def _list_skipped(output_dir: str) -> set[str]:
+    """What was skipped is looked at once more: it keeps its line, or has become an image."""
+    if not read_manifest(output_dir).get("skipped"):
+        return set()
+    return {line["path"] for line in read_lines(output_dir, SKIPPED)}
+
+
+def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
+    """How many are whole, but will be quarantined again for the label of another of them."""
+    if options.conflicting_labels == "keep":
+        return 0
+    usable = rows.filter(pc.is_null(rows["reason"]))
+    labels: dict[bytes, set[str]] = collections.defaultdict(set)
+    for content, label in zip(*(usable[c].to_pylist() for c in ("sha256", "label")), strict=True):
+        labels[content].add(label)
+    return sum(len(labels[content]) > 1 for content in usable["sha256"].to_pylist())
 
 
 def write_marker(

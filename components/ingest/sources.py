@@ -10,6 +10,10 @@ from components import files
 from components.errors import UserError
 from components.ingest.options import IngestOptions
 
+NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
+OUTSIDE = "outside"  # a link that leaves the images folder
+LISTED_BEFORE = "listed_before"  # a folder of which another name was listed before
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ImageRef:
@@ -19,13 +23,13 @@ class ImageRef:
       path: relative to the images folder, with slashes.
       size_bytes: as listed; with `modified_ns` it tells whether a file changed between two runs.
       modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
-      is_file: False for what is listed but cannot be read as a file: a broken link, a pipe.
+      problem: why what is listed is not read (`NOT_A_FILE`, …); None for a file like any other.
     """
 
     path: str
     size_bytes: int
     modified_ns: int
-    is_file: bool = True
+    problem: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,11 +47,16 @@ class Chunk:
     refs: tuple[ImageRef, ...]
 
 
-def list_images(images_dir: str) -> Iterator[ImageRef]:
+def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRef]:
     """Lists every file below a folder, sorted by name within each folder.
 
-    Names that begin with a dot are left out, as a shell would. Linked folders are followed, each
-    only once.
+    Names that begin with a dot are left out, as a shell would. The folder itself may be a link, and
+    links to what lies in it are followed, folders only once: so a circle of links ends. A folder
+    that was listed before, and a link that is not followed, are one reference with a `problem`.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      follow_links: whether links that leave the folder are followed, too.
 
     Raises:
       UserError: if the folder is missing, is not a folder, or cannot be listed.
@@ -58,10 +67,12 @@ def list_images(images_dir: str) -> Iterator[ImageRef]:
     if not os.path.isdir(images_dir):
         what = "is not a folder" if os.path.exists(images_dir) else "does not exist"
         raise UserError(f"The images folder {images_dir!r} {what}; check --images.")
-    yield from _list_folder(images_dir, "", set())
+    yield from _list_folder(images_dir, "", follow_links, set())
 
 
-def _list_folder(root: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator[ImageRef]:
+def _list_folder(
+    root: str, prefix: str, follow_links: bool, seen: set[tuple[int, int]]
+) -> Iterator[ImageRef]:
     folder = os.path.join(root, prefix)
     try:
         status = os.stat(folder)
@@ -69,23 +80,41 @@ def _list_folder(root: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator
     except OSError as error:
         raise UserError(f"Cannot list the folder {folder!r}: {error.strerror}.") from error
     if (status.st_dev, status.st_ino) in seen:
+        yield ImageRef(prefix.rstrip("/"), 0, 0, LISTED_BEFORE)
         return
     seen.add((status.st_dev, status.st_ino))
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
-            yield from _list_folder(root, f"{prefix}{entry.name}/", seen)
+        if entry.is_symlink() and not follow_links and not is_inside(entry.path, root):
+            yield ImageRef(prefix + entry.name, 0, 0, OUTSIDE)
+        elif _is_folder(entry):
+            yield from _list_folder(root, f"{prefix}{entry.name}/", follow_links, seen)
         else:
             yield _reference(entry, prefix + entry.name)
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Tells whether a path leads into a folder once all links on its way are resolved."""
+    inside = os.path.realpath(folder)
+    resolved = os.path.realpath(path)
+    return resolved == inside or resolved.startswith(inside.rstrip("/") + "/")
+
+
+def _is_folder(entry: os.DirEntry) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _reference(entry: os.DirEntry, path: str) -> ImageRef:
     try:
         status = entry.stat()
-        return ImageRef(path, status.st_size, status.st_mtime_ns, entry.is_file())
-    except OSError:  # a link to nowhere
-        return ImageRef(path, 0, 0, is_file=False)
+        problem = None if entry.is_file() else NOT_A_FILE
+        return ImageRef(path, status.st_size, status.st_mtime_ns, problem)
+    except OSError:  # a link to nowhere, or to itself
+        return ImageRef(path, 0, 0, NOT_A_FILE)
 
 
 def _list_remote(images_dir: str) -> Iterator[ImageRef]:
@@ -132,7 +161,7 @@ def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
     """
     digest = hashlib.sha256()
     for ref in refs:
-        line = f"{ref.path}\0{ref.size_bytes}\0{ref.modified_ns}\0{ref.is_file}\n"
+        line = f"{ref.path}\0{ref.size_bytes}\0{ref.modified_ns}\0{ref.problem}\n"
         digest.update(line.encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]
 

@@ -48,7 +48,7 @@ class IngestImages(beam.PTransform):
         return (
             root
             | "Start" >> beam.Create([self.images_dir])
-            | "List" >> beam.FlatMap(list_chunks, self.work_dir)  # Chunk
+            | "List" >> beam.FlatMap(list_chunks, self.work_dir, self.options)  # Chunk
             | "CountListed" >> beam.Map(count_listed)  # Chunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"

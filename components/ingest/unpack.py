@@ -20,6 +20,7 @@ from components.ingest.prepare import (
     ROW_SCHEMA,
     PreparedChunk,
     columns_of_path,
+    count_unusable,
     make_record_id,
     read_rows,
 )
@@ -164,6 +165,6 @@ def _write_chunks(rows: pa.Table, order: list[int], work_dir: str) -> Iterator[P
             pa.ipc.new_file(file, ROW_SCHEMA) as writer,
         ):
             writer.write_table(part)
-        bad = len(part) - part["reason"].null_count
+        bad, skipped = count_unusable(part)
         is_last = first + _ROWS_AT_ONCE >= len(order)
-        yield PreparedChunk(number, is_last, len(part), bad, name)
+        yield PreparedChunk(number, is_last, len(part), bad, name, skipped)

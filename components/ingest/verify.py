@@ -14,10 +14,11 @@ from components.ingest.manifest import (
     INDEX,
     MANIFEST,
     QUARANTINE,
+    SKIPPED,
+    count_accounted,
     describe_file,
     kept_copies,
     read_lines,
-    read_manifest,
 )
 from components.ingest.verify_shard import (
     CHANGED,
@@ -26,6 +27,7 @@ from components.ingest.verify_shard import (
     check_shard,
     explain_unreadable,
 )
+from components.sealed import parse_manifest
 from components.threads import map_in_order, usable_cores
 
 
@@ -44,7 +46,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
     if not files.exists(output_dir):
         raise UserError(f"There is no data set {output_dir!r}: no such folder; check the path.")
     try:
-        manifest = read_manifest(output_dir)
+        manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
         shards, listed = _list_shards(manifest), _list_files(manifest)
         findings = _check_books(manifest)
     except FileNotFoundError:
@@ -85,16 +87,17 @@ def _check_books(manifest: dict) -> list[Finding]:
     """The manifest's own sums."""
     splits = manifest["splits"].values()
     sums = [
-        ("found", sum(manifest[name] for name in ("written", "duplicates", "quarantined"))),
+        ("found", count_accounted(manifest)),
         ("written", sum(split["records"] for split in splits)),
         ("written", sum(shard["records"] for split in splits for shard in split["shards"])),
         ("written", sum(n for classes in manifest["classes"].values() for n in classes.values())),
         ("quarantined", sum(manifest["quarantine_reasons"].values())),
+        ("skipped", sum(manifest.get("skipped_kinds", {}).values())),
     ]
     return [
-        Finding(MANIFEST, f"does not balance: {manifest[name]} {name}, but its parts are {total}")
+        Finding(MANIFEST, f"does not balance: {listed} {name}, but its parts are {total}")
         for name, total in sums
-        if manifest[name] != total
+        if (listed := manifest.get(name, 0)) != total
     ]
 
 
@@ -116,6 +119,9 @@ def _check_lists(manifest: dict, output_dir: str, unsound: set[str]) -> list[Fin
     if DUPLICATES not in unsound:
         repeated = [line for line in read_lines(output_dir, DUPLICATES) if not line["written"]]
         findings += _check_count(DUPLICATES, len(repeated), manifest["duplicates"])
+    if manifest.get("skipped") and SKIPPED not in unsound:
+        skipped = read_lines(output_dir, SKIPPED)
+        findings += _check_count(SKIPPED, len(skipped), manifest["skipped"])
     if QUARANTINE not in unsound:
         bad = read_lines(output_dir, QUARANTINE)
         findings += _check_count(QUARANTINE, len(bad), manifest["quarantined"])

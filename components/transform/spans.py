@@ -15,6 +15,7 @@ from components import files
 from components.code_version import code_version
 from components.errors import UserError
 from components.ingest.manifest import INDEX, MANIFEST, describe_file, read_whole_manifest
+from components.sealed import check_index
 from components.transform.options import TransformOptions
 from components.transform.sampling import keep_records
 from components.view_options import ViewOptions
@@ -108,6 +109,8 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
 
 def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Reads the index: each split's labels and record ids (both object [n]), a part at a time."""
+    if files.is_local(examples_dir):
+        check_index(examples_dir)
     with files.open_input(files.join(examples_dir, INDEX)) as file:
         for batch in pq.ParquetFile(file).iter_batches(columns=["split", "label", "record_id"]):
             rows = pa.Table.from_batches([batch]).to_pandas()

@@ -23,7 +23,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     from pipeline.starter import measure_sizes, write_starter
 
     _check_new(output_path)
-    paths = [ref.path for ref in list_images(images_dir)]
+    paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
     layout = guess_layout(paths)
     sizes: Any = measure_sizes(images_dir, list_images_of(paths))
     _check_guess(images_dir, layout, sizes)
@@ -68,7 +68,7 @@ def _show(layout: Any, sizes: Any) -> None:
     height, width, channels = guess_view(sizes)
     rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]
     if layout.others:
-        rows.append(("other files", f"{layout.others:,}, which will be quarantined"))
+        rows.append(("other files", f"{layout.others:,}, which are no images: skipped or quarantined"))
     if layout.classes:
         rows.append(
             ("classes", f"{len(layout.classes):,}: {printable(_list_some(layout.classes))}")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from components.ingest.manifest import count_accounted
 from pipeline.ingest_summary import summarize_manifest
 from pipeline.report.data_set import DataSet
 
@@ -14,8 +15,7 @@ _MOST_A_CLASS = 8
 def describe_books(manifest: dict[str, Any]) -> dict[str, Any]:
     """What became of the files found: `summarize_manifest`'s numbers, and whether they add up."""
     books = summarize_manifest(manifest)
-    accounted = books["written"] + books["duplicates"] + books["quarantined"]
-    return books | {"balanced": books["found"] == accounted}
+    return books | {"balanced": books["found"] == count_accounted(books)}
 
 
 def describe_classes(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -1,3 +1,6 @@
+import os
+import shutil
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -8,6 +11,7 @@ from components.feeding.index import is_indexed, read_index, read_table
 from components.tfrecord import read_records
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.shards import flip_bit
 
 pytestmark = pytest.mark.beam
 
@@ -105,3 +109,41 @@ def test_several_data_sets_are_read_as_one(data_set, train_shards, tmp_path):
     assert [both.describe(row) for row in range(len(both))] == rows
     ids = [value for part in parts for value in part.record_id.tolist()]
     assert both.record_id.tolist() == ids
+
+
+@pytest.fixture
+def copied(data_set, tmp_path):
+    shutil.copytree(data_set, tmp_path / "copy")
+    paths = sorted(map(str, (tmp_path / "copy" / "Split-train").iterdir()))
+    return tmp_path / "copy", paths
+
+
+def test_any_flip_of_the_index_is_one_named_error(copied):
+    folder, paths = copied
+    path = folder / "index.parquet"
+    content = path.read_bytes()
+    for place in range(0, len(content), len(content) // 36):
+        flip_bit(str(path), place)
+        for read in (read_index, lambda paths: read_table(paths, ["source"])):
+            with pytest.raises(UserError, match=r"index.parquet' was changed .*image-pipeline ver"):
+                read(paths)
+        path.write_bytes(content)
+    assert len(read_index(paths)) == len(read_table(paths, ["source"]))
+
+
+def test_a_changed_manifest_is_one_named_error(copied):
+    folder, paths = copied
+    path = folder / "manifest.json"
+    content = path.read_bytes()
+    flip_bit(str(path), content.index(b'"records"') + 12)
+    with pytest.raises(UserError, match=r"manifest.json' was changed since ingest wrote it"):
+        read_index(paths)
+
+
+def test_without_a_manifest_a_damaged_index_is_named_too(copied):
+    folder, paths = copied
+    (folder / "manifest.json").unlink()
+    assert len(read_index(paths)) > 0
+    os.truncate(folder / "index.parquet", 100)
+    with pytest.raises(UserError, match="index.parquet' was changed"):
+        read_index(paths)

@@ -12,6 +12,7 @@ from components import record, tfrecord
 from components.errors import UserError
 from components.ingest import shards
 from components.ingest.manifest import read_manifest
+from components.ingest.verify import verify_data_set
 from tests.drawings import draw, write_folder
 from tests.ingest_runs import ingest, read_lines
 
@@ -140,7 +141,8 @@ def test_bad_files_and_duplicates_are_listed_and_the_books_balance(images, tmp_p
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
     with open(os.fsencode(source / "dog") + b"/\xff.png", "wb") as file:
         file.write(b"")
-    manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.1)
+    keep = {"conflicting_labels": "keep"}
+    manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.1, **keep)
     assert [manifest[key] for key in ("found", "written", "duplicates", "quarantined")] == [
         83,
         80,
@@ -164,7 +166,7 @@ def test_bad_files_and_duplicates_are_listed_and_the_books_balance(images, tmp_p
 def test_kept_copies_are_listed_with_their_labels(tmp_path):
     source = write_folder(tmp_path / "images", per_class=20)
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
-    manifest = ingest(source, tmp_path / "out", duplicates="keep_all")
+    manifest = ingest(source, tmp_path / "out", duplicates="keep_all", conflicting_labels="keep")
     assert (manifest["found"], manifest["written"], manifest["duplicates"]) == (41, 41, 0)
     assert manifest["conflicting_labels"] == 1
     (line,) = read_lines(tmp_path / "out" / "duplicates.jsonl")
@@ -174,6 +176,66 @@ def test_kept_copies_are_listed_with_their_labels(tmp_path):
     rows = pq.read_table(tmp_path / "out" / "index.parquet").to_pylist()
     splits = {row["source"]: row["split"] for row in rows}
     assert splits["dog/zz copy.png"] == splits["cat/003.png"]
+
+
+def test_a_copy_under_another_class_is_quarantined_with_the_original(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=20)
+    (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
+    manifest = ingest(source, tmp_path / "out")
+    books = ("found", "written", "duplicates", "quarantined", "skipped")
+    assert [manifest[key] for key in books] == [41, 39, 0, 2, 0]
+    assert manifest["quarantine_reasons"] == {"conflicting_label": 2}
+    first, second = read_lines(tmp_path / "out" / "quarantine.jsonl")
+    assert (first["path"], second["path"]) == ("cat/003.png", "dog/zz copy.png")
+    assert (
+        "of class 'cat', but has the bytes of 'dog/zz copy.png' of class 'dog'"
+        in (first["message"])
+    )
+    assert verify_data_set(str(tmp_path / "out")) == []
+
+
+def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
+    """A folder of fewer than a hundred images is not stopped by what lies beside them."""
+    source = write_folder(tmp_path / "images", per_class=10)
+    (source / "README.md").write_text("About these images.")
+    (source / "cat" / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
+    (source / "all.zip").write_bytes(b"PK\3\4" + bytes(100))
+    manifest = ingest(source, tmp_path / "out")
+    books = ("found", "written", "duplicates", "quarantined", "skipped")
+    assert [manifest[key] for key in books] == [23, 20, 0, 0, 3]
+    assert manifest["skipped_kinds"] == {"archive": 1, "system_file": 1, "text": 1}
+    lines = read_lines(tmp_path / "out" / "skipped.jsonl")
+    assert [(line["path"], line["kind"], line["bytes"]) for line in lines] == [
+        ("README.md", "text", 19),
+        ("all.zip", "archive", 104),
+        ("cat/Thumbs.db", "system_file", 604),
+    ]
+    assert verify_data_set(str(tmp_path / "out")) == []
+    (tmp_path / "out" / "skipped.jsonl").write_text("")
+    (finding,) = verify_data_set(str(tmp_path / "out"))
+    assert finding.file == "skipped.jsonl"
+
+
+def test_a_folder_of_archives_says_what_to_do(tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "all.zip").write_bytes(b"PK\3\4" + bytes(100))
+    with pytest.raises(UserError, match=r"(?s)None of the 1 files.*1 archive.*unpack it"):
+        ingest(tmp_path / "images", tmp_path / "out")
+
+
+def test_links_never_carry_bytes_from_outside_into_the_data_set(tmp_path):
+    source = write_folder(tmp_path / "images", per_class=10)
+    (tmp_path / "secret").write_bytes(b"root:secret")
+    os.symlink(tmp_path / "secret", source / "cat" / "passwd.jpg")
+    os.symlink("circle.jpg", source / "cat" / "circle.jpg")
+    os.symlink("..", source / "cat" / "up")
+    manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.2)
+    assert manifest["quarantine_reasons"] == {"not_a_file": 1, "outside": 1}
+    assert manifest["skipped_kinds"] == {"listed_before": 1}
+    assert manifest["written"] == 20
+    assert not any(b"secret" in data for data in read_bytes(tmp_path / "out").values())
+    followed = ingest(source, tmp_path / "followed", max_bad_fraction=0.2, follow_links=True)
+    assert followed["quarantine_reasons"] == {"not_a_file": 1, "not_an_image": 1}
 
 
 def test_copies_can_stop_the_run(tmp_path):

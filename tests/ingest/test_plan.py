@@ -5,7 +5,13 @@ from hypothesis import strategies as st
 
 from components.errors import UserError
 from components.ingest.options import IngestOptions
-from components.ingest.plan import NOWHERE, Sources, first_copies, place_sources
+from components.ingest.plan import (
+    NOWHERE,
+    Sources,
+    find_conflicts,
+    first_copies,
+    place_sources,
+)
 from components.ingest.splits import assign_splits
 
 pytestmark = pytest.mark.unit
@@ -21,6 +27,7 @@ def _sources(
         content[copy] = content[original]
     return Sources(
         is_good=np.ones(count, bool) if is_good is None else np.array(is_good),
+        is_skipped=np.zeros(count, bool),
         content=content,
         record_id=generator.integers(0, 2**64, (count, 2), np.uint64),
         group=content[:, 0] if groups is None else np.array(groups, np.uint64),
@@ -265,3 +272,41 @@ def test_first_copies_agrees_with_a_plain_loop(pairs):
     for number, (value, good) in enumerate(pairs):
         expected.append(seen.setdefault(value, number) if good else number)
     assert first_copies(content, is_good).tolist() == expected
+
+
+def test_all_files_of_one_content_and_several_labels_are_in_conflict():
+    copies = np.array([0, 0, 2, 2, 2, 5, 5, 7])
+    label = np.array([0, 1, 0, 0, 3, 2, 2, 9])
+    good = np.ones(8, bool)
+    conflicts = find_conflicts(copies, label, good)
+    assert conflicts.tolist() == [1, 0, 4, 4, 2, NOWHERE, NOWHERE, NOWHERE]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.booleans()), max_size=30))
+def test_conflicts_are_what_comparing_all_with_all_finds(sources):
+    content = np.array([[c, 0] for c, _, _ in sources], np.uint64).reshape(-1, 2)
+    label = np.array([label for _, label, _ in sources], np.int32)
+    good = np.array([is_good for _, _, is_good in sources], bool)
+    found = find_conflicts(first_copies(content, good), label, good).tolist()
+    for n, (c, own, is_good) in enumerate(sources):
+        others = [
+            m
+            for m, (d, other, is_good_too) in enumerate(sources)
+            if is_good and is_good_too and c == d and other != own
+        ]
+        assert found[n] == (others[0] if others else NOWHERE)
+
+
+def test_conflicting_labels_are_written_nowhere_unless_asked():
+    labels = [0] * 100
+    labels[7] = 1
+    sources = _sources(100, {7: 3, 8: 3, 9: 4}, labels=labels)
+    placement = place_sources(sources, IngestOptions())
+    assert np.flatnonzero(placement.shard == NOWHERE).tolist() == [3, 7, 8, 9]
+    assert np.flatnonzero(placement.conflicts != NOWHERE).tolist() == [3, 7, 8]
+    assert np.flatnonzero(placement.original != NOWHERE).tolist() == [9]
+    kept = place_sources(sources, IngestOptions(conflicting_labels="keep"))
+    assert np.flatnonzero(kept.shard == NOWHERE).tolist() == [7, 8, 9]
+    with pytest.raises(UserError, match=r"3 files have the bytes .*conflicting_labels=error"):
+        place_sources(sources, IngestOptions(conflicting_labels="error"))

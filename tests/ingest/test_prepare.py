@@ -78,11 +78,12 @@ def test_the_record_id_depends_on_content_and_path(tmp_path):
     ("ref", "options", "reason"),
     [
         (ImageRef("cat/gone.png", 5, 0), {}, "vanished"),
-        (ImageRef("cat/broken.png", 0, 0, is_file=False), {}, "not_a_file"),
+        (ImageRef("cat/broken.png", 0, 0, "not_a_file"), {}, "not_a_file"),
+        (ImageRef("cat/link.png", 0, 0, "outside"), {}, "outside"),
         (ImageRef("cat/text.png", 5, 0), {}, "not_an_image"),
         (ImageRef("top.png", 5, 0), {}, "no_label"),
         (ImageRef("cat/text.png", 10**12, 0), {}, "too_large_file"),
-        (ImageRef("cat", 0, 0), {}, "unreadable"),
+        (ImageRef("cat", 0, 0), {}, "not_a_file"),
         (
             ImageRef("cat/text.png", 5, 0),
             {"split_pattern": "(?P<split>[^/]+)/"},
@@ -186,3 +187,26 @@ def test_what_another_seed_orders_differently_has_another_name(tmp_path):
     local = {_chunk_name(chunk, str(tmp_path), options) for options in seeds}
     remote = {_chunk_name(chunk, "gs://bucket/work", options) for options in seeds}
     assert (len(local), len(remote), len(local & remote)) == (1, 2, 0)
+
+
+def test_what_is_no_image_is_skipped_and_not_kept(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=2)
+    (images / "README.md").write_text("About these images.")
+    (images / "cat" / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
+    (images / "cat" / "bad.png").write_bytes(b"bad")
+    prepared, rows, _ = _prepare(images, tmp_path / "work")
+    assert (prepared.found, prepared.bad, prepared.skipped) == (7, 1, 2)
+    skipped = {row["path"]: row["reason"] for row in rows if row["is_skipped"]}
+    assert skipped == {b"README.md": "text", b"cat/Thumbs.db": "system_file"}
+    kept = [path.read_bytes() for path in (tmp_path / "work" / "quarantine").iterdir()]
+    assert kept == [b"bad"]
+    assert _prepare(images, tmp_path / "work")[0] == prepared  # also where it was done before
+
+
+def test_a_large_archive_is_skipped_by_its_first_bytes(tmp_path):
+    (tmp_path / "images.zip").write_bytes(b"PK\3\4" + bytes(5000))
+    options = IngestOptions(prepare={"max_file_bytes": 1000})
+    ref = ImageRef("images.zip", 5004, 0)
+    row, _ = prepare_source(ref, str(tmp_path), str(tmp_path), options)
+    assert (row["reason"], row["is_skipped"]) == ("archive", True)
+    assert "unpack it" in row["message"]

@@ -20,7 +20,12 @@ from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam
 
-OPTIONS = {"splits": {"train": 0.7, "eval": 0.3}, "shards": 3, "max_bad_fraction": 0.5}
+OPTIONS = {
+    "splits": {"train": 0.7, "eval": 0.3},
+    "shards": 3,
+    "max_bad_fraction": 0.5,
+    "conflicting_labels": "keep",
+}
 
 
 def make_pipeline():
@@ -174,6 +179,39 @@ def test_a_damaged_shard_is_not_copied_on(folder):
         name: data for name, data in read_bytes(folder / "out").items() if ".retry" not in name
     }
     assert after == before
+
+
+def test_a_conflict_of_labels_ends_when_one_file_is_removed(tmp_path):
+    images = write_bad_folder(tmp_path / "images")
+    ingest(images, tmp_path / "out", conflicting_labels="quarantine")
+    result = retry(images, tmp_path / "out")
+    assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (8, 0, 8, 0)
+    (images / "cow" / "copy.png").unlink()
+    result = retry(images, tmp_path / "out")
+    assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (8, 1, 6, 1)
+    ingest(images, tmp_path / "fresh", conflicting_labels="quarantine")
+    assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
+
+
+def test_skipped_files_stay_in_the_books_or_become_images(tmp_path):
+    images = write_bad_folder(tmp_path / "images")
+    (images / "notes").write_text("About these images.")
+    (images / "cat" / "scan").write_text("to be scanned")
+    ingest(images, tmp_path / "out")
+    repair(images)
+    (images / "cat" / "scan").write_bytes(encode_png(draw(5003)))
+    ingest(images, tmp_path / "fresh")
+    result = retry(images, tmp_path / "out")
+    assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (4, 4, 1, 0)
+    assert read_manifest(str(tmp_path / "out"))["skipped_kinds"] == {"text": 1}
+    assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
+
+
+def test_a_data_set_from_before_an_option_is_retried_as_it_was_written():
+    stored = IngestOptions().stored_form()
+    del stored["follow_links"], stored["conflicting_labels"]
+    chosen = choose_options(stored, None)
+    assert (chosen.follow_links, chosen.conflicting_labels) == (True, "keep")
 
 
 def test_other_options_are_refused(folder):

@@ -5,6 +5,9 @@ import pytest
 from components.errors import UserError
 from components.ingest.options import IngestOptions
 from components.ingest.sources import (
+    LISTED_BEFORE,
+    NOT_A_FILE,
+    OUTSIDE,
     ImageRef,
     fingerprint_refs,
     label_of,
@@ -49,17 +52,49 @@ def test_odd_names_come_through_unchanged(tmp_path):
     assert sorted(paths) == [b"a/new\nline.png", b"a/with space.png", b"a/\xff.png"]
 
 
-def test_links_are_followed_once_and_broken_ones_are_listed(tmp_path):
-    root = _touch(tmp_path / "images", "a/1.png")
-    os.symlink(tmp_path / "images", tmp_path / "images" / "loop")
-    os.symlink(tmp_path / "nowhere", tmp_path / "images" / "broken.png")
-    refs = {ref.path: ref.is_file for ref in list_images(root)}
-    assert refs == {"a/1.png": True, "broken.png": False}
+def _problems(root, **how):
+    return {ref.path: ref.problem for ref in list_images(str(root), **how)}
+
+
+def test_links_within_the_folder_are_followed_folders_once_and_broken_ones_are_listed(tmp_path):
+    root = tmp_path / "images"
+    _touch(root, "a/1.png", ".kept/2.png")
+    for name, target in {
+        "loop": ".",
+        "self.png": "self.png",
+        "broken.png": "nowhere",
+        "b": ".kept",
+        "c.png": "a/1.png",
+        "d": "a",
+    }.items():
+        os.symlink(target, root / name)
+    assert _problems(root) == {
+        "a/1.png": None,
+        "b/2.png": None,
+        "broken.png": NOT_A_FILE,
+        "c.png": None,
+        "d": LISTED_BEFORE,
+        "loop": LISTED_BEFORE,
+        "self.png": NOT_A_FILE,
+    }
+
+
+def test_links_that_leave_the_folder_are_followed_only_if_asked(tmp_path):
+    _touch(tmp_path / "elsewhere", "secret", "folder/2.png")
+    _touch(tmp_path / "images", "a/1.png")
+    os.symlink(tmp_path / "elsewhere" / "secret", tmp_path / "images" / "passwd.jpg")
+    os.symlink("../elsewhere/folder", tmp_path / "images" / "b")
+    expected = {"a/1.png": None, "b": OUTSIDE, "passwd.jpg": OUTSIDE}
+    assert _problems(tmp_path / "images") == expected
+    followed = _problems(tmp_path / "images", follow_links=True)
+    assert followed == {"a/1.png": None, "b/2.png": None, "passwd.jpg": None}
+    os.symlink("images", tmp_path / "link")  # The folder itself may be a link.
+    assert _problems(tmp_path / "link") == expected
 
 
 def test_a_pipe_is_listed_as_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
-    assert [ref.is_file for ref in list_images(str(tmp_path))] == [False]
+    assert _problems(tmp_path) == {"pipe.png": NOT_A_FILE}
 
 
 def test_a_missing_folder_is_the_users_error(tmp_path):
@@ -96,10 +131,10 @@ def test_nothing_is_one_empty_last_chunk():
 
 
 @pytest.mark.parametrize(
-    "change", [{"path": "b"}, {"size_bytes": 2}, {"modified_ns": 3}, {"is_file": False}]
+    "change", [{"path": "b"}, {"size_bytes": 2}, {"modified_ns": 3}, {"problem": NOT_A_FILE}]
 )
 def test_fingerprint_sees_each_change(change):
-    before = {"path": "a", "size_bytes": 1, "modified_ns": 1, "is_file": True}
+    before = {"path": "a", "size_bytes": 1, "modified_ns": 1, "problem": None}
     assert fingerprint_refs([ImageRef(**before)]) != fingerprint_refs([ImageRef(**before | change)])
 
 

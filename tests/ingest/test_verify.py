@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import pathlib
 import shutil
 
 import apache_beam as beam
@@ -19,6 +18,7 @@ from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
 from components.ingest.verify import verify_data_set
 from components.ingest.verify_shard import Finding
+from components.sealed import CHECKSUM, parse_manifest, read_manifest, seal
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.beam
@@ -37,7 +37,12 @@ def sound(tmp_path_factory):
         str(images),
         str(folder / "out"),
         str(folder / "work"),
-        IngestOptions(shards=2, max_bad_fraction=0.5, splits={"train": 0.7, "eval": 0.3}),
+        IngestOptions(
+            shards=2,
+            max_bad_fraction=0.5,
+            splits={"train": 0.7, "eval": 0.3},
+            conflicting_labels="keep",
+        ),
         lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
     )
     return folder / "out"
@@ -174,7 +179,13 @@ def _forge_index(output, change):
     content = path.read_bytes()
     described = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     manifest["files"]["index.parquet"] = described
-    (output / "manifest.json").write_text(json.dumps(manifest))
+    _write_manifest(output, manifest)
+
+
+def _write_manifest(output, manifest):
+    """Writes a manifest with a checksum that fits."""
+    del manifest[CHECKSUM]
+    (output / "manifest.json").write_text(json.dumps(seal(manifest)))
 
 
 @pytest.mark.parametrize(
@@ -216,6 +227,41 @@ def test_a_missing_manifest_means_not_whole(output):
     )
 
 
+def _every_flip(content, step):
+    for place in range(0, len(content), step):
+        for bit in range(8):
+            yield content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+def test_any_flip_of_a_manifest_that_changes_what_it_says_is_found(output):
+    path = output / "manifest.json"
+    content = path.read_bytes()
+    said = json.loads(content)
+    unseen = []
+    for changed in _every_flip(content, step=7):
+        try:
+            found = parse_manifest(changed)
+        except ValueError:
+            continue
+        if found != said:
+            unseen.append(changed)
+    assert not unseen
+    flip(path, content.index(b'"jpeg"') + 1)  # an option
+    (finding,) = verify_data_set(str(output))
+    assert finding.file == "manifest.json" and "is not that of its content" in finding.problem
+    with pytest.raises(UserError, match="was changed since ingest wrote it"):
+        read_manifest(str(output))
+
+
+def test_a_manifest_from_before_checksums_is_taken_as_it_is(output):
+    path = output / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    for name in (CHECKSUM, "skipped", "skipped_kinds"):
+        del manifest[name]
+    path.write_text(json.dumps(manifest))
+    assert verify_data_set(str(output)) == []
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format_version": 99}'])
 def test_a_damaged_manifest_is_one_finding(output, text):
     (output / "manifest.json").write_text(text)
@@ -224,8 +270,7 @@ def test_a_damaged_manifest_is_one_finding(output, text):
 
 
 def test_books_that_do_not_balance_are_found(output):
-    path = pathlib.Path(output / "manifest.json")
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"found": 99}))
+    _write_manifest(output, read_manifest(str(output)) | {"found": 99})
     (finding,) = verify_data_set(str(output))
     assert finding.problem == "does not balance: 99 found, but its parts are 62"
 

@@ -1,0 +1,30 @@
+"""Names of files and classes, shown to people: whoever made a file chose its name."""
+
+import os
+import re
+
+# Control characters (C0, DEL, C1), which move a terminal's cursor, change its colours or its
+# title; line ends, which would pass for further lines; and marks that reverse the order of text
+# (Unicode's UAX 9) or cannot be seen, by which one name passes for another.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+)
+
+
+def printable(text: str) -> str:
+    """A name as any terminal, log or page can show it: what is unsafe becomes backslash escapes.
+
+    Bytes that are not UTF-8 do so, too. Two names that differ may look the same, as `\\x1b` and
+    the escape character do: what must be exact is in the JSON lines.
+    """
+    return _UNSAFE.sub(_escape, os.fsencode(text).decode(errors="backslashreplace"))
+
+
+def printable_text(text: str) -> str:
+    """The same for a message of several lines, whose line ends and tabs stay."""
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
