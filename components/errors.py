@@ -3,9 +3,18 @@
 import re
 from collections.abc import Iterator
 
+from components.names import printable_text
+
 
 class UserError(Exception):
-    """Something that a person can put right; the message names it, the rule and the way out."""
+    """Something that a person can put right; the message names it, the rule and the way out.
+
+    Names in the message are shown so that they are safe for a terminal, wherever it is printed.
+    """
+
+    def __str__(self) -> str:
+        """The message."""
+        return printable_text(super().__str__())
 
 
 def find_user_error(error: BaseException) -> UserError | None:

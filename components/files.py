@@ -76,7 +76,7 @@ def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
 
 
 class NotRegularError(OSError):
-    """What was to be read is no regular file, or has no data now: reading it could take for ever."""
+    """What is to be read is no regular file, or has no data now: reading it might never end."""
 
 
 def read_regular_file(path: str, most_bytes: int) -> bytes:

@@ -4,20 +4,26 @@ import os
 import re
 
 # Control characters (C0, DEL, C1), which move a terminal's cursor, change its colours or its
-# title; line ends, which would pass for further lines; and marks that reverse the order of text
-# (Unicode's UAX 9) or cannot be seen, by which one name passes for another.
+# title; line ends, which would pass for further lines; marks that reverse the order of text
+# (Unicode's UAX 9) or cannot be seen, by which one name passes for another; and surrogates, which
+# stand for bytes that are not UTF-8 and cannot be printed.
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff]"
 )
 
 
-def printable(text: str) -> str:
-    """A name as any terminal, log or page can show it: what is unsafe becomes backslash escapes.
+def decode_name(path: str) -> str:
+    """A name as labels and the index have it: bytes that are not UTF-8 become backslash escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
-    Bytes that are not UTF-8 do so, too. Two names that differ may look the same, as `\\x1b` and
-    the escape character do: what must be exact is in the JSON lines.
+
+def printable(text: str) -> str:
+    """A name as any terminal or page can show it: what is unsafe becomes backslash escapes.
+
+    Two names that differ may look the same then: what must be exact is in the JSON lines.
     """
-    return _UNSAFE.sub(_escape, os.fsencode(text).decode(errors="backslashreplace"))
+    return _UNSAFE.sub(_escape, text)
 
 
 def printable_text(text: str) -> str:
@@ -27,4 +33,6 @@ def printable_text(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:  # as `os.fsdecode` has the byte
+        code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -20,6 +20,7 @@ import click
 from components import files
 from components.errors import UserError
 from components.ingest.span_pattern import LATEST, has_span
+from pipeline.commands.shared import say
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -165,10 +166,10 @@ def compile_command(
             config, images_dir, pipeline_root, push_dir, image, output_path, beam_args
         )
     steps = job["pipelineSpec"]["root"]["dag"]["tasks"]
-    click.echo(f"Wrote {output_path}, {len(steps)} steps: {', '.join(sorted(steps))}.")
-    click.echo(f"Give each run the parameter {FINGERPRINT_PARAMETER}: new when the images are.")
+    say(f"Wrote {output_path}, {len(steps)} steps: {', '.join(sorted(steps))}.")
+    say(f"Give each run the parameter {FINGERPRINT_PARAMETER}: new when the images are.")
     if has_span(images_dir):
-        click.echo(f"The parameter {SPAN_PARAMETER} chooses a span; without it, the latest is run.")
+        say(f"The parameter {SPAN_PARAMETER} chooses a span; without it, the latest is run.")
 
 
 def main() -> None:
@@ -179,7 +180,7 @@ def main() -> None:
     try:
         compile_command()
     except UserError as error:
-        click.secho(f"Error: {error}", fg="red", err=True)
+        say(f"Error: {error}", fg="red", err=True)
         sys.exit(1)
 
 

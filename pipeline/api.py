@@ -22,6 +22,7 @@ def ingest(
     *,
     config: Config = None,
     beam_args: Sequence[str] = (),
+    replace: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     """Writes a folder of images as shuffled, sharded TFRecords: `image-pipeline ingest`.
@@ -31,10 +32,12 @@ def ingest(
       output_dir: the data set's folder; an interrupted ingest to it goes on.
       config: whose group `ingest` is taken; None for the defaults.
       beam_args: Beam flags; none for the local runner.
+      replace: whether a finished data set of other images or options may be replaced.
       **options: of `ingest`, e.g. `shards=4` or `prepare={"encoding": "png"}`.
 
     Returns:
-      The summary: `found`, `written`, `duplicates`, `quarantined`, `splits`, `shards`, `bytes`, ….
+      The summary: `found`, `written`, `duplicates`, `quarantined`, `skipped`, `splits`, `shards`,
+      `bytes`, ….
 
     Raises:
       UserError: if the person who called can put it right.
@@ -48,7 +51,7 @@ def ingest(
     check_output(output_dir, images_dir)
     from pipeline.ingest import ingest_folder
 
-    return ingest_folder(images_dir, output_dir, chosen, flags)
+    return ingest_folder(images_dir, output_dir, chosen, flags, replace)
 
 
 def analyze(

@@ -17,7 +17,7 @@ from pipeline.commands.preview import preview
 from pipeline.commands.quarantine import quarantine
 from pipeline.commands.report import report
 from pipeline.commands.run import demo, run
-from pipeline.commands.shared import UnexpectedError
+from pipeline.commands.shared import UnexpectedError, say
 from pipeline.commands.verify import verify
 
 
@@ -57,10 +57,10 @@ def main() -> None:
     try:
         cli()
     except UserError as error:
-        click.secho(f"Error: {error}", fg="red", err=True)
+        say(f"Error: {error}", fg="red", err=True)
         sys.exit(1)
     except UnexpectedError as error:
         first_line = str(error).splitlines()[0][:300]
-        click.secho(f"Unexpected error: {first_line}", fg="red", err=True)
-        click.echo(f"The details are in {error.log_path}", err=True)
+        say(f"Unexpected error: {first_line}", fg="red", err=True)
+        say(f"The details are in {error.log_path}", err=True)
         sys.exit(4)

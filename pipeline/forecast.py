@@ -10,7 +10,7 @@ from components import files
 from components.ingest.forecast import Forecast
 from components.ingest.options import IngestOptions
 from pipeline.report.words import format_count
-from pipeline.rows import print_rows, printable
+from pipeline.rows import print_rows
 
 
 def free_disk_bytes(folder: str) -> int | None:
@@ -69,7 +69,7 @@ def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str,
         ("bad files", f"about {forecast.bad_fraction:.1%}"),
     ]
     for reason, bad in forecast.bad_reasons.items():
-        example = f"for example {printable(bad['path'])}: {bad['message']}"
+        example = f"for example {bad['path']}: {bad['message']}"
         rows.append((f"  {reason}", f"{bad['sampled']:,} of the sample, {example}"))
     for encoding, size_bytes in forecast.stored_bytes.items():
         is_chosen = encoding == forecast.encoding

@@ -14,14 +14,21 @@ from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import retry_work_dir
 from components.ingest.run import run_ingest, run_retry
+from components.ingest.sources import list_images
+from components.locks import hold_lock
 from pipeline.engine import make_paths_absolute
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
 from pipeline.memory import watch_memory
 from pipeline.rows import print_rows
+from pipeline.source_note import check_same_source, read_source, write_source
 
 
 def ingest_folder(
-    images_dir: str, output_dir: str, options: IngestOptions, beam_args: Sequence[str]
+    images_dir: str,
+    output_dir: str,
+    options: IngestOptions,
+    beam_args: Sequence[str],
+    replace: bool = False,
 ) -> dict[str, Any]:
     """Ingests a folder of images into an output folder.
 
@@ -30,6 +37,7 @@ def ingest_folder(
       output_dir: the data set's folder.
       options: of ingest.
       beam_args: Beam flags; they name the runner and its mode.
+      replace: whether a finished data set of other images or options may be replaced.
 
     Returns:
       The summary: the books, splits, shards, bytes, seconds and peak memory.
@@ -39,7 +47,10 @@ def ingest_folder(
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     started = time.monotonic()
-    with watch_memory() as memory:
+    with hold_lock(output_dir), watch_memory() as memory:
+        if not replace:
+            paths = (ref.path for ref in list_images(images_dir, options.follow_links))
+            check_same_source(output_dir, images_dir, options, paths)
         manifest = run_ingest(
             images_dir,
             output_dir,
@@ -47,6 +58,7 @@ def ingest_folder(
             options,
             lambda: make_beam_pipeline(beam_args),
         )
+        write_source(output_dir, images_dir, manifest)
     return summarize_manifest(manifest) | {
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
@@ -86,18 +98,30 @@ def retry_folder(
       UserError: if the person who called can put it right.
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
-    retry = run_retry(
-        images_dir,
-        output_dir,
-        retry_work_dir(output_dir),
-        options,
-        lambda: make_beam_pipeline(beam_args),
-    )
+    with hold_lock(output_dir):
+        source = _find_source(output_dir) or images_dir
+        retry = run_retry(
+            images_dir,
+            output_dir,
+            retry_work_dir(output_dir),
+            options,
+            lambda: make_beam_pipeline(beam_args),
+        )
+        manifest = read_manifest(output_dir)
+        if retry.repaired:
+            write_source(output_dir, source, manifest)
     return {
         "retried": dataclasses.asdict(retry),
         "changed": retry.repaired > 0,
-        **summarize_manifest(read_manifest(output_dir)),
+        **summarize_manifest(manifest),
     }
+
+
+def _find_source(output_dir: str) -> str | None:
+    try:
+        return read_source(output_dir, read_manifest(output_dir))
+    except FileNotFoundError:  # An interrupted retry goes on.
+        return None
 
 
 def print_retry(summary: dict[str, Any], console: Console) -> None:

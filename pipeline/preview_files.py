@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 from components.errors import UserError
+from components.names import printable_text
 from pipeline.panels import Panel, make_panels
 from pipeline.plots import SHEET_DPI, plot_views
 from pipeline.preview import RecordViews
@@ -76,18 +77,22 @@ def save_sheet(
 def make_page(records: Sequence[RecordViews], lines: Sequence[str], options: str) -> str:
     """The sheet as one HTML page that needs no other file; arguments as `save_sheet`'s."""
     rows = [make_panels(each) for each in records]
-    title, *steps = map(html.escape, lines)
+    title, *steps = map(_escape, lines)
     return _PAGE.format(
         title=title,
         style=_STYLE,
         steps="".join(f"<li>{step}</li>" for step in steps),
-        columns="".join(f"<th>{html.escape(panel.title)}</th>" for panel in rows[0]),
+        columns="".join(f"<th>{_escape(panel.title)}</th>" for panel in rows[0]),
         rows="\n".join(
-            f"<tr><th>{html.escape(each.label)}</th>{''.join(map(_make_cell, row))}</tr>"
+            f"<tr><th>{_escape(each.label)}</th>{''.join(map(_make_cell, row))}</tr>"
             for each, row in zip(records, rows, strict=True)
         ),
-        options=html.escape(options),
+        options=_escape(options),
     )
+
+
+def _escape(text: str) -> str:
+    return html.escape(printable_text(text))
 
 
 def _make_cell(panel: Panel) -> str:
@@ -95,7 +100,7 @@ def _make_cell(panel: Panel) -> str:
     Image.fromarray(panel.pixels).save(file, "PNG")
     source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
     height, width = panel.pixels.shape[:2]
-    captions = "".join(f"<small>{html.escape(caption)}</small>" for caption in panel.captions)
-    alt = html.escape(panel.title, quote=True)
+    captions = "".join(f"<small>{_escape(caption)}</small>" for caption in panel.captions)
+    alt = _escape(panel.title)
     image = f'<img alt="{alt}" width="{width}" height="{height}" src="{source}">'
     return f"<td>{image}{captions}</td>"

@@ -6,7 +6,8 @@ from rich.console import Console
 
 from components.ingest.manifest import QUARANTINE, read_lines, read_whole_manifest
 from components.ingest.retry import is_interrupted, retry_work_dir
-from pipeline.rows import print_rows, printable
+from components.names import printable
+from pipeline.rows import print_rows
 
 
 def read_quarantine(output_dir: str) -> tuple[dict[str, int], list[dict]]:
@@ -29,7 +30,8 @@ def print_quarantine(reasons: dict[str, int], lines: Sequence[dict]) -> None:
     if lines:
         console.print()
     for path, line in zip(paths, lines, strict=True):
-        text = f"{path:<{path_width}}  {line['reason']:<{reason_width}}  {line['message']}"
+        reason, message = printable(line["reason"]), printable(line["message"])
+        text = f"{path:<{path_width}}  {reason:<{reason_width}}  {message}"
         console.print(text, soft_wrap=True, markup=False)
     if not lines:
         console.print("No file is in quarantine.")

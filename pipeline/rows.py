@@ -1,24 +1,21 @@
 """Named lines: how results are shown to a person, and how their values are written."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from components.names import printable_text
+
 
 def print_rows(rows: Sequence[tuple[str, str]], console: Console, style: str = "") -> None:
     """Prints each name and its text on a line; paths are never cut, whatever the width."""
     for name, text in rows:
         # Markup is escaped: names of folders and classes may hold brackets.
-        line = f"[bold]{escape(name):<24}[/bold] {escape(text)}"
+        name, text = escape(printable_text(name)), escape(printable_text(text))
+        line = f"[bold]{name:<24}[/bold] {text}"
         console.print(line, style=style, soft_wrap=True)
-
-
-def printable(path: str) -> str:
-    """A path that any terminal can show: bytes that are not UTF-8 become backslash escapes."""
-    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def format_numbers(value: Any) -> str:

@@ -38,3 +38,9 @@ def test_causes_in_a_circle_end():
     error.__cause__, cause.__cause__ = cause, error
     assert list(walk_causes(error)) == [error, cause]
     assert find_user_error(error) is None
+
+
+def test_a_name_in_a_message_cannot_move_the_terminal():
+    assert str(UserError("no such file: \x1b[2Ja\nsecond line")) == (
+        "no such file: \\x1b[2Ja\nsecond line"
+    )

@@ -1,7 +1,8 @@
 """The manifest: what a data set holds. It is written last, so its presence means the set is whole.
 
-`manifest.json` has a checksum of itself (`components.sealed`), no times and no machine's paths: the same input, options and seed give the same
-bytes. `index.parquet` has a row for every record, in the order of splits, shards and positions.
+`manifest.json` has a checksum of itself (`components.sealed`), no times and no machine's paths: the
+same input, options and seed give the same bytes. `index.parquet` has a row for every record, in the
+order of splits, shards and positions.
 """
 
 import collections

@@ -103,6 +103,12 @@ class IngestOptions(Options):
         return cls.model_validate(_BEFORE | stored)
 
 
+def flatten_options(stored: dict) -> dict:
+    """Options as `IngestOptions.stored_form` has them, by the names that people give them."""
+    nested = {f"ingest.prepare.{name}": value for name, value in stored["prepare"].items()}
+    return nested | {f"ingest.{n}": value for n, value in stored.items() if n != "prepare"}
+
+
 class SpanOptions(Options):
     """Which spans are used together, where `--images` is a pattern such as `day-{SPAN}`."""
 

@@ -23,6 +23,7 @@ from components.ingest.payloads import write_payloads
 from components.ingest.perceptual import hash_image
 from components.ingest.reading import SkippedFile, try_read
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
+from components.names import decode_name
 from components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
@@ -251,4 +252,4 @@ def _image_columns(image: PreparedImage) -> dict:
 
 def _printable(text: str | None) -> str | None:
     """Bytes that are not UTF-8 become backslash escapes, since labels are text."""
-    return text and os.fsencode(text).decode(errors="backslashreplace")
+    return text and decode_name(text)

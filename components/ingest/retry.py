@@ -18,7 +18,7 @@ import pydantic
 from components import files
 from components.errors import UserError
 from components.ingest.manifest import MANIFEST, QUARANTINE, SKIPPED, read_lines, read_manifest
-from components.ingest.options import IngestOptions
+from components.ingest.options import IngestOptions, flatten_options
 from components.ingest.prepare import (
     PreparedChunk,
     count_unusable,
@@ -76,7 +76,7 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
             f"run ingest again on the whole folder. ({error.errors()[0]['msg']})"
         ) from error
     asked = given or written
-    old, new = _flatten(written.stored_form()), _flatten(asked.stored_form())
+    old, new = flatten_options(written.stored_form()), flatten_options(asked.stored_form())
     different = [
         f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
         for key in sorted(old | new)
@@ -88,11 +88,6 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
             "--config and --set to retry with the old ones, or run ingest on the whole folder."
         )
     return asked
-
-
-def _flatten(options: dict) -> dict:
-    nested = {f"ingest.prepare.{name}": value for name, value in options["prepare"].items()}
-    return nested | {f"ingest.{n}": value for n, value in options.items() if n != "prepare"}
 
 
 def prepare_quarantined(

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries
+from pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries, say
 
 
 @click.command("compile")
@@ -55,7 +55,7 @@ def compile_job(
 
         write_template(images_dir, output_dir, config.ingest, beam_args)
     where = " It names folders of this machine." if files.is_local(images_dir) else ""
-    click.echo(f"Wrote {template_path}.{where}")
+    say(f"Wrote {template_path}.{where}")
     _end_process()
 
 

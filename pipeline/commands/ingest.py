@@ -8,11 +8,13 @@ import click
 from pipeline.commands.shared import (
     BEAM,
     CONFIG,
+    FOLLOW_LINKS,
     IMAGES,
     JSON,
     OUTPUT,
     QUIET,
     SET,
+    add_follow_links,
     open_terminal,
 )
 
@@ -22,6 +24,12 @@ from pipeline.commands.shared import (
 @OUTPUT
 @CONFIG
 @SET
+@FOLLOW_LINKS
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Replace a finished data set of other images or options.",
+)
 @JSON
 @QUIET
 @BEAM
@@ -30,19 +38,22 @@ def ingest(
     output_dir: str,
     config_path: str | None,
     overrides: tuple[str, ...],
+    follow_links: bool,
+    replace: bool,
     as_json: bool,
     quiet: bool,
     beam_flags: tuple[str, ...],
 ) -> None:
     """Write a folder of images as shuffled, sharded TFRecords, without TFX.
 
-    The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on.
+    The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on; a
+    finished one is brought up to date with the same folder of images.
     """
     from pipeline.config import load_config
     from pipeline.engine import choose_engine
     from pipeline.preflight import check_output, survey_images
 
-    options = load_config(config_path, overrides).ingest
+    options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     beam_args = choose_engine(beam_flags)
     survey_images(images_dir, options)
     check_output(output_dir, images_dir)
@@ -52,7 +63,7 @@ def ingest(
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("ingest")
-            summary = ingest_folder(images_dir, output_dir, options, beam_args)
+            summary = ingest_folder(images_dir, output_dir, options, beam_args, replace)
         if not (as_json or quiet):
             print_ingest(summary, output_dir, console)
     if as_json:

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from pipeline.commands.shared import say
+
 _MOST_CLASSES = 5
 
 
@@ -33,7 +35,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(write_starter(layout, sizes))
     verb = "run" if layout.label_pattern else "ingest"  # training needs classes
-    click.echo(
+    say(
         f"{output_path} is written. Next: image-pipeline {verb} --images {images_dir} "
         f"--output out --config {output_path}"
     )
@@ -62,17 +64,14 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
 
 def _show(layout: Any, sizes: Any) -> None:
     """Tells what was found and guessed, a line each."""
-    from pipeline.rows import printable
     from pipeline.starter import guess_view
 
     height, width, channels = guess_view(sizes)
     rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]
     if layout.others:
-        rows.append(("other files", f"{layout.others:,}, which are no images: skipped or quarantined"))
+        rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
     if layout.classes:
-        rows.append(
-            ("classes", f"{len(layout.classes):,}: {printable(_list_some(layout.classes))}")
-        )
+        rows.append(("classes", f"{len(layout.classes):,}: {_list_some(layout.classes)}"))
     else:
         rows.append(("classes", "none found: the images can be ingested, but not be trained on"))
     if layout.splits:
@@ -81,7 +80,7 @@ def _show(layout: Any, sizes: Any) -> None:
     rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
     rows.append(("model's input", f"{height} × {width} × {channels}"))
     for name, text in rows:
-        click.echo(f"{name:<16}{text}")
+        say(f"{name:<16}{text}")
 
 
 def _list_some(classes: dict[str, int]) -> str:

@@ -5,7 +5,7 @@ import json
 
 import click
 
-from pipeline.commands.shared import CONFIG, IMAGES, JSON, SET
+from pipeline.commands.shared import CONFIG, FOLLOW_LINKS, IMAGES, JSON, SET, add_follow_links
 
 
 @click.command()
@@ -18,6 +18,7 @@ from pipeline.commands.shared import CONFIG, IMAGES, JSON, SET
 )
 @CONFIG
 @SET
+@FOLLOW_LINKS
 @click.option("--sample", default=200, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=0, show_default=True, help="Chooses the sample.")
 @click.option(
@@ -36,6 +37,7 @@ def plan(
     output_dir: str,
     config_path: str | None,
     overrides: tuple[str, ...],
+    follow_links: bool,
     sample: int,
     seed: int,
     cores: int | None,
@@ -53,7 +55,7 @@ def plan(
 
     if core_price is not None and cores is None:
         raise click.UsageError("--core-price is the price of one of --cores; give both.")
-    options = load_config(config_path, overrides).ingest
+    options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     forecast = forecast_ingest(images_dir, options, sample, seed)
     free_bytes = free_disk_bytes(output_dir)
     cluster = None if cores is None else forecast_cluster(forecast, cores, core_price)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.shared import CONFIG, SET, quiet_libraries
+from pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
 
 _ENDINGS = (".png", ".html")
 
@@ -59,7 +59,7 @@ def preview(
     title = f"{source.data_dir}, split {split}, seed {counts[-1]}"
     with quiet_libraries("preview"):
         steps = _draw(config, pattern, source.graph_dir, counts, title, output_path)
-    click.echo("\n".join([*steps, output_path]))
+    say("\n".join([*steps, output_path]))
 
 
 def _draw(

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from pipeline.commands.shared import JSON, quiet_libraries
+from pipeline.commands.shared import JSON, quiet_libraries, say
 
 
 @click.command()
@@ -35,5 +35,5 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
         click.echo(json.dumps(figures | {"output": output_path}))
         return
     for notice in figures["notices"]:
-        click.echo(f"{notice['section']}: {notice['text']}")
-    click.echo(output_path)
+        say(f"{notice['section']}: {notice['text']}")
+    say(output_path)

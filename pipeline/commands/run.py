@@ -10,6 +10,7 @@ import click
 from pipeline.commands.shared import (
     BEAM,
     CONFIG,
+    FOLLOW_LINKS,
     FROM,
     IMAGES,
     JSON,
@@ -18,6 +19,7 @@ from pipeline.commands.shared import (
     SET,
     SPAN,
     TO,
+    add_follow_links,
     open_terminal,
 )
 from pipeline.part import Part
@@ -34,6 +36,7 @@ EXIT_NOT_PUSHED = 3
 @OUTPUT
 @CONFIG
 @SET
+@FOLLOW_LINKS
 @JSON
 @QUIET
 @SPAN
@@ -52,6 +55,7 @@ def run(
     output_dir: str,
     config_path: str | None,
     overrides: tuple[str, ...],
+    follow_links: bool,
     as_json: bool,
     quiet: bool,
     span: str | None,
@@ -69,7 +73,7 @@ def run(
 
     if profile_steps is not None:
         overrides = (*overrides, f"training.profile_steps={profile_steps}")
-    config = load_config(config_path, overrides)
+    config = load_config(config_path, add_follow_links(overrides, follow_links))
     plan, survey = plan_run(config, images_dir, output_dir, beam_flags, span, Part(first, last))
     _run_and_tell(plan, survey, as_json, quiet)
 
@@ -91,8 +95,11 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
 
 def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool) -> None:
     """Runs, tells what happened, and leaves with an exit code if the model was not pushed."""
+    from components.locks import hold_lock
+
     log_path = os.path.join(plan.output_dir, "run.log")
-    with open_terminal(log_path) as console:
+    # Two at once would write one metadata.db, and could push into one version's folder.
+    with hold_lock(plan.output_dir), open_terminal(log_path) as console:
         told = None if as_json or quiet else console
         if told is not None:
             where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""

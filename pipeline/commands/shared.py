@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from components.errors import UserError
+from components.names import printable_text
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
@@ -21,6 +22,11 @@ SET = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     help="Override one value, e.g. --set training.epochs=3. May be repeated.",
+)
+FOLLOW_LINKS = click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Also read what links lead to outside the images folder (ingest.follow_links=true).",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
 QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -38,6 +44,16 @@ FROM = click.option(
 )
 TO = click.option("--to", "last", metavar="COMPONENT", help="Run this and what it needs, and stop.")
 BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
+
+
+def say(text: object, **style: Any) -> None:
+    """Prints a text for people, in which names are safe for their terminal."""
+    click.secho(printable_text(str(text)), **style)
+
+
+def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[str, ...]:
+    """The overrides with what `FOLLOW_LINKS` stands for."""
+    return (*overrides, "ingest.follow_links=true") if follow_links else overrides
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.shared import CONFIG, JSON, SET
+from pipeline.commands.shared import CONFIG, JSON, SET, say
 
 _MOST_LINES = 100
 
@@ -50,10 +50,10 @@ def verify(
         click.echo(json.dumps([dataclasses.asdict(finding) for finding in findings]))
     else:
         for finding in findings[:_MOST_LINES]:
-            click.echo(finding)
+            say(finding)
         if len(findings) > _MOST_LINES:
-            click.echo(f"… and {len(findings) - _MOST_LINES:,} more; --json lists all of them")
-        click.echo(format_count(len(findings), "finding") if findings else "The data set is whole.")
+            say(f"… and {len(findings) - _MOST_LINES:,} more; --json lists all of them")
+        say(format_count(len(findings), "finding") if findings else "The data set is whole.")
     sys.exit(1 if findings else 0)
 
 
@@ -71,9 +71,9 @@ def _verify_epoch(
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(verified)))
         return
-    click.echo(_describe_draws(verified))
+    say(_describe_draws(verified))
     for line in _describe_quality(verified):
-        click.echo(line)
+        say(line)
 
 
 def _describe_draws(verified: Any) -> str:

@@ -13,7 +13,7 @@ from components.errors import UserError
 from components.feeding.index import RecordIndex, is_indexed, read_index, read_table
 from components.feeding.pixels import StoredImage, decode_image
 from components.feeding.stored import StoredRecords
-from pipeline.rows import printable
+from components.names import decode_name
 
 SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),
@@ -62,8 +62,8 @@ class DataSet:
         return decode_image(image, self.channels)
 
     def find_rows(self, sources: Iterable[str]) -> dict[str, int]:
-        """The rows of the records made from these files, by their paths as `printable` has them."""
-        wanted = pa.array(sorted({printable(path) for path in sources}), pa.string())
+        """The rows of the records made from these files, by `decode_name` of their paths."""
+        wanted = pa.array(sorted({decode_name(path) for path in sources}), pa.string())
         rows = np.flatnonzero(pc.is_in(self.table["source"], wanted).to_numpy())
         names = self.table["source"].take(pa.array(rows)).to_pylist()
         return dict(zip(names, rows.tolist(), strict=True))

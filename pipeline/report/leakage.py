@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, read_lines
+from components.names import decode_name
 from pipeline.report.data_set import DataSet
-from pipeline.rows import printable
 
 
 def check_leakage(data_dir: str, manifest: dict[str, Any], data: DataSet) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def _count_split_copies(data_dir: str, data: DataSet) -> int:
     written = [line for line in read_lines(data_dir, DUPLICATES) if line["written"]]
     rows = data.find_rows(line[name] for line in written for name in ("path", "original"))
     split = {path: int(data.split[row]) for path, row in rows.items()}
-    pairs = ((printable(line["path"]), printable(line["original"])) for line in written)
+    pairs = ((decode_name(line["path"]), decode_name(line["original"])) for line in written)
     return sum(split[path] != split[original] for path, original in pairs)
 
 

@@ -3,9 +3,11 @@
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from components import files
 from components.errors import UserError
+from components.names import printable_text
 from pipeline.report import charts, words
 from pipeline.report.data_set import DataSet, open_data_set
 from pipeline.report.figures import gather_figures
@@ -73,6 +75,12 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     return figures
 
 
+def _show_safely(value: Any) -> Any:
+    """Names in a page are as safe as in a terminal; markup is our own."""
+    is_plain = isinstance(value, str) and not isinstance(value, Markup)
+    return printable_text(value) if is_plain else value
+
+
 def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) -> str:
     """Fills the template.
 
@@ -90,6 +98,7 @@ def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) 
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_show_safely,
     )
     environment.filters |= _FILTERS
     template = environment.get_template("report.html.jinja")

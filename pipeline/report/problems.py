@@ -4,8 +4,8 @@ import collections
 from typing import Any
 
 from components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, read_lines
+from components.names import decode_name
 from pipeline.report.data_set import DataSet
-from pipeline.rows import printable
 
 _MOST_A_REASON = 6
 _MOST_GROUPS = 12
@@ -27,7 +27,7 @@ def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> dict[str, Any
     for line in read_lines(data_dir, QUARANTINE):
         if len(files[line["reason"]]) < _MOST_A_REASON:
             shown = {name: line[name] for name in ("message", "bytes", "sha256")}
-            files[line["reason"]].append({"path": printable(line["path"]), **shown})
+            files[line["reason"]].append({"path": decode_name(line["path"]), **shown})
     rows = [{"name": name, "count": n, "files": files[name]} for name, n in reasons.items()]
     return {"total": sum(reasons.values()), "reasons": rows}
 
@@ -79,13 +79,13 @@ def describe_near_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
 def _describe_group(
     original: str, copies: list[dict[str, Any]], rows: dict[str, int]
 ) -> dict[str, Any]:
-    path = printable(original)
+    path = decode_name(original)
     return {
         "path": path,
         "label": copies[0]["original_label"],
         "row": rows.get(path),
         "size": len(copies) + 1,
-        "copies": [(printable(each["path"]), each["label"]) for each in copies[:_MOST_MEMBERS]],
+        "copies": [(decode_name(each["path"]), each["label"]) for each in copies[:_MOST_MEMBERS]],
     }
 
 
@@ -94,7 +94,7 @@ def _describe_members(line: dict[str, Any], rows: dict[str, int]) -> list[dict[s
     return [
         {"path": name, "label": label, "split": split, "row": rows.get(name)}
         for path, label, split in members[:_MOST_MEMBERS]
-        for name in [printable(path)]
+        for name in [decode_name(path)]
     ]
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from components.names import printable_text
+
 _THOUSAND = 1000
 
 
@@ -50,7 +52,7 @@ def format_fact(value: Any) -> str:
 
 def make_breakable(text: str) -> Markup:
     """A text that a line may break after its underscores and slashes, as names of files have."""
-    escaped = str(escape(text))
+    escaped = str(escape(printable_text(text)))
     for mark in "_/":
         escaped = escaped.replace(mark, f"{mark}<wbr>")
     return Markup(escaped)

@@ -145,5 +145,5 @@ def test_without_a_manifest_a_damaged_index_is_named_too(copied):
     (folder / "manifest.json").unlink()
     assert len(read_index(paths)) > 0
     os.truncate(folder / "index.parquet", 100)
-    with pytest.raises(UserError, match="index.parquet' was changed"):
+    with pytest.raises(UserError, match=r"index.parquet' was changed"):
         read_index(paths)

@@ -102,7 +102,7 @@ def test_ingest_of_no_image_shows_why(tmp_path):
     done = call("ingest", "--images", tmp_path / "images", "--output", tmp_path / "out")
     assert done.returncode == 1
     assert "None of the 1 files found is a usable image" in done.stderr
-    assert "not_an_image, for example 'cat/notes.txt'" in done.stderr
+    assert "1 text, for example 'cat/notes.txt'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

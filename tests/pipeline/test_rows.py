@@ -1,6 +1,11 @@
-import pytest
+import ast
+import io
+import pathlib
 
-from pipeline.rows import format_classes, format_constant_channels, format_numbers
+import pytest
+from rich.console import Console
+
+from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
 pytestmark = pytest.mark.unit
 
@@ -27,3 +32,22 @@ def test_classes_are_told_by_the_ends_of_their_list():
 def test_constant_channels_come_with_their_rule():
     text = "0, 2: one value everywhere, so divided by 1 (std 1)"
     assert format_constant_channels([0, 2]) == text
+
+
+def test_names_in_rows_cannot_move_the_terminal():
+    console = Console(file=io.StringIO())
+    print_rows([("class \x1b[2J", "[red]\x1b]0;title\x07 \udcff")], console)
+    name, text = console.file.getvalue().split(" [red]")
+    assert name.rstrip() == r"class \x1b[2J"
+    assert text == "\\x1b]0;title\\x07 \\xff\n"
+
+
+def test_commands_print_for_people_in_one_way():
+    """`say` escapes names; beside it only JSON is printed, which escapes them itself."""
+    root = pathlib.Path(__file__).parent.parent.parent
+    sources = [*(root / "pipeline").rglob("*.py"), root / "kubeflow" / "compile.py"]
+    for path in sources:
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = ast.unparse(node) if isinstance(node, ast.Call) else ""
+            if called.startswith(("click.echo(", "click.secho(")) and path.name != "shared.py":
+                assert called.startswith("click.echo(json.dumps("), f"{path}:{node.lineno}"
