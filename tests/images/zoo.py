@@ -427,10 +427,15 @@ def _other_kinds() -> dict[str, ZooFile]:
         "html": ZooFile(b"<!DOCTYPE html><html>404 not found</html>", "not_an_image"),
         "pdf": ZooFile(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", "not_an_image"),
         "mp4": ZooFile(b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41", "not_an_image"),
+        "zip": ZooFile(b"PK\3\4\x14\0\0\0" + bytes(40), "archive"),
         "photoshop": ZooFile(b"8BPS\0\1" + bytes(40), "unsupported"),
         "svg": ZooFile(b'<?xml version="1.0"?>\n<svg width="9" height="9"/>', "unsupported"),
         "heic": ZooFile(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "unsupported"),
         "jpeg_2000": ZooFile(save(PATTERN, "JPEG2000"), "unsupported"),
+        "ppm": ZooFile(save(PATTERN, "PPM"), "unsupported"),
+        "tga": ZooFile(save(PATTERN, "TGA"), "unsupported"),
+        "icon": ZooFile(save(PATTERN, "ICO"), "unsupported"),
+        "big_endian_bigtiff": ZooFile(b"MM\0+\0\x08\0\0" + bytes(40), "unsupported"),
     }
 
 
