@@ -20,6 +20,8 @@ from components.images.bad_image import (
 from components.images.color import read_orientation
 from components.images.jpeg import read_jpeg_structure, read_plain_header
 from components.images.kind import tell_kind
+from components.images.other_orientation import note_other_orientation
+from components.images.png import move_metadata_up
 
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
 # warn or raise earlier, at sizes of its own.
@@ -66,8 +68,9 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
     """Reads the header, by content. A file of a known format that does not open is damaged."""
     if plain := read_plain_header(data):
         return contextlib.nullcontext(plain)  # type: ignore[arg-type]
+    file = io.BytesIO(move_metadata_up(data))
     try:
-        return Image.open(io.BytesIO(data), formats=_OPENED_FORMATS)
+        return Image.open(file, formats=_OPENED_FORMATS)
     except Image.UnidentifiedImageError as error:
         raise _explain_unopened(data, error) from error
     except DECODER_ERRORS as error:
@@ -112,6 +115,8 @@ def read_header(image: Image.Image) -> Header:
     source_format = _FORMATS[str(image.format)]
     height, width = read_size(image)
     orientation, notes = read_orientation(image)
+    if "exif" not in image.info and orientation == 1:
+        notes += note_other_orientation(image.info)
     frames = call_decoder(getattr, image, "n_frames", 1)
     icc = image.info.get("icc_profile")
     if icc and not isinstance(icc, bytes):  # A TIFF's tag may say that it is a text.

@@ -14,6 +14,7 @@ from PIL import Image
 from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage, call_decoder
 from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
 from components.images.jpeg_pixels import decode_jpeg
+from components.images.png import take_default_image
 from components.images.tiff import decode_tiff_samples, read_tiff_layout
 
 # The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
@@ -72,8 +73,12 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
 
 
 def _decode_png(data: bytes, image: Image.Image) -> Pixels:
-    """Decodes a PNG of any depth and colour type; OpenCV checks every checksum."""
-    buffer = np.frombuffer(data, np.uint8)
+    """Decodes a PNG of any depth and colour type, of an animation its default image.
+
+    OpenCV checks every checksum.
+    """
+    still = take_default_image(data)
+    buffer = np.frombuffer(still, np.uint8)
     decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
     if decoded is None and b"IEND" not in data:
         raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
@@ -85,6 +90,8 @@ def _decode_png(data: bytes, image: Image.Image) -> Pixels:
         level = transparent * 255 // (2**depth - 1) if depth < 8 else transparent
         alpha = np.where(decoded == level, 0, 255).astype(np.uint8)
         pixels = pixels._replace(alpha=alpha, notes=(*pixels.notes, "alpha"))
+    if still is not data and call_decoder(getattr, image, "n_frames", 1) == 1:
+        pixels = pixels._replace(notes=(*pixels.notes, "frames:1"))
     return pixels
 
 
@@ -92,6 +99,8 @@ def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:
     """Decodes a TIFF by whichever decoder reads its layout right; the rarer ones are refused."""
     decoded = decode_tiff_samples(data, image, read_tiff_layout(image))
     if decoded is None:
+        # Pillow would turn the pixels as XMP says, and leave the size and everything else as it is.
+        image.info.pop("xmp", None)
         return _decode_with_pillow(image)
     return _split_alpha(_check_decoded(decoded, image))
 

@@ -25,7 +25,7 @@ from components.ingest.reading import try_read
 from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
 from components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
-CODE_VERSION = 4  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
 
 ROW_SCHEMA = pa.schema(
     [
