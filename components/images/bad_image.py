@@ -2,12 +2,15 @@
 
 import struct
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import cv2
 from PIL import Image, ImageCms
 
 EMPTY = "empty"
 NOT_AN_IMAGE = "not_an_image"
+ARCHIVE = "archive"
 UNSUPPORTED = "unsupported"
 TRUNCATED = "truncated"
 CORRUPT = "corrupt"
@@ -17,6 +20,7 @@ TOO_SMALL = "too_small"
 REASONS = (
     EMPTY,
     NOT_AN_IMAGE,
+    ARCHIVE,
     UNSUPPORTED,
     TRUNCATED,
     CORRUPT,
@@ -25,13 +29,15 @@ REASONS = (
     TOO_SMALL,
 )
 
-# What the decoders raise on hostile bytes. Not `Exception`, which would call our own bugs corrupt.
+# What a third party's decoder raises on hostile bytes, of which Pillow's plugins raise nearly all.
+# It is for their calls only: around code of ours it would call our own bugs corrupt images. No
+# MemoryError: sizes are checked before pixels are decoded, so that it says nothing of the image.
 DECODER_ERRORS = (
     ArithmeticError,
+    AssertionError,
     AttributeError,
     EOFError,
     LookupError,
-    MemoryError,
     OSError,
     RuntimeError,
     SyntaxError,
@@ -57,3 +63,38 @@ class BadImage(Exception):
     def __str__(self) -> str:
         """Reads as one log line."""
         return f"{self.reason}: {self.message}"
+
+
+def call_decoder(
+    function: Callable[..., Any],
+    *args: Any,
+    errors: tuple[type[Exception], ...] = DECODER_ERRORS,
+    **settings: Any,
+) -> Any:
+    """Calls a third party's function, which may choke on hostile bytes.
+
+    Args:
+      function: the third party's own, never one of ours: its errors become the image's.
+      *args: of the function.
+      errors: what it raises on bad bytes, where that is less than anything.
+      **settings: of the function.
+
+    Returns:
+      What the function returns.
+
+    Raises:
+      BadImage: the decoder gave up.
+      MemoryError: there is too little memory, which is not the image's fault.
+    """
+    try:
+        return function(*args, **settings)
+    except errors as error:
+        raise explain_decoder_error(error) from error
+
+
+def explain_decoder_error(error: Exception) -> BadImage | MemoryError:
+    """Returns what to raise for an error of a third party's decoder."""
+    if isinstance(error, cv2.error) and error.code == cv2.Error.StsNoMem:
+        return MemoryError(str(error))
+    reason = TRUNCATED if "truncated" in str(error).lower() else CORRUPT
+    return BadImage(reason, f"the decoder gave up: {error!r}")

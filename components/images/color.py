@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from PIL import ExifTags, Image, ImageCms
 
-from components.images.bad_image import DECODER_ERRORS
+from components.images.bad_image import BadImage, call_decoder
 from components.images.matrix_profile import build_matrix_transform
 
 # EXIF 2.32, tag 0x0112: how to turn the stored pixels upright.
@@ -30,11 +30,11 @@ def read_orientation(image: Image.Image) -> tuple[int, tuple[str, ...]]:
             tags = image.tag_v2  # type: ignore[attr-defined]
         elif "exif" in image.info:
             tags = Image.Exif()
-            tags.load(image.info["exif"])
+            call_decoder(tags.load, image.info["exif"])
         else:
             return 1, ()
-        orientation = tags.get(ExifTags.Base.Orientation, 1)
-    except DECODER_ERRORS:
+        orientation = call_decoder(tags.get, ExifTags.Base.Orientation, 1)
+    except BadImage:
         return 1, ("exif_broken",)
     if isinstance(orientation, int) and 1 <= orientation <= 8:
         return orientation, ()
@@ -66,7 +66,7 @@ def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, 
             transform = _srgb_transform(icc, mode)
             if transform is not None:
                 return transform(pixels), ("icc",)
-        except DECODER_ERRORS:
+        except BadImage:
             notes = ("icc_broken",)
     if mode == "CMYK":
         return np.asarray(Image.fromarray(pixels, mode=mode).convert("RGB")), notes
@@ -78,20 +78,25 @@ def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, 
 def _srgb_transform(icc: bytes, mode: str) -> Callable[[np.ndarray], np.ndarray] | None:
     """Returns the perceptual transform from a profile to sRGB, or None if it is sRGB already.
 
+    Where LittleCMS gives up, here or in the transform, it is a `BadImage`.
+
     sRGB goes by the profile's name: half of all profiles are sRGB, and converting those too would
     change next to no pixel. The transform keeps no state between pixels, so threads may share it.
     LittleCMS defines the result, at 26 ns a pixel; where a faster way gives the same, it is taken:
     gray has only 256 levels to convert, and most RGB profiles are a matrix.
     """
-    profile = ImageCms.ImageCmsProfile(io.BytesIO(icc))
-    name = ImageCms.getProfileDescription(profile).lower()
+    profile = call_decoder(ImageCms.ImageCmsProfile, io.BytesIO(icc))
+    name = call_decoder(ImageCms.getProfileDescription, profile).lower()
     if "srgb" in name and "linear" not in name:
         return None
     srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB"))
-    built = ImageCms.buildTransform(profile, srgb, mode, "RGB", flags=ImageCms.Flags.NOCACHE)
+    built = call_decoder(
+        ImageCms.buildTransform, profile, srgb, mode, "RGB", flags=ImageCms.Flags.NOCACHE
+    )
 
     def convert(pixels: np.ndarray) -> np.ndarray:
-        return np.asarray(ImageCms.applyTransform(Image.fromarray(pixels, mode=mode), built))
+        image = Image.fromarray(pixels, mode=mode)
+        return np.asarray(call_decoder(ImageCms.applyTransform, image, built))
 
     if mode == "L":
         table = convert(np.arange(256, dtype=np.uint8)[:, None])

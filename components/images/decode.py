@@ -7,13 +7,10 @@ import numpy as np
 from PIL import Image
 
 from components.images.bad_image import (
-    CORRUPT,
-    DECODER_ERRORS,
     EMPTY,
     TOO_LARGE_FILE,
     TOO_MANY_PIXELS,
     TOO_SMALL,
-    TRUNCATED,
     BadImage,
 )
 from components.images.color import composite, convert_to_srgb, orient
@@ -71,15 +68,11 @@ def decode_image(
       BadImage: the file is not a whole, readable image within the limits.
     """
     _check_file(data, max_file_bytes)
-    try:
-        with open_image(data) as image:
-            height, width = read_size(image)
-            _check_size(height, width, min_side_px, max_pixels)
-            reduction = _choose_reduction(height, width, target_size(height, width))
-            return _decode_opened(data, image, gray, alpha_background, reduction)
-    except DECODER_ERRORS as error:
-        reason = TRUNCATED if "truncated" in str(error).lower() else CORRUPT
-        raise BadImage(reason, f"the decoder gave up: {error!r}") from error
+    with open_image(data) as image:
+        height, width = read_size(image)
+        _check_size(height, width, min_side_px, max_pixels)
+        reduction = _choose_reduction(height, width, target_size(height, width))
+        return _decode_opened(data, image, gray, alpha_background, reduction)
 
 
 def _check_file(data: bytes, max_file_bytes: int) -> None:

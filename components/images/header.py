@@ -2,14 +2,26 @@
 
 import contextlib
 import io
-import re
 from dataclasses import dataclass
 
 from PIL import Image
 
-from components.images.bad_image import CORRUPT, NOT_AN_IMAGE, TRUNCATED, UNSUPPORTED, BadImage
+from components.images.bad_image import (
+    ARCHIVE,
+    CORRUPT,
+    DECODER_ERRORS,
+    NOT_AN_IMAGE,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+    call_decoder,
+    explain_decoder_error,
+)
 from components.images.color import read_orientation
 from components.images.jpeg import read_jpeg_structure, read_plain_header
+from components.images.kind import tell_kind
+from components.images.other_orientation import note_other_orientation
+from components.images.png import move_metadata_up
 
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
 # warn or raise earlier, at sizes of its own.
@@ -29,15 +41,6 @@ _FORMATS = {
     "AVIF": "avif",
 }
 _OPENED_FORMATS = tuple(name for name in _FORMATS if name != "MPO")
-_READABLE_MAGIC = re.compile(
-    rb"\xff\xd8\xff|\x89PNG|RIFF....WEBP|II\*\0|MM\0\*|BM|GIF8|....ftypavi[fs]", re.DOTALL
-)
-# Images that are not read: Photoshop, JPEG 2000, JPEG XL, HEIC, OpenEXR, SVG.
-_OTHER_MAGIC = re.compile(
-    rb"8BPS|\0\0\0\x0cjP  |\xff\x4f\xff\x51|\0\0\0\x0cJXL |\xff\x0a|....ftyp(?:hei|hev|mif|msf)"
-    rb"|v/1\x01|\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?<svg\b",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +68,34 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
     """Reads the header, by content. A file of a known format that does not open is damaged."""
     if plain := read_plain_header(data):
         return contextlib.nullcontext(plain)  # type: ignore[arg-type]
+    file = io.BytesIO(move_metadata_up(data))
     try:
-        return Image.open(io.BytesIO(data), formats=_OPENED_FORMATS)
+        return Image.open(file, formats=_OPENED_FORMATS)
     except Image.UnidentifiedImageError as error:
         raise _explain_unopened(data, error) from error
+    except DECODER_ERRORS as error:
+        raise explain_decoder_error(error) from error
 
 
 def _explain_unopened(data: bytes, error: Image.UnidentifiedImageError) -> BadImage:
     """Tells a kind of image that is not read from a damaged one, and from what is no image."""
-    if _OTHER_MAGIC.match(data[:4096]):
-        known = sorted(set(_FORMATS.values()))
-        return BadImage(UNSUPPORTED, f"cannot read this kind of image; known are {known}")
-    if not _READABLE_MAGIC.match(data):
-        return BadImage(NOT_AN_IMAGE, f"no image starts with {data[:8]!r}")
+    kind = tell_kind(data)
+    if kind.group == "unsupported_image":
+        return BadImage(UNSUPPORTED, f"{kind.name} is not read; {kind.way_out}")
+    if kind.group == "archive":
+        return BadImage(ARCHIVE, f"a {kind.name} archive; {kind.way_out}")
+    if kind.group != "image":
+        return BadImage(NOT_AN_IMAGE, f"no image starts with {data[:8]!r}; this is {kind.name}")
     if data.startswith(b"\xff\xd8"):
         read_jpeg_structure(data)  # raises, with the damage's name, where it can
-    if data.startswith((b"II*\0", b"MM\0*")):
+    if kind.name == "tiff":
         return _explain_tiff(data)
     return BadImage(CORRUPT, f"the header of this file is damaged: {error}")
 
 
 def _explain_tiff(data: bytes) -> BadImage:
-    directory_offset = int.from_bytes(data[4:8], "little" if data[0] == 0x49 else "big")
+    offset = data[8:16] if data[2] == 0x2B else data[4:8]  # a BigTIFF's directory may lie anywhere
+    directory_offset = int.from_bytes(offset, "little" if data[0] == 0x49 else "big")
     if directory_offset >= len(data):
         message = f"the TIFF ends at byte {len(data)}, before its directory"
         return BadImage(TRUNCATED, message)
@@ -106,14 +115,19 @@ def read_header(image: Image.Image) -> Header:
     source_format = _FORMATS[str(image.format)]
     height, width = read_size(image)
     orientation, notes = read_orientation(image)
-    frames = getattr(image, "n_frames", 1)
+    if "exif" not in image.info and orientation == 1:
+        notes += note_other_orientation(image.info)
+    frames = call_decoder(getattr, image, "n_frames", 1)
+    icc = image.info.get("icc_profile")
+    if icc and not isinstance(icc, bytes):  # A TIFF's tag may say that it is a text.
+        notes += ("icc_broken",)
     return Header(
         source_format=source_format,
         height=height,
         width=width,
         channels=1 if image.mode in ("1", "L", "LA", "I;16", "I;16B") else 3,
         orientation=orientation,
-        icc=image.info.get("icc_profile") or None,
+        icc=icc or None if isinstance(icc, bytes) else None,
         lossless=_is_lossless(image, source_format),
         notes=((f"frames:{frames}",) if frames > 1 else ()) + notes,
     )

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import simplejpeg
 
+from components.images.bad_image import BadImage, call_decoder
 from components.images.jpeg import JpegStructure, expose_missing_data
 
 # What libjpeg says where pixels have no data, or not their own. Its other remarks are about habits
@@ -33,12 +34,12 @@ def decode_jpeg(
       write it so, but it may be that damage made the decoder lose its way.
 
     Raises:
-      ValueError: if data is missing or damaged.
+      BadImage: data is missing or damaged.
     """
     try:
         return _decode_strictly(data, size, gray, reduction), ()
-    except ValueError as error:
-        remark = str(error)
+    except BadImage as error:
+        remark = error.message
         has_scans = structure.scan_count > 1
         if _DAMAGED.search(remark) or (has_scans and _DAMAGED_BETWEEN_SCANS.search(remark)):
             raise
@@ -51,13 +52,15 @@ def _decode_strictly(data: bytes, size: tuple[int, int], gray: bool, reduction: 
 
     It stops at any remark of libjpeg, and knows only the sampling factors that encoders use.
     """
-    pixels = simplejpeg.decode_jpeg(
+    pixels = call_decoder(
+        simplejpeg.decode_jpeg,
         data,
         "GRAY" if gray else "RGB",
         min_height=size[0] // reduction,
         min_width=size[1] // reduction,
         min_factor=reduction,
         strict=True,
+        errors=(ValueError,),
     )
     return pixels[:, :, 0] if gray else pixels
 
@@ -68,7 +71,8 @@ def _decode_leniently(
     """By OpenCV, which passes over remarks; but not over missing data, of files with one scan."""
     flags = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR_RGB
     exposed = np.frombuffer(expose_missing_data(data, structure), np.uint8)
-    pixels = cv2.imdecode(exposed, flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    flags |= cv2.IMREAD_IGNORE_ORIENTATION
+    pixels = call_decoder(cv2.imdecode, exposed, flags, errors=(cv2.error,))
     if pixels is None or reduction == 1:
         return pixels
     reduced = (size[1] // reduction, size[0] // reduction)

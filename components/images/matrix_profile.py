@@ -21,6 +21,12 @@ from PIL import ImageCms
 _ONE = 1 << 14
 # 24 bytes a pixel lie between the steps; this many stay in a core's cache, whatever the image.
 _BAND_PIXELS = 1 << 15
+_CURVES = (b"rTRC", b"gTRC", b"bTRC")
+_MOST_TAGS = 100  # LittleCMS refuses profiles of more (MAX_TABLE_TAG).
+
+
+class _OtherProfile(Exception):
+    """The profile is not three curves and a matrix, or one of them is cut off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,7 @@ def build_matrix_transform(
     """
     try:
         transform = _derive_transform(icc)
-    except (KeyError, ValueError, struct.error):
+    except _OtherProfile:
         return None
     colors = _compared_colors()
     return transform if np.array_equal(transform(colors), reference(colors)) else None
@@ -74,12 +80,15 @@ def _derive_transform(icc: bytes) -> MatrixTransform:
     """Computes the tables as LittleCMS does (cmsopt.c, OptimizeMatrixShaper).
 
     Raises:
-      KeyError, ValueError, struct.error: the profile lacks a curve or primary, or has an odd one.
+      _OtherProfile: the profile lacks a curve or primary, or has an odd one.
     """
     tags = _read_tags(icc)
+    missing = [name for name in _CURVES if name not in tags]
+    if missing:
+        raise _OtherProfile(f"no {missing}")
     levels = (np.arange(256) / 255).astype(np.float32).astype(np.float64)
     with np.errstate(all="ignore"):  # An absurd curve overflows, and then fails the comparison.
-        curves = [_evaluate_curve(tags[name], levels) for name in (b"rTRC", b"gTRC", b"bTRC")]
+        curves = [_evaluate_curve(tags[name], levels) for name in _CURVES]
         linear = _to_fixed(np.stack(curves, axis=-1).astype(np.float32))
     if (linear == linear[:, :1]).all():
         linear = linear[:, :1]  # One table for all channels is looked up in half the time.
@@ -101,17 +110,29 @@ def _to_fixed(values: np.ndarray) -> np.ndarray:
 
 def _read_tags(icc: bytes) -> dict[bytes, bytes]:
     """Reads the tag table (ICC.1:2022, 7.3): four-letter names to the elements' bytes."""
-    (count,) = struct.unpack_from(">I", icc, 128)
-    entries = struct.iter_unpack(">4sII", icc[132 : 132 + 12 * count])
+    (count,) = _unpack(icc, ">I", 128)
+    entries = [_unpack(icc, ">4sII", 132 + 12 * n) for n in range(min(count, _MOST_TAGS))]
     return {name: icc[offset : offset + length] for name, offset, length in entries}
 
 
+def _unpack(data: bytes, layout: str, offset: int) -> tuple:
+    if len(data) < offset + struct.calcsize(layout):
+        raise _OtherProfile(f"{len(data)} bytes end before {layout!r} at {offset}")
+    return struct.unpack_from(layout, data, offset)
+
+
+def _unpack_array(data: bytes, kind: str, count: int, offset: int) -> np.ndarray:
+    if len(data) < offset + count * np.dtype(kind).itemsize:
+        raise _OtherProfile(f"{len(data)} bytes end before {count} numbers at {offset}")
+    return np.frombuffer(data, kind, count, offset)
+
+
 def _read_primaries(profile: ImageCms.ImageCmsProfile) -> np.ndarray:
-    """Returns linear RGB to XYZ (D50): float64 [3, 3]; a missing primary is a ValueError."""
+    """Returns linear RGB to XYZ (D50): float64 [3, 3]."""
     core = profile.profile
     columns = (core.red_colorant, core.green_colorant, core.blue_colorant)
     if None in columns:
-        raise ValueError(f"a matrix needs three primaries, got {columns}")
+        raise _OtherProfile(f"a matrix needs three primaries, got {columns}")
     return np.array([xyz for xyz, _ in columns]).T  # type: ignore[misc]
 
 
@@ -119,14 +140,14 @@ def _evaluate_curve(element: bytes, levels: np.ndarray) -> np.ndarray:
     """Evaluates a tone curve (ICC.1:2022, 10.6 and 10.18) at float64 levels from 0 to 1."""
     if element[:4] == b"para":
         return _evaluate_parametric(element, levels)
-    (count,) = struct.unpack_from(">I", element, 8)
+    (count,) = _unpack(element, ">I", 8)
     if element[:4] != b"curv":
-        raise ValueError(f"a curve is 'curv' or 'para', got {element[:4]!r}")
+        raise _OtherProfile(f"a curve is 'curv' or 'para', got {element[:4]!r}")
     if count == 0:
         return levels
     if count == 1:
-        return levels ** (struct.unpack_from(">H", element, 12)[0] / 256)
-    return _interpolate(np.frombuffer(element, ">u2", count, 12).astype(np.int64), levels)
+        return levels ** (_unpack(element, ">H", 12)[0] / 256)
+    return _interpolate(_unpack_array(element, ">u2", count, 12).astype(np.int64), levels)
 
 
 # How many parameters the five kinds of parametric curve have (ICC.1:2022, table 68).
@@ -135,8 +156,10 @@ _PARAMETERS = {0: 1, 1: 3, 2: 4, 3: 5, 4: 7}
 
 def _evaluate_parametric(element: bytes, levels: np.ndarray) -> np.ndarray:
     """Evaluates (a * level + b) ** gamma + e from `d` upwards and c * level + f below."""
-    (kind,) = struct.unpack_from(">H", element, 8)
-    given = np.frombuffer(element, ">i4", _PARAMETERS[kind], 12) / 65536
+    (kind,) = _unpack(element, ">H", 8)
+    if kind not in _PARAMETERS:
+        raise _OtherProfile(f"a parametric curve of kind {kind}")
+    given = _unpack_array(element, ">i4", _PARAMETERS[kind], 12) / 65536
     gamma, a, b, c, d, e, f = np.concatenate([given, np.zeros(7 - len(given))])
     if kind == 0:
         a = 1.0

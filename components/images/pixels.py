@@ -1,7 +1,7 @@
 """The decoders: each kind of file to 8-bit pixels in its own colours, and its alpha.
 
-libjpeg-turbo decodes JPEGs, OpenCV every PNG and 16-bit TIFFs: they are the faster decoders, keep
-16 bits, and refuse damage that they find. Pillow reads everything else.
+libjpeg-turbo decodes JPEGs, OpenCV every PNG and what `tiff` says: they are the faster decoders,
+keep 16 bits, and refuse damage that they find. Pillow reads everything else.
 """
 
 import io
@@ -11,9 +11,11 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage, call_decoder
 from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
 from components.images.jpeg_pixels import decode_jpeg
+from components.images.png import take_default_image
+from components.images.tiff import decode_tiff_samples, read_tiff_layout
 
 # The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
 # of them would only compete for the same cores.
@@ -21,9 +23,6 @@ cv2.setNumThreads(0)
 # A bad file is reported as a `BadImage`, so OpenCV's own log lines would only repeat it. The few
 # lines that libjpeg and libpng print to stderr by themselves cannot be turned off from Python.
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # type: ignore[attr-defined]
-
-# (PhotometricInterpretation, samples): black is zero, RGB, and RGB with alpha.
-_DEEP_TIFF_LAYOUTS = ((1, 1), (2, 3), (2, 4))
 
 
 class Pixels(NamedTuple):
@@ -53,8 +52,8 @@ def read_pixels(
         return _decode_jpeg(data, image, luma_only, reduction)
     if source_format == "png":
         return _decode_png(data, image)
-    if source_format == "tiff" and max(_tiff_bits(image)) > 8:
-        return _decode_deep_tiff(data, image)
+    if source_format == "tiff":
+        return _decode_tiff(data, image)
     return _decode_with_pillow(image)
 
 
@@ -64,7 +63,8 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
     notes = ("arithmetic",) if is_arithmetic(structure) else ()
     if image.mode == "CMYK":
         data = expose_missing_data(data, structure)
-        with Image.open(io.BytesIO(data), formats=("JPEG",)) as reopened:
+        with call_decoder(Image.open, io.BytesIO(data), formats=("JPEG",)) as reopened:
+            call_decoder(reopened.load)
             return Pixels(np.asarray(reopened), None, (*notes, "cmyk"))
     gray = image.mode == "L" or luma_only
     size = (image.height, image.width)
@@ -73,8 +73,13 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
 
 
 def _decode_png(data: bytes, image: Image.Image) -> Pixels:
-    """Decodes a PNG of any depth and colour type; OpenCV checks every checksum."""
-    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    """Decodes a PNG of any depth and colour type, of an animation its default image.
+
+    OpenCV checks every checksum.
+    """
+    still = take_default_image(data)
+    buffer = np.frombuffer(still, np.uint8)
+    decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
     if decoded is None and b"IEND" not in data:
         raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
     pixels = _split_alpha(_check_decoded(decoded, image))
@@ -85,26 +90,19 @@ def _decode_png(data: bytes, image: Image.Image) -> Pixels:
         level = transparent * 255 // (2**depth - 1) if depth < 8 else transparent
         alpha = np.where(decoded == level, 0, 255).astype(np.uint8)
         pixels = pixels._replace(alpha=alpha, notes=(*pixels.notes, "alpha"))
+    if still is not data and call_decoder(getattr, image, "n_frames", 1) == 1:
+        pixels = pixels._replace(notes=(*pixels.notes, "frames:1"))
     return pixels
 
 
-def _decode_deep_tiff(data: bytes, image: Image.Image) -> Pixels:
-    """Decodes a TIFF of 16 bits a sample, of which Pillow would drop 8; refuses the rarer ones."""
-    tags = image.tag_v2  # type: ignore[attr-defined]
-    sample_format = set(tags.get(339, (1,)))
-    layout = (tags.get(262), len(_tiff_bits(image)))
-    if set(_tiff_bits(image)) != {16} or sample_format != {1} or layout not in _DEEP_TIFF_LAYOUTS:
-        message = (
-            f"TIFF of {_tiff_bits(image)} bits, sample format {sorted(sample_format)} and "
-            f"photometric {layout[0]}; convert it to 8 or 16 bit unsigned gray or RGB"
-        )
-        raise BadImage(UNSUPPORTED, message)
-    decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:
+    """Decodes a TIFF by whichever decoder reads its layout right; the rarer ones are refused."""
+    decoded = decode_tiff_samples(data, image, read_tiff_layout(image))
+    if decoded is None:
+        # Pillow would turn the pixels as XMP says, and leave the size and everything else as it is.
+        image.info.pop("xmp", None)
+        return _decode_with_pillow(image)
     return _split_alpha(_check_decoded(decoded, image))
-
-
-def _tiff_bits(image: Image.Image) -> tuple[int, ...]:
-    return tuple(image.tag_v2.get(258, (1,)))  # type: ignore[attr-defined]
 
 
 def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int = 1) -> np.ndarray:
@@ -119,7 +117,7 @@ def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int
 
 
 def _split_alpha(pixels: np.ndarray) -> Pixels:
-    """Turns OpenCV's [BGR or BGRA] uint8 or uint16 into 8-bit RGB and alpha."""
+    """Turns uint8 or uint16 gray, gray and alpha, BGR or BGRA into 8-bit gray or RGB, and alpha."""
     notes: tuple[str, ...] = ()
     if pixels.dtype == np.uint16:
         # 65535 = 255 * 257: exact at both ends, where a shift by 8 would darken. Rounded.
@@ -127,6 +125,8 @@ def _split_alpha(pixels: np.ndarray) -> Pixels:
         notes = ("16bit",)
     if pixels.ndim == 2:
         return Pixels(pixels, None, notes)
+    if pixels.shape[2] == 2:
+        return Pixels(np.ascontiguousarray(pixels[:, :, 0]), pixels[:, :, 1], (*notes, "alpha"))
     if pixels.shape[2] == 4:
         rgb = cv2.cvtColor(pixels, cv2.COLOR_BGRA2RGB)
         return Pixels(rgb, pixels[:, :, 3], (*notes, "alpha"))
@@ -135,14 +135,14 @@ def _split_alpha(pixels: np.ndarray) -> Pixels:
 
 def _decode_with_pillow(image: Image.Image) -> Pixels:
     """Decodes the first frame of anything of at most 8 bits a channel."""
-    image.load()
+    call_decoder(image.load)
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
-        pixels = np.asarray(image.convert("RGBA"))
+        pixels = np.asarray(call_decoder(image.convert, "RGBA"))
         return Pixels(np.ascontiguousarray(pixels[:, :, :3]), pixels[:, :, 3], ("alpha",))
     if image.mode in ("1", "L"):
-        return Pixels(np.asarray(image.convert("L")), None, ())
+        return Pixels(np.asarray(call_decoder(image.convert, "L")), None, ())
     if image.mode == "CMYK":
         return Pixels(np.asarray(image), None, ("cmyk",))
     if image.mode in ("P", "RGB", "RGBX", "YCbCr"):
-        return Pixels(np.asarray(image.convert("RGB")), None, ())
+        return Pixels(np.asarray(call_decoder(image.convert, "RGB")), None, ())
     raise BadImage(UNSUPPORTED, f"pixels of mode {image.mode}; convert the image to 8-bit RGB")

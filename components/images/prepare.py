@@ -83,9 +83,11 @@ class PreparedImage:
     orientation: int
     """EXIF orientation of the file, 1 to 8; already applied."""
     notes: tuple[str, ...]
-    """What was unusual: `frames:<n>` (the first was used), `icc` (profile converted),
-    `icc_broken`, `exif_broken`, `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that
-    goes on where its pixels have ended: a camera's habit, or damage)."""
+    """What was unusual: `frames:<n>` (the first was used; of a PNG the one that viewers of still
+    images show), `icc` (profile converted), `icc_broken`, `exif_broken`, `xmp_orientation:<n>` and
+    `raw_exif_orientation:<n>` (a turn that only XMP or ImageMagick's text names, not applied, as
+    browsers do not), `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that goes on
+    where its pixels have ended: a camera's habit, or damage)."""
 
 
 def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:

@@ -59,7 +59,7 @@ def test_cmyk_stays_cmyk():
     [
         ("png_no_end", "without an end chunk"),
         ("png_bad_checksum", "the compressed data is damaged"),
-        ("tiff_float", "photometric 1; convert it to 8 or 16 bit"),
+        ("tiff_float", "photometric 1 and compression 1; convert it to 8 or 16 bit"),
     ],
 )
 def test_pixels_that_cannot_be_read_are_refused(name: str, message: str):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from PIL import Image, ImageCms, features
+import tifffile
+from PIL import Image, ImageCms, PngImagePlugin, features
 
 WRITTEN = "written"
 _COLORS = ((200, 40, 30), (30, 180, 60), (20, 60, 210), (230, 220, 90))
@@ -70,6 +71,19 @@ def make_exif(orientation: int | None = None, gps: bool = False) -> bytes:
     if gps:
         exif.get_ifd(0x8825).update({1: "N", 2: (48.0, 8.0, 0.0), 3: "E", 4: (11.0, 34.0, 0.0)})
     return exif.tobytes()
+
+
+def make_xmp(orientation: int) -> bytes:
+    """XMP that says how to turn the image, as Lightroom writes it."""
+    name = f'xmlns:tiff="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="{orientation}"'
+    return f'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description {name}/></x:xmpmeta>'.encode()
+
+
+def make_raw_profile(exif: bytes) -> str:
+    """EXIF as ImageMagick writes it into a PNG's text."""
+    digits = exif.hex()
+    lines = [digits[at : at + 72] for at in range(0, len(digits), 72)]
+    return f"\nexif\n{len(exif):8d}\n" + "\n".join(lines) + "\n"
 
 
 def store_rotated(orientation: int) -> np.ndarray:
@@ -133,6 +147,22 @@ def make_interlaced_png(pixels: np.ndarray) -> bytes:
     return make_png((pixels.shape[1], pixels.shape[0]), 8, 2, rows, interlace=1)
 
 
+def _animate_apart() -> bytes:
+    """An animation whose default image is none of its frames."""
+    frames = [Image.fromarray(255 - PATTERN), Image.fromarray(PATTERN // 2)]
+    return save(PATTERN, "PNG", save_all=True, default_image=True, append_images=frames, duration=9)
+
+
+def _save_text(key: str, text: str) -> bytes:
+    info = PngImagePlugin.PngInfo()
+    info.add_itxt(key, text) if key.startswith("XML") else info.add_text(key, text, zip=True)
+    return save(PATTERN, "PNG", pnginfo=info)
+
+
+def _put_before_end(png: bytes, late: bytes) -> bytes:
+    return png[:-12] + late + png[-12:]
+
+
 def _png_files() -> dict[str, ZooFile]:
     png = save(PATTERN, "PNG")
     alpha = np.dstack([PATTERN, np.full(PATTERN.shape[:2], 255, np.uint8)])
@@ -184,6 +214,21 @@ def _png_files() -> dict[str, ZooFile]:
         ),
         "png_interlaced": ok(make_interlaced_png(NOISE), NOISE),
         "png_animated": ok(animated, PATTERN, "frames:2"),
+        "png_animated_apart": ok(_animate_apart(), PATTERN, "frames:3"),
+        "png_xmp_orientation": ok(
+            _save_text("XML:com.adobe.xmp", make_xmp(6).decode()), PATTERN, "xmp_orientation:6"
+        ),
+        "png_raw_profile": ok(
+            _save_text("Raw profile type exif", make_raw_profile(make_exif(8))),
+            PATTERN,
+            "raw_exif_orientation:8",
+        ),
+        "png_late_orientation_6": ZooFile(
+            _put_before_end(save(store_rotated(6), "PNG"), chunk(b"eXIf", make_exif(6)[6:])),
+            pixels=PATTERN,
+            source_format="png",
+            orientation=6,
+        ),
         "png_orientation_6": ZooFile(exif, pixels=PATTERN, source_format="png", orientation=6),
         "png_profile": ZooFile(rgb_profile, WRITTEN, PATTERN, 2, "png", ("icc",)),
         "png_trailing_garbage": ok(png + b"garbage", PATTERN),
@@ -301,6 +346,8 @@ def _jpeg_files() -> dict[str, ZooFile]:
             insert_segment(jpeg, 0xE1, b"Exif\0\0" + b"\x99garbage" * 9), "exif_broken"
         ),
         "jpeg_exif_orientation_9": ok(save_jpeg(exif=make_exif(9)), "exif_broken"),
+        "jpeg_xmp_orientation": ok(save_jpeg(xmp=make_xmp(6)), "xmp_orientation:6"),
+        "jpeg_xmp_and_exif": ok(save_jpeg(xmp=make_xmp(6), exif=make_exif(1))),
         "jpeg_gps": ok(save_jpeg(exif=make_exif(gps=True))),
         "jpeg_profile": ok(
             save_jpeg(PATTERN[:, :, ::-1].copy(), icc_profile=swapped_profile()), "icc"
@@ -339,6 +386,20 @@ def _jpeg_files() -> dict[str, ZooFile]:
 # --- the other formats ----------------------------------------------------------------------------
 
 
+def _save_deep(pixels: np.ndarray, **settings: object) -> bytes:
+    file = io.BytesIO()
+    planes = settings.get("planarconfig") == "separate"
+    pixels = pixels.transpose(2, 0, 1) if planes else pixels
+    tifffile.imwrite(file, pixels, **{"photometric": "rgb", **settings})
+    return file.getvalue()
+
+
+def _premultiply(deep: np.ndarray, alpha: int) -> np.ndarray:
+    """Returns RGBA of uint16, everywhere of one alpha from 0 to 255, by which colours are less."""
+    colors = (deep * (alpha / 255)).astype(np.uint16)
+    return np.dstack([colors, np.full(deep.shape[:2], alpha * 257, np.uint16)])
+
+
 def _tiff_files() -> dict[str, ZooFile]:
     deep = PATTERN.astype(np.uint16) * 257
     plain = save(PATTERN, "TIFF")
@@ -364,6 +425,27 @@ def _tiff_files() -> dict[str, ZooFile]:
         "tiff_16_bit": ok(deep_rotated, "16bit"),
         "tiff_gray_16_bit": ok(
             save(Image.fromarray(GRAY.astype(np.uint16) * 257), "TIFF"), "16bit", pixels=GRAY_RGB
+        ),
+        "tiff_planes": ok(_save_deep(deep, planarconfig="separate"), "16bit"),
+        "tiff_gray_alpha_planes": ok(
+            _save_deep(
+                np.dstack([GRAY, np.full_like(GRAY, 255)]),
+                photometric="minisblack",
+                planarconfig="separate",
+                extrasamples=["unassalpha"],
+            ),
+            "alpha",
+            pixels=GRAY_RGB,
+        ),
+        "tiff_premultiplied": ok(
+            _save_deep(_premultiply(deep, 51), extrasamples=["assocalpha"]),
+            "16bit",
+            "alpha",
+            pixels=np.rint(PATTERN * 0.2 + 204).astype(np.uint8),
+            tolerance=1,
+        ),
+        "tiff_xmp_orientation": ok(
+            save(PATTERN, "TIFF", tiffinfo={700: make_xmp(6)}), "xmp_orientation:6"
         ),
         "tiff_orientation_6": ZooFile(
             rotated, WRITTEN, PATTERN, source_format="tiff", orientation=6
@@ -427,10 +509,15 @@ def _other_kinds() -> dict[str, ZooFile]:
         "html": ZooFile(b"<!DOCTYPE html><html>404 not found</html>", "not_an_image"),
         "pdf": ZooFile(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", "not_an_image"),
         "mp4": ZooFile(b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41", "not_an_image"),
+        "zip": ZooFile(b"PK\3\4\x14\0\0\0" + bytes(40), "archive"),
         "photoshop": ZooFile(b"8BPS\0\1" + bytes(40), "unsupported"),
         "svg": ZooFile(b'<?xml version="1.0"?>\n<svg width="9" height="9"/>', "unsupported"),
         "heic": ZooFile(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "unsupported"),
         "jpeg_2000": ZooFile(save(PATTERN, "JPEG2000"), "unsupported"),
+        "ppm": ZooFile(save(PATTERN, "PPM"), "unsupported"),
+        "tga": ZooFile(save(PATTERN, "TGA"), "unsupported"),
+        "icon": ZooFile(save(PATTERN, "ICO"), "unsupported"),
+        "big_endian_bigtiff": ZooFile(b"MM\0+\0\x08\0\0" + bytes(40), "unsupported"),
     }
 
 

@@ -1,0 +1,67 @@
+"""A PNG's chunks: an animation's still image, and metadata that stands behind the pixels."""
+
+import zlib
+from typing import NamedTuple
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_PIXELS, _END = b"IDAT", b"IEND"
+# PNG 3rd edition, 11.3.6: the chunks of an animation. A decoder that leaves them out sees what one
+# that does not know them sees, the default image in IDAT, which need not be the first frame.
+_ANIMATION = (b"acTL", b"fcTL", b"fdAT")
+# Those that may stand anywhere (5.6), and that tell of orientation.
+_METADATA = (b"eXIf", b"tEXt", b"zTXt", b"iTXt")
+
+
+class _Chunk(NamedTuple):
+    name: bytes
+    start: int
+    end: int  # behind its checksum
+
+
+def take_default_image(data: bytes) -> bytes:
+    """Returns the file without its animation, or the file itself if it has none.
+
+    OpenCV decodes the first frame; a viewer of still images, and TensorFlow, show the default one.
+    """
+    if b"acTL" not in data:
+        return data
+    chunks = _list_chunks(data)
+    if not any(chunk.name in _ANIMATION for chunk in chunks):
+        return data
+    kept = [data[c.start : c.end] for c in chunks if c.name not in _ANIMATION]
+    behind = chunks[-1].end  # An end that was cut off stays so, and the decoder finds it.
+    return b"".join([_SIGNATURE, *kept, data[behind:]])
+
+
+def move_metadata_up(data: bytes) -> bytes:
+    """Returns the file with all metadata before its pixels, for who reads no further than those."""
+    if not data.startswith(_SIGNATURE):
+        return data
+    chunks = _list_chunks(data)
+    first = next((n for n, chunk in enumerate(chunks) if chunk.name == _PIXELS), len(chunks))
+    late = [chunk for chunk in chunks[first:] if chunk.name in _METADATA]
+    late = [chunk for chunk in late if _is_whole(data, chunk)]
+    if not late:
+        return data
+    at = chunks[first].start
+    return b"".join([data[:at], *(data[c.start : c.end] for c in late), data[at:]])
+
+
+def _list_chunks(data: bytes) -> list[_Chunk]:
+    """Lists the chunks as far as they are whole, to the end chunk."""
+    chunks, start = [], len(_SIGNATURE)
+    while start + 12 <= len(data):
+        end = start + 12 + int.from_bytes(data[start : start + 4], "big")
+        if end > len(data):
+            break
+        chunks.append(_Chunk(data[start + 4 : start + 8], start, end))
+        if chunks[-1].name == _END:
+            break
+        start = end
+    return chunks
+
+
+def _is_whole(data: bytes, chunk: _Chunk) -> bool:
+    """Tells whether the checksum is right: a broken remark is no reason to lose an image."""
+    stored = int.from_bytes(data[chunk.end - 4 : chunk.end], "big")
+    return zlib.crc32(data[chunk.start + 4 : chunk.end - 4]) == stored

@@ -1,0 +1,173 @@
+"""What a third party's decoder raises makes an image bad; our own errors stop the run."""
+
+import importlib
+import inspect
+import pkgutil
+
+import cv2
+import pytest
+import simplejpeg
+from PIL import Image, ImageCms, ImageFile
+
+import components.images
+from components.images import color
+from components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
+from components.images.prepare import PrepareOptions, prepare_image
+from tests.images import zoo
+from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
+
+pytestmark = pytest.mark.unit
+
+AS_IS = PrepareOptions(resize="none", encoding="raw")
+SHRUNK = PrepareOptions(size_px=4, encoding="original")
+MODULES = [
+    importlib.import_module(f"components.images.{module.name}")
+    for module in pkgutil.iter_modules(components.images.__path__)
+]
+# Enough files to come through every function.
+NAMES = [
+    *("jpeg", "jpeg_cmyk", "jpeg_profile", "jpeg_extra_bytes", "jpeg_orientation_6", "png_alpha"),
+    *("png_4_bit_clear_level", "png_animated", "tiff", "tiff_16_bit", "tiff_planes", "gif"),
+    *("webp", "jpeg_gray_rgb_profile", "png_profile", "zip", "tiff_cut_lzw", "jpeg_cut_header"),
+    *("tiff_premultiplied", "jpeg_progressive", "jpeg_12_bit", "text", "jpeg_xmp_orientation"),
+    *("png_raw_profile", "png_late_orientation_6", "tiff_gray_16_bit", "png_no_end"),
+    *("tiff_float", "tiff_gray_alpha_planes"),
+]
+TABLES = rgb_profile(ADOBE_RGB, [table_curve(1.8)] * 3)
+FILES = [zoo.ZOO[name].data for name in NAMES] + [zoo.save_jpeg(icc_profile=TABLES)]
+# `call_decoder` and what it calls are the boundary itself.
+LEFT_OUT = {"call_decoder", "explain_decoder_error", "prepare_image"}
+OWN = sorted(
+    (module.__name__, name)
+    for module in MODULES
+    for name, function in vars(module).items()
+    if callable(function)
+    and getattr(function, "__module__", None) == module.__name__
+    and not inspect.isclass(function)
+    and name not in LEFT_OUT
+)
+
+
+class OwnError(Exception):
+    """As if it came from a bug."""
+
+
+@pytest.fixture(autouse=True)
+def forget_profiles():
+    color._srgb_transform.cache_clear()
+    yield
+    color._srgb_transform.cache_clear()
+
+
+def patch_everywhere(monkeypatch, module_name: str, name: str, replacement) -> None:
+    original = getattr(importlib.import_module(module_name), name)
+    for module in MODULES:
+        for attribute, value in list(vars(module).items()):
+            if value is original:
+                monkeypatch.setattr(module, attribute, replacement)
+
+
+def prepare_all() -> list[str]:
+    """Prepares each of `FILES`; returns the errors that were no `BadImage`."""
+    raised = []
+    for data in FILES:
+        for options in (AS_IS, SHRUNK):
+            try:
+                prepare_image(data, options)
+            except BadImage:
+                pass
+            except Exception as error:
+                raised.append(repr(error))
+    return raised
+
+
+@pytest.mark.parametrize("kind", [MemoryError, TypeError, KeyError, ValueError])
+@pytest.mark.parametrize(("module", "name"), OWN, ids=lambda text: text.split(".")[-1])
+def test_an_error_of_our_own_stops_the_run(module, name, kind, monkeypatch):
+    error = kind("a bug in " + name)
+    calls = []
+
+    def fail(*args, **kwargs):
+        calls.append(name)
+        raise error
+
+    patch_everywhere(monkeypatch, module, name, fail)
+    raised = prepare_all()
+    assert calls, f"no file of the zoo comes through {name}"
+    assert len(raised) == len(calls), f"{len(calls) - len(raised)} images were called bad"
+    assert set(raised) == {repr(error)}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "file", "outcome"),
+    [
+        (cv2, "imdecode", "png", cv2.error),
+        (cv2, "imdecode", "tiff_16_bit", cv2.error),
+        (Image, "open", "gif", None),
+        (ImageFile.ImageFile, "load", "bmp_24_bit", None),
+        (Image.Image, "convert", "gif", None),
+    ],
+)
+def test_whatever_a_decoder_raises_is_the_image_s(owner, name, file, outcome, monkeypatch):
+    kinds = [outcome] if outcome else [AttributeError, TypeError, KeyError, IndexError]
+    kinds += [] if outcome else [AssertionError, NotImplementedError, EOFError, OverflowError]
+    for kind in kinds:
+        monkeypatch.setattr(owner, name, raise_error(kind("odd")))
+        with pytest.raises(BadImage, match="odd") as caught:
+            prepare_image(zoo.ZOO[file].data, AS_IS)
+        assert caught.value.reason == CORRUPT
+        assert isinstance(caught.value.__cause__, kind)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "file"),
+    [
+        (simplejpeg, "decode_jpeg", "jpeg"),
+        (cv2, "imdecode", "png"),
+        (ImageFile.ImageFile, "load", "bmp_24_bit"),
+        (ImageCms, "applyTransform", "jpeg_profile"),
+        (cv2, "cvtColor", "png"),
+    ],
+)
+def test_too_little_memory_is_no_fault_of_the_image(owner, name, file, monkeypatch):
+    monkeypatch.setattr(owner, name, raise_error(MemoryError()))
+    with pytest.raises(MemoryError):
+        prepare_image(zoo.ZOO[file].data, AS_IS)
+
+
+def test_opencv_s_own_word_for_too_little_memory_is_understood():
+    error = cv2.error("Failed to allocate 8000000000 bytes")
+    error.code = cv2.Error.StsNoMem
+    with pytest.raises(MemoryError, match="Failed to allocate"):
+        call_decoder(raise_error(error), errors=(cv2.error,))
+
+
+def test_a_call_that_opencv_does_not_understand_is_our_bug():
+    with pytest.raises(TypeError):
+        call_decoder(raise_error(TypeError("no such argument")), errors=(cv2.error,))
+
+
+def test_a_broken_profile_is_noted(monkeypatch):
+    monkeypatch.setattr(ImageCms, "buildTransform", raise_error(ImageCms.PyCMSError("odd")))
+    assert prepare_image(zoo.ZOO["jpeg_profile"].data, AS_IS).notes == ("icc_broken",)
+
+
+def test_a_jpeg_that_libjpeg_finds_damaged_is_not_tried_again(monkeypatch):
+    error = ValueError("Premature end of JPEG file")
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", raise_error(error))
+    with pytest.raises(BadImage, match="Premature end") as caught:
+        prepare_image(zoo.ZOO["jpeg"].data, AS_IS)
+    assert (caught.value.reason, caught.value.__cause__) == (CORRUPT, error)
+
+
+def test_truncation_is_told_apart():
+    with pytest.raises(BadImage) as caught:
+        call_decoder(raise_error(OSError("image file is truncated (3 bytes not processed)")))
+    assert caught.value.reason == TRUNCATED
+
+
+def raise_error(error: Exception):
+    def fail(*args, **kwargs):
+        raise error
+
+    return fail

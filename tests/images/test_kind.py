@@ -1,0 +1,159 @@
+import gzip
+import io
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+import tifffile
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from components.images.kind import HEAD_BYTES, FileKind, tell_kind
+from tests.images import zoo
+
+pytestmark = pytest.mark.unit
+
+
+def save(image_format: str, mode: str = "RGB", size: tuple[int, int] = (32, 48), **settings):
+    return zoo.save(Image.new(mode, size, 7), image_format, **settings)
+
+
+def save_tar(mode: str = "w") -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:
+        member = tarfile.TarInfo("a.png")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"abc"))
+    return file.getvalue()
+
+
+def save_zip() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.png", b"abc")
+    return file.getvalue()
+
+
+def save_tiff(**settings) -> bytes:
+    file = io.BytesIO()
+    tifffile.imwrite(file, np.zeros((8, 8, 3), np.uint8), photometric="rgb", **settings)
+    return file.getvalue()
+
+
+def save_array() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+UNSUPPORTED = {
+    "ppm": (save("PPM"), "PPM, PGM or PBM"),
+    "pgm": (save("PPM", "L"), "PPM, PGM or PBM"),
+    "pbm": (save("PPM", "1"), "PPM, PGM or PBM"),
+    "tga": (save("TGA"), "TGA"),
+    "tga_gray": (save("TGA", "L"), "TGA"),
+    "tga_alpha": (save("TGA", "RGBA"), "TGA"),
+    "tga_packed": (save("TGA", compression="tga_rle"), "TGA"),
+    "tga_palette": (save("TGA", "P"), "TGA"),
+    "ico": (save("ICO"), "Windows icon"),
+    "icns": (save("ICNS", "RGBA", (32, 32)), "Macintosh icon"),
+    "psd": (zoo.ZOO["photoshop"].data, "Photoshop"),
+    "jp2": (save("JPEG2000"), "JPEG 2000"),
+    "j2k": (save("JPEG2000", no_jp2=True), "JPEG 2000"),
+    "svg": (zoo.ZOO["svg"].data, "SVG"),
+    "heic": (zoo.ZOO["heic"].data, "HEIC"),
+    "bigtiff": (save_tiff(bigtiff=True, byteorder=">"), "big-endian BigTIFF"),
+    "pcx": (save("PCX"), "PCX"),
+    "sgi": (save("SGI"), "SGI"),
+    "dds": (save("DDS"), "DDS"),
+    "qoi": (save("QOI"), "QOI"),
+    "eps": (save("EPS"), "PostScript"),
+    "xbm": (save("XBM", "1"), "XBM"),
+    "canon": (b"II*\0\x10\0\0\0CR\x02\0", "camera raw"),
+    "dicom": (bytes(128) + b"DICM", "DICOM"),
+}
+ARCHIVES = {
+    "zip": save_zip(),
+    "tar": save_tar(),
+    "gzip": gzip.compress(b"abc"),
+    "bzip2": save_tar("w:bz2"),
+    "xz": save_tar("w:xz"),
+    "RAR": b"Rar!\x1a\x07\x01\0",
+    "7-Zip": b"7z\xbc\xaf\x27\x1c\0\x04",
+}
+TEXTS = {
+    "ascii": b"a cat, sitting\r\n",
+    "utf-8": "zwei Kätzchen, 二匹の猫".encode(),
+    "cut_utf-8": ("x" + "猫" * HEAD_BYTES).encode()[:HEAD_BYTES],
+    "latin-1": "ein Kätzchen läuft über die Straße".encode("latin-1"),
+    "utf-16": "[.ShellClassInfo]\r\nIconIndex=猫".encode("utf-16"),
+    "html": zoo.ZOO["html"].data,
+    "bmw": b"BMW and others",
+    "bm": b"BM 3",
+    "p1": b"P1 is the first patient",
+    "json": b'{"label": 3}',
+}
+OTHERS = {
+    "PDF": zoo.ZOO["pdf"].data,
+    "video": zoo.ZOO["mp4"].data,
+    ".DS_Store": b"\0\0\0\x01Bud1\0\0\x10\0",
+    "Thumbs.db or an old Office document": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504),
+    "NumPy array": save_array(),
+    "empty": b"",
+    "unknown": bytes(5000),
+}
+
+
+@pytest.mark.parametrize("name", [n for n, f in zoo.ZOO.items() if f.outcome == zoo.WRITTEN])
+def test_every_image_that_is_read_is_known_as_what_it_is(name: str):
+    assert tell_kind(zoo.ZOO[name].data) == FileKind("image", zoo.ZOO[name].source_format)
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_images_that_are_not_read_are_named_with_a_way_out(name: str):
+    data, expected = UNSUPPORTED[name]
+    kind = tell_kind(data)
+    assert (kind.group, kind.name) == ("unsupported_image", expected)
+    assert "FILE" in kind.way_out
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_archives(name: str):
+    kind = tell_kind(ARCHIVES[name])
+    assert (kind.group, kind.name) == ("archive", name)
+    assert "unpack it" in kind.way_out
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str):
+    assert tell_kind(TEXTS[name]) == FileKind("text", "text")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_nothing_of_the_kind(name: str):
+    assert tell_kind(OTHERS[name]) == FileKind("other", name)
+
+
+def test_a_damaged_image_is_still_an_image():
+    assert tell_kind(zoo.ZOO["jpeg_cut_header"].data).group == "image"
+    assert tell_kind(b"\x89PNG" + bytes(50)).group == "image"
+
+
+def test_only_the_head_is_looked_at():
+    text = b"a" * HEAD_BYTES
+    assert tell_kind(text + b"\0") == tell_kind(text)
+
+
+@given(st.binary(max_size=600))
+def test_any_bytes_are_of_some_kind(data: bytes):
+    kind = tell_kind(data)
+    assert kind.name and kind.group in ("image", "unsupported_image", "archive", "text", "other")
+
+
+def test_noise_is_taken_for_no_image_that_is_not_read():
+    """The signature of a TGA is the weakest; its header's fields still rule out nearly all."""
+    noise = np.random.default_rng(3).integers(0, 256, (20_000, 64), np.uint8)
+    groups = [tell_kind(row.tobytes()).group for row in noise]
+    assert groups.count("unsupported_image") <= 2
