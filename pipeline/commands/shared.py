@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from components.errors import UserError
+from components.errors import UserError, find_user_error
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
@@ -51,6 +51,8 @@ def open_terminal(log_path: str) -> Iterator[Any]:
         except (UserError, KeyboardInterrupt):
             raise
         except Exception as error:
+            if known := find_user_error(error):
+                raise known from error
             traceback.print_exc()
             raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
 
