@@ -118,7 +118,9 @@ def test_images_without_classes_are_ingested_only(tmp_path):
 def test_what_cannot_be_started_with_is_explained(tmp_path):
     for folder in ("images", "masks"):
         write_folder(tmp_path / "pairs", classes=[folder], per_class=3)
-    with pytest.raises(UserError, match=r"masks are not stored yet; .* init .*/pairs/images"):
+    with pytest.raises(
+        UserError, match=r"masks are not stored yet, .* images alone: .*/pairs/images"
+    ):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("x")
