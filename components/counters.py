@@ -78,6 +78,8 @@ def show_counters(result: PipelineResult | None) -> bool:
         counts = _read_counters(result)
     except Exception:  # Whatever a runner raises: the job does not fail for want of a number.
         return False
+    if not counts:  # A job of TFX's own components: what is shown of it is counted elsewhere.
+        return True
     current = progress.look()
     total = counts[_TOTAL] or (0 if current is None else current.total)
     if total:

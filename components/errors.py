@@ -1,5 +1,7 @@
 """Errors meant for the person who runs the pipeline, wherever in it they arise."""
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 
@@ -26,14 +28,30 @@ def find_user_error(error: BaseException) -> UserError | None:
       error: what the runner raised.
 
     Returns:
-      The error as it was raised on the worker, or None if there was none.
+      The error as it was raised on the worker, or one that says which disk is full, whoever wrote
+      there; None if there was neither.
     """
     for cause in walk_causes(error):
         if isinstance(cause, UserError):
             return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
             return UserError(_STAGE.sub("", found[-1].strip()))
-    return None
+    return next(filter(None, map(_explain_full_disk, walk_causes(error))), None)
+
+
+def _explain_full_disk(error: BaseException) -> UserError | None:
+    """Libraries tell it by Python's error, or, as TensorFlow, by the system's words alone."""
+    if not (isinstance(error, OSError) and error.errno in _FULL):
+        if not (found := _IN_WORDS.search(str(error))):
+            return None
+        path = found["path"]
+    else:
+        path = error.filename
+    where = f"Cannot write {path}" if path else "Cannot write"
+    return UserError(
+        f"{where}: the disk is full; free some space, or choose a folder on another disk, and run "
+        "again: what is finished is kept."
+    )
 
 
 def walk_causes(error: BaseException) -> Iterator[BaseException]:
@@ -49,6 +67,11 @@ def walk_causes(error: BaseException) -> Iterator[BaseException]:
 # "module.UserError: message", up to a blank line or the next traceback.
 _IN_TRACEBACK = re.compile(
     rf"^{re.escape(__name__)}\.UserError: (.*?)(?=\n\n|\nTraceback|\Z)", re.MULTILINE | re.DOTALL
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# TensorFlow's form: "{{function_node …}} /out/part-0; No space left on device [Op:SaveV2]".
+_IN_WORDS = re.compile(
+    rf"(?:(?P<path>[^\s;]+); )?(?:{'|'.join(re.escape(os.strerror(code)) for code in _FULL)})"
 )
 # What Beam appends to a worker's message.
 _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")

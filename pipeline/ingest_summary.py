@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.ingest.manifest import SKIPPED
+from pipeline.report.words import format_count
+from pipeline.rows import printable
+
+_MOST_NAMES = 5
 
 
 def summarize_manifest(manifest: dict) -> dict[str, Any]:
@@ -21,9 +25,18 @@ def summarize_manifest(manifest: dict) -> dict[str, Any]:
         "near_duplicates": manifest.get("near_duplicates"),
         "straddling": manifest["straddling"],
         "splits": {name: split["records"] for name, split in splits.items()},
+        "missing_classes": find_missing_classes(manifest),
         "shards": {name: len(split["shards"]) for name, split in splits.items()},
         "bytes": sum(split["bytes"] for split in splits.values()),
     }
+
+
+def find_missing_classes(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+    """For each split that lacks classes which another has, their names in order."""
+    counts = {split: manifest["classes"].get(split, {}) for split in manifest["splits"]}
+    known = {name for own in counts.values() for name in own if name}
+    missing = {split: sorted(known - own.keys()) for split, own in counts.items()}
+    return {split: names for split, names in missing.items() if names}
 
 
 def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
@@ -41,6 +54,8 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     if ingest.get("skipped"):
         kinds = _list_counts(ingest["skipped_kinds"])
         rows.append(("skipped, no images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
+    for split, names in ingest["missing_classes"].items():
+        rows.append((f"not in {split}", _list_classes(names)))
     if ingest["conflicting_labels"]:
         rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
     if ingest["near_duplicates"] is not None:
@@ -52,3 +67,9 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _list_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+def _list_classes(names: list[str]) -> str:
+    """The number of classes, and the first of them."""
+    some = [printable(name) for name in names[:_MOST_NAMES]] + ["…"] * (len(names) > _MOST_NAMES)
+    return f"{format_count(len(names), 'class')}: {', '.join(some)}"

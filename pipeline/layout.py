@@ -6,19 +6,13 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-# What ingest decodes, by the endings that people give it.
-_ENDINGS = {
-    *(".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")
-}
+from components.ingest.masks import ENDINGS, Masks, find_masks
+
 # What folders of splits are called, and the pipeline's own name for each.
 _SPLITS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "eval"),
     **dict.fromkeys(("test", "testing"), "test"),
-}
-_MASK_FOLDERS = {
-    *("mask", "masks", "annotation", "annotations", "segmentation", "segmentations"),
-    *("ground_truth", "groundtruth", "gt", "segmentationclass", "trimaps", "labels"),
 }
 # ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
 _FLAT_PATTERNS = (
@@ -44,7 +38,7 @@ class Layout:
       split_pattern: for `ingest.split_pattern`.
       split_names: for `ingest.split_names`.
       splits: images of each split that paths name, by the pipeline's names.
-      image_dir: of pairs, the folder of the images below the one that was looked at; else None.
+      masks: of pairs, what was found of them; else None.
     """
 
     kind: str
@@ -55,7 +49,7 @@ class Layout:
     split_pattern: str | None = None
     split_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     splits: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    image_dir: str | None = None
+    masks: Masks | None = None
 
 
 def guess_layout(paths: Collection[str]) -> Layout:
@@ -78,25 +72,13 @@ def guess_layout(paths: Collection[str]) -> Layout:
 def list_images_of(paths: Collection[str]) -> list[str]:
     """The paths that end as images do; if none does, those without any ending, as ids have."""
     endings = {path: os.path.splitext(path)[1].lower() for path in paths}
-    images = [path for path in paths if endings[path] in _ENDINGS]
+    images = [path for path in paths if endings[path] in ENDINGS]
     return images or [path for path in paths if not endings[path]]
 
 
 def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:
-    """A folder of masks beside one of images, most of whose files have the same names."""
-    by_folder: dict[str, list[str]] = collections.defaultdict(list)
-    for path in images:
-        by_folder[path.rpartition("/")[0]].append(_stem(path))
-    masks = {folder for folder in by_folder if _last(folder).lower() in _MASK_FOLDERS}
-    for mask_dir in sorted(masks):
-        for image_dir in sorted(by_folder.keys() - masks):
-            stems = by_folder[image_dir]
-            # A mask is called like its image, with or without an ending such as _mask or _L.
-            named = {re.sub(r"_[A-Za-z]+$", "", stem) for stem in by_folder[mask_dir]}
-            paired = sum(stem in named or stem in by_folder[mask_dir] for stem in stems)
-            if paired >= _ENOUGH * len(stems):
-                return Layout("image/mask pairs", len(images), others, image_dir=image_dir)
-    return None
+    masks = find_masks(lambda: images)
+    return masks and Layout("image/mask pairs", len(images), others, masks=masks)
 
 
 def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
@@ -161,11 +143,3 @@ def _count_classes(pattern: str, images: Sequence[str]) -> dict[str, int]:
 
 def _split_of(path: str) -> str | None:
     return _SPLITS.get(path.split("/")[0].lower())
-
-
-def _stem(path: str) -> str:
-    return os.path.splitext(_last(path))[0]
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -6,7 +6,6 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 from tfx import v1 as tfx
 from tfx.orchestration.pipeline import RunOptions
@@ -143,5 +142,8 @@ def _observe_components(
         )
         return info
 
-    with mock.patch.object(launcher.Launcher, "launch", observed):
+    launcher.Launcher.launch = observed
+    try:
         yield
+    finally:
+        launcher.Launcher.launch = launch

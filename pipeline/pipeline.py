@@ -15,6 +15,7 @@ from components.augment.options import UserStep
 from components.code_version import code_version
 from components.ingest.component import ImageExampleGen
 from components.ingest.span_pattern import LATEST
+from components.tfx_components import Evaluator, StatisticsGen
 from components.training.evaluation import evaluation_config
 from components.training.options import EvaluationOptions
 from components.transform.component import ImageTransform
@@ -92,9 +93,7 @@ def _span_parameter(
 
 def _check_columns(examples: tfx.dsl.Channel) -> list[BaseComponent]:
     """Infers a schema from statistics, then checks the examples of all splits against it."""
-    statistics_gen = tfx.components.StatisticsGen(
-        examples=examples, stats_options=statistics_options()
-    )
+    statistics_gen = StatisticsGen(examples=examples, stats_options=statistics_options())
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     example_validator = tfx.components.ExampleValidator(
@@ -145,9 +144,9 @@ def _create_evaluator(
     examples: tfx.dsl.Channel,
     model: tfx.dsl.Channel,
     baseline: tfx.dsl.Channel | None,
-) -> tfx.components.Evaluator:
+) -> Evaluator:
     """Measures on the eval split, whole and by class; a model that is good enough is blessed."""
-    return tfx.components.Evaluator(
+    return Evaluator(
         examples=examples,
         model=model,
         baseline_model=baseline,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from components import files
 from components.errors import UserError
+from components.ingest.masks import check_masks
 from components.ingest.options import IngestOptions
 from components.ingest.skipping import names_other_kind
 from components.ingest.sources import ImageRef, fingerprint_refs, label_of, list_images
@@ -32,7 +33,7 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     """Lists a folder and counts its classes.
 
     Raises:
-      UserError: if the folder is missing or empty.
+      UserError: if the folder is missing or empty, or holds masks.
     """
     counts: collections.Counter[str] = collections.Counter()
     found = 0
@@ -49,6 +50,7 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     fingerprint = fingerprint_refs(counted())
     if not found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
+    check_masks(images_dir, options, lambda: (ref.path for ref in list_images(images_dir)))
     return Survey(found, dict(sorted(counts.items())), fingerprint)
 
 

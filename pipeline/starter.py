@@ -15,6 +15,8 @@ SAMPLE = 200  # images whose headers are read
 _USUAL_PX = 224  # what most networks were made for
 _SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
+# In its smallest class: below it, chance may leave next to nothing of the class to evaluate on.
+_FEW_OF_A_CLASS = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,9 +79,26 @@ def guess_view(sizes: Sizes) -> tuple[int, int, int]:
     return height, width, 1 if sizes.gray else 3
 
 
+def choose_threshold(classes: Mapping[str, int]) -> tuple[float, str]:
+    """The accuracy below which a model is not pushed, and how it was chosen.
+
+    Always answering the most frequent class needs no model. What was learned must get at least a
+    tenth of the way from there to 1: little enough for a first try, and never reached by guessing.
+
+    Args:
+      classes: images of each class; at least one.
+    """
+    name, count = max(classes.items(), key=lambda each: each[1])
+    share = count / sum(classes.values())
+    # A name may hold anything; `repr` keeps it on one line.
+    how = f"always answering {name!r} gives {share:.3g}; this is a tenth of the way from it to 1"
+    return round(share + (1 - share) / 10, 4), how
+
+
 def write_starter(layout: Layout, sizes: Sizes) -> str:
     """The text of the configuration: what was guessed, and beside it what people change first."""
     height, width, channels = guess_view(sizes)
+    threshold, how = choose_threshold(layout.classes) if layout.classes else (0.5, "")
     small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
     return _TEMPLATE.format(
         images=layout.images,
@@ -87,6 +106,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         classes=format_count(len(layout.classes), "class") if layout.classes else "no class names",
         label_pattern=_quote(layout.label_pattern),
         splits=_write_splits(layout),
+        stratify=_write_stratify(layout),
         bad_fraction=_bad_fraction(layout),
         encoding=_SMALL_ENCODING if small else _USUAL_ENCODING,
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
@@ -96,6 +116,8 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         channels=channels,
         batch_size=32 if layout.images < _FEW_IMAGES else 64,
         first_step="pad_and_crop" if small else "random_resized_crop",
+        threshold=threshold,
+        how=f"; {how}" if how else "",
     )
 
 
@@ -108,7 +130,7 @@ ingest:
   # Matched from the start of each path below the images folder; `label` is the class.
   label_pattern: {label_pattern}
 {splits}
-  # Files that are no usable images are quarantined; the run fails if they are a larger share.
+{stratify}  # Files that are no usable images are quarantined; a larger share of them fails the run.
   max_bad_fraction: {bad_fraction}
   prepare:
     size_px: 256  # shorter side of the stored image; smaller ones are kept as they are
@@ -124,7 +146,7 @@ feeding:
 training:
   epochs: 10
 evaluation:
-  min_accuracy: 0.5  # a model below it is not pushed
+  min_accuracy: {threshold}  # a model below it is not pushed{how}
 """
 
 
@@ -142,6 +164,15 @@ def _write_splits(layout: Layout) -> str:
     if layout.split_names:
         lines.append(f"split_names: {_flow(layout.split_names)}  # training needs `eval`")
     return "\n".join(f"  {line}" for line in lines)
+
+
+def _write_stratify(layout: Layout) -> str:
+    """Lines for `stratify`; "" where classes are large enough, or paths name the splits."""
+    fewest = min(layout.classes.values(), default=_FEW_OF_A_CLASS)
+    if layout.splits or fewest >= _FEW_OF_A_CLASS:
+        return ""
+    comment = f"Every class gets its share of each split: the smallest has {fewest:,}"
+    return f"  # {comment}.\n  stratify: true\n"
 
 
 _NINE_TENTHS = {"train": 0.9, "eval": 0.1}

@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 
 from components import files
 from components.ingest.manifest import read_manifest
 from components.training.evaluation import CANDIDATE
 from pipeline.executions import ComponentRun
 from pipeline.ingest_summary import ingest_rows, summarize_manifest
+from pipeline.judgement import explain_refusal, read_failures
 from pipeline.profile_text import print_profile
 from pipeline.report.training import describe_wait
 from pipeline.report.words import format_count
@@ -92,6 +94,8 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     if own := outputs.get("Evaluator"):
         results["evaluation"] = _read_evaluation(own["evaluation"])
         results["blessed"] = _is_blessed(own)
+        if not results["blessed"]:
+            results["failures"] = read_failures(own["evaluation"])
     return results
 
 
@@ -126,6 +130,9 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     print_rows(paths, console, style="dim")
     if profile := summary.get("profile"):
         print_profile(profile, console)
+    if summary.get("blessed") is False:
+        line = explain_refusal(summary.get("failures", ()), summary["paths"].get("model"))
+        console.print(escape(line), soft_wrap=True)
 
 
 def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:

@@ -75,6 +75,12 @@ def test_without_a_result_or_a_total_nothing_is_shown():
     assert progress.look() is None
 
 
+def test_a_job_that_counts_nothing_leaves_what_is_shown():
+    progress.begin("records", 8)
+    assert show_counters(_Result())
+    assert progress.look() == Progress("records", 8)
+
+
 def test_a_runner_without_metrics_is_not_asked_again():
     class Failing:
         def metrics(self):

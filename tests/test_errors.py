@@ -1,3 +1,6 @@
+import errno
+import os
+
 import pytest
 
 from components.errors import UserError, find_user_error, walk_causes
@@ -44,3 +47,34 @@ def test_a_name_in_a_message_cannot_move_the_terminal():
     assert str(UserError("no such file: \x1b[2Ja\nsecond line")) == (
         "no such file: \\x1b[2Ja\nsecond line"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "where"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/out/a"), "Cannot write /out/a: "),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "Cannot write: "),
+        (
+            RuntimeError(
+                "{{function_node __wrapped__SaveV2_device_/job:localhost}} /out/state_temp/part-0; "
+                "No space left on device [Op:SaveV2]"
+            ),
+            "Cannot write /out/state_temp/part-0: ",
+        ),
+        (RuntimeError("java.io.IOException: No space left on device"), "Cannot write: "),
+    ],
+    ids=["Python", "Python, no name", "TensorFlow", "Java"],
+)
+def test_a_full_disk_is_named_whoever_wrote_there(error, where):
+    outer = ValueError("the job failed")
+    outer.__cause__ = error
+    assert str(find_user_error(outer)) == (
+        f"{where}the disk is full; free some space, or choose a folder on another disk, and run "
+        "again: what is finished is kept."
+    )
+
+
+def test_a_full_disk_says_less_than_the_error_that_a_person_was_meant_to_read():
+    error = OSError(errno.ENOSPC, "")
+    error.__cause__ = UserError("Cannot write /out/a: No space left on device; free it.")
+    assert str(find_user_error(error)) == str(error.__cause__)

@@ -16,7 +16,9 @@ BEAM = {
     "components/beam_job.py",
     "components/counters.py",
     "components/google_store.py",
+    "components/job_pipeline.py",
     "components/remote.py",
+    "components/tfx_components.py",
     "ingest/transforms.py",
     "ingest/run.py",
     "ingest/component.py",
@@ -28,6 +30,7 @@ BEAM = {
     "pipeline/template.py",
 }
 TFX = {
+    "components/tfx_components.py",
     "ingest/component.py",
     "ingest/span_resolver.py",
     "transform/component.py",

@@ -6,15 +6,24 @@ from typing import Any
 
 from tfx.components.example_gen import utils
 from tfx.components.util import examples_utils
-from tfx.dsl.components.base import base_beam_component, base_beam_executor, executor_spec
-from tfx.orchestration import data_types
+from tfx.dsl.components.base import (
+    base_beam_component,
+    base_beam_executor,
+    base_driver,
+    executor_spec,
+)
+from tfx.orchestration import data_types, data_types_utils, metadata
+from tfx.orchestration.portable import base_driver as ir_base_driver
+from tfx.orchestration.portable.data_types import ExecutionInfo
 from tfx.proto import example_gen_pb2
+from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
 
 from components import files
 from components.code_version import code_version
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
+from components.ingest.sources import fingerprint_refs, list_images
 from components.ingest.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
@@ -40,6 +49,37 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         examples.split_names = artifact_utils.encode_split_names(list(manifest["splits"]))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
+
+
+class ImageExampleGenDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver):
+    """Before TFX looks into its cache: what the images are, where the pipeline does not say it.
+
+    As the driver of TFX's own ExampleGens. Engines without drivers (open-source Kubeflow) need the
+    fingerprint as a parameter of the run.
+    """
+
+    def __init__(self, metadata_handle: metadata.Metadata):
+        """Both of TFX's kinds of driver are initialised, as in its ExampleGens."""
+        base_driver.BaseDriver.__init__(self, metadata_handle)
+        ir_base_driver.BaseDriver.__init__(self, metadata_handle)
+
+    def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:
+        """The parameters of this run; TFX re-uses an execution with the same ones."""
+        found = driver_output_pb2.DriverOutput()
+        for name, value in _identify_images(execution_info.exec_properties).items():
+            data_types_utils.set_metadata_value(found.exec_properties[name], value)
+        return found
+
+
+def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
+    """The parameters, with the fingerprint of the folder and the number of its span filled in."""
+    if exec_properties["fingerprint"]:
+        return exec_properties
+    folder = _find_folder(exec_properties)
+    found = {"fingerprint": fingerprint_refs(list_images(folder.path))}
+    if has_span(exec_properties["images_dir"]):
+        found["span"] = str(folder.span)  # The latest of now, of which the fingerprint is.
+    return exec_properties | found
 
 
 def _find_folder(exec_properties: dict[str, Any]) -> SpanFolder:
@@ -98,6 +138,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
 
     SPEC_CLASS = ImageExampleGenSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ImageExampleGenExecutor)
+    DRIVER_CLASS = ImageExampleGenDriver
 
     def __init__(
         self,
@@ -112,8 +153,10 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
           images_dir: the folder of images, or its URI; or a pattern of spans (`span_pattern`).
           options: of ingest.
           fingerprint: of the images (`sources.fingerprint_refs`). TFX re-uses the outputs of an
-            earlier run with the same parameters, so a changed folder must change one of them. A
-            pipeline compiled ahead of its runs takes it as a parameter of each run.
+            earlier run with the same parameters, so a changed folder must change one of them. If
+            it is empty, each run lists the folder and finds it, on engines that run TFX's drivers
+            (LocalDagRunner does). A pipeline compiled for Kubeflow takes it as a parameter of each
+            run.
           span: which span of a pattern is ingested: its number, its date or `LATEST`.
         """
         super().__init__(

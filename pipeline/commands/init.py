@@ -51,12 +51,10 @@ def _check_new(output_path: str) -> None:
 def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
     """There must be images, and none of them may be masks, which would be taken for images."""
     from components.errors import UserError
+    from components.ingest.masks import explain_masks
 
-    if layout.image_dir is not None:
-        raise UserError(
-            f"{images_dir!r} holds images and their masks, but masks are not stored yet; take the "
-            f"images alone: image-pipeline init {images_dir.rstrip('/')}/{layout.image_dir}"
-        )
+    if layout.masks is not None:
+        raise UserError(explain_masks(images_dir, layout.masks))
     if sizes is None:
         found = layout.images + layout.others
         raise UserError(f"{images_dir!r} must hold images, but none of {found:,} files is one.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from components.errors import UserError
+from components.errors import UserError, find_user_error
 from components.names import printable_text
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
@@ -67,6 +67,8 @@ def open_terminal(log_path: str) -> Iterator[Any]:
         except (UserError, KeyboardInterrupt):
             raise
         except Exception as error:
+            if known := find_user_error(error):
+                raise known from error
             traceback.print_exc()
             raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
 

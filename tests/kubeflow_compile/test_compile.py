@@ -87,6 +87,8 @@ def test_steps_name_their_executors(spec):
     for step, path in {
         "ImageExampleGen": "components.ingest.component.ImageExampleGenExecutor",
         "ImageTransform": "components.transform.component.ImageTransformExecutor",
+        "StatisticsGen": "components.tfx_components.StatisticsGenExecutor",
+        "Evaluator": "components.tfx_components.EvaluatorExecutor",
     }.items():
         arguments = executors[f"{step}_executor"]["container"]["args"]
         assert arguments[arguments.index("--executor_class_path") + 1] == path

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -272,4 +273,9 @@ def test_a_model_below_the_threshold_is_not_pushed(finished, folder):
     done = call(*_command(folder, *(part for each in overrides for part in ("--set", each))))
     assert done.returncode == 3, done.stderr + done.stdout
     assert "not blessed, so not pushed" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    asked = (
+        r"is 0\.\d+, but evaluation\.min_accuracy asks for at least 1\. The model is in /.*/model/"
+    )
+    assert re.match(rf"The model was not pushed: its accuracy {asked}\d+\.$", last), last
     assert sorted((folder / "out" / "pushed_model").iterdir()) == pushed

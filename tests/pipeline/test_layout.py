@@ -14,7 +14,7 @@ def test_class_folders():
     assert (found.kind, found.images, found.others) == ("class folders", 9, 1)
     assert found.label_pattern == "(?P<label>[^/]+)/.+"
     assert found.classes == {"cat": 5, "dog": 4}
-    assert (found.split_pattern, found.splits, found.image_dir) == (None, {}, None)
+    assert (found.split_pattern, found.splits, found.masks) == (None, {}, None)
 
 
 def test_names_without_an_ending_are_images_if_there_are_no_others():
@@ -91,7 +91,7 @@ def test_images_and_their_masks(mask, folders):
     paths = [f"{images}/{n}.jpg" for n in range(10)]
     paths += [f"{masks}/{mask.format(n)}" for n in range(10)]
     found = guess_layout(paths)
-    assert (found.kind, found.image_dir) == ("image/mask pairs", images)
+    assert (found.kind, found.masks.image_dir) == ("image/mask pairs", images)
 
 
 def test_a_class_called_mask_is_no_mask():

@@ -51,3 +51,9 @@ def test_an_output_that_cannot_be_written_is_the_users_error(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(UserError, match=r"Cannot write to the output folder .*: Not a directory"):
         check_output(str(tmp_path / "file" / "out"), str(tmp_path / "images"))
+
+
+def test_masks_among_the_images_are_refused_before_any_work(tmp_path):
+    images = write_folder(tmp_path / "pairs", classes=["images", "masks"], per_class=2)
+    with pytest.raises(UserError, match=r"images and their masks, such as 'masks/000.png' of"):
+        survey_images(str(images), IngestOptions(label_pattern=None))

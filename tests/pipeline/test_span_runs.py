@@ -163,6 +163,10 @@ def test_a_model_that_gains_too_little_is_not_pushed(folder, second):
     arguments = ["--from", "Evaluator", "--set", "evaluation.min_improvement=1"]
     summary = _run(folder, *arguments, exit_code=3)
     assert summary["blessed"] is False
+    (failure,) = summary["failures"]
+    gained = summary["evaluation"]["overall"]["accuracy gained"]
+    option = "evaluation.min_improvement"
+    assert failure == {"option": option, "threshold": 1, "measured": pytest.approx(gained)}
     assert summary["paths"]["pushed_model"] is None
     assert sorted((folder / "out/pushed_model").iterdir()) == pushed
 

@@ -77,6 +77,41 @@ def test_the_configuration_says_what_was_guessed(tmp_path):
     assert config.feeding.augment[0].op == "random_resized_crop"
 
 
+def _count(**classes):
+    return guess_layout(
+        [f"{name}/{n}.jpg" for name, count in classes.items() for n in range(count)]
+    )
+
+
+def test_small_classes_are_stratified(tmp_path):
+    config = _load(tmp_path, _count(cat=12, dog=300))
+    assert config.ingest.stratify
+    assert "the smallest has 12." in (tmp_path / "config.yaml").read_text()
+    assert not _load(tmp_path, _count(cat=50, dog=300)).ingest.stratify
+    named = [f"{split}/{n}/{i}.jpg" for split in ("train", "val") for n in "ab" for i in range(9)]
+    assert not _load(tmp_path, guess_layout(named)).ingest.stratify  # Paths decide.
+
+
+@pytest.mark.parametrize(
+    ("counts", "threshold"),
+    [((30, 30), 0.55), ((90, 30), 0.775), ((5,) * 10, 0.19), ((9990, 10), 0.9991)],
+    ids=str,
+)
+def test_the_threshold_is_above_guessing(tmp_path, counts, threshold):
+    layout = _count(**{f"c{n}": count for n, count in enumerate(counts)})
+    assert _load(tmp_path, layout).evaluation.min_accuracy == threshold
+    assert threshold > max(counts) / sum(counts)
+
+
+def test_the_configuration_says_where_its_threshold_is_from(tmp_path):
+    layout = guess_layout([f"{name}/{n}.jpg" for name in ("a\n#: b", "dog") for n in range(9)])
+    assert _load(tmp_path, layout).evaluation.min_accuracy == 0.55
+    assert (
+        "min_accuracy: 0.55  # a model below it is not pushed; always answering 'a\\n#: b' gives "
+        "0.5; this is a tenth of the way from it to 1\n"
+    ) in (tmp_path / "config.yaml").read_text()
+
+
 def test_split_folders_are_ingested_as_they_are_named(tmp_path):
     for seed, (split, count) in enumerate({"train": 6, "val": 3, "test": 2}.items()):
         for name in ("cat", "dog"):
@@ -118,7 +153,9 @@ def test_images_without_classes_are_ingested_only(tmp_path):
 def test_what_cannot_be_started_with_is_explained(tmp_path):
     for folder in ("images", "masks"):
         write_folder(tmp_path / "pairs", classes=[folder], per_class=3)
-    with pytest.raises(UserError, match=r"masks are not stored yet; .* init .*/pairs/images"):
+    with pytest.raises(
+        UserError, match=r"masks are not stored yet, .* images alone: .*/pairs/images"
+    ):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("x")

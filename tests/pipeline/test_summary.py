@@ -5,24 +5,28 @@ import io
 import pytest
 from rich.console import Console
 
+from pipeline.ingest_summary import find_missing_classes, ingest_rows
 from pipeline.summary import print_summary
 
 pytestmark = pytest.mark.unit
 
 CLASSES = [{"name": "cat", "records": 6}, {"name": "dog", "records": 3}]
 
+INGEST = {
+    **dict.fromkeys(("found", "written", "quarantined", "duplicates", "bytes"), 9),
+    **dict.fromkeys(("conflicting_labels", "straddling"), 0),
+    "near_duplicates": None,
+    "splits": {"train": 9},
+    "shards": {"train": 1},
+    "quarantine_reasons": {},
+    "missing_classes": {},
+}
+
 
 def _print(constant_channels, classes, training=None, **further):
     summary = {
         "spans": [0],
-        "ingest": {
-            **dict.fromkeys(("found", "written", "quarantined", "duplicates", "bytes"), 9),
-            **dict.fromkeys(("conflicting_labels", "straddling"), 0),
-            "near_duplicates": None,
-            "splits": {"train": 9},
-            "shards": {"train": 1},
-            "quarantine_reasons": {},
-        },
+        "ingest": INGEST,
         "statistics": {"mean": [1.0, 7.0]},
         "constant_channels": constant_channels,
         "classes": classes,
@@ -61,3 +65,35 @@ def test_where_the_profile_is_and_its_slowest_operations_are_told():
     text = _print([], [], profile=profile)
     assert "The trace of 2 steps (1.5 MB) is in out/[run]: tensorboard --logdir shows it" in text
     assert f"     10.0 ms  1,200 x  {'Conv2D':<28} conv\n" in text
+
+
+def test_classes_that_a_split_lacks_are_told():
+    manifest = {
+        "splits": dict.fromkeys(("train", "eval", "test")),
+        "classes": {"train": {"cat": 3, "dog": 1}, "eval": {"cat": 1, "owl": 1}},
+    }
+    missing = find_missing_classes(manifest)
+    assert missing == {"train": ["owl"], "eval": ["dog"], "test": ["cat", "dog", "owl"]}
+    rows = dict(ingest_rows(INGEST | {"missing_classes": missing}))
+    assert (rows["not in train"], rows["not in test"]) == (
+        "1 class: owl",
+        "3 classes: cat, dog, owl",
+    )
+    many = {"eval": [f"c{n}" for n in range(7)]}
+    rows = dict(ingest_rows(INGEST | {"missing_classes": many}))
+    assert rows["not in eval"] == "7 classes: c0, c1, c2, c3, c4, …"
+
+
+def test_images_without_labels_lack_no_class():
+    splits = dict.fromkeys(("train", "eval"))
+    assert find_missing_classes({"splits": splits, "classes": {"train": {"": 3}}}) == {}
+
+
+def test_the_last_line_says_why_a_model_was_not_pushed():
+    failure = {"option": "evaluation.min_accuracy", "threshold": 0.5, "measured": 0.439024}
+    text = _print([], CLASSES, failures=[failure], paths={"model": "out/[m]"}, blessed=False)
+    assert text.splitlines()[-1] == (
+        "The model was not pushed: its accuracy is 0.439, but evaluation.min_accuracy asks for at "
+        "least 0.5. The model is in out/[m]."
+    )
+    assert "The model was" not in _print([], CLASSES, blessed=True)

@@ -1,0 +1,173 @@
+"""Masks among images, by names alone: `masks/7.png` of `images/7.jpg`, `7_mask.png` of `7.jpg`.
+
+They cannot be stored yet, and would pass for images: of a class of their own, or of none.
+"""
+
+import dataclasses
+import itertools
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterable
+
+from components.errors import UserError
+from components.ingest.options import IngestOptions
+
+ENDINGS = frozenset(
+    (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")
+)
+"""What ingest decodes, by the endings that people give it."""
+_MASK_WORDS = {
+    *("mask", "masks", "annotation", "annotations", "segmentation", "segmentations"),
+    *("segmentationclass", "seg", "gt", "groundtruth", "trimap", "trimaps", "matte", "mattes"),
+    *("label", "labels"),
+}
+_IMAGE_WORDS = {
+    *("image", "images", "img", "imgs", "jpegimages", "photo", "photos", "picture", "pictures"),
+    *("input", "inputs", "scan", "scans", "rgb", "raw", "frame", "frames", "original", "originals"),
+}
+_SEPARATOR = re.compile(r"[-_. ]+")
+_SUFFIX = re.compile(r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte)$")
+# A mask is called like its image, with or without an ending such as _mask or _L.
+_ANY_SUFFIX = re.compile(r"_[A-Za-z]+$")
+_ENOUGH = 0.9  # of what may be masks must have an image: a class may be called "mask"
+_MOST_SAMPLED = 10_000  # so many may-be masks tell as much as millions, and are held in memory
+
+# A place for an image: the path without the folder that may be called otherwise, and without the
+# ending; with it, the mask's own path.
+_Place = tuple[str, str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Masks:
+    """Masks that were found.
+
+    Attributes:
+      count: how many files have an image that they are the mask of, of those that were looked at.
+      mask: path of one.
+      image: path of its image.
+      image_dir: the folder of all images; None if it holds masks too, or there are several.
+    """
+
+    count: int
+    mask: str
+    image: str
+    image_dir: str | None
+
+
+def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
+    """Looks for masks and their images.
+
+    Args:
+      list_paths: gives the paths of all files, relative to one folder, with slashes. It is called a
+        second time only if names of some are a mask's.
+
+    Returns:
+      What was found; None if there are none, or only files that are merely called so.
+    """
+    named = (path for path in list_paths() if _is_called_mask(path))
+    candidates = list(itertools.islice(named, _MOST_SAMPLED))
+    if not candidates:
+        return None
+    wanted = {place: mask for mask in candidates for place in _places_of_image(mask)}
+    paired: dict[str, str] = {}
+    for path in list_paths():
+        if _is_image(path) and not _is_called_mask(path):
+            for place in _places(path):
+                mask = wanted.get(place)
+                if mask is not None and _fits(mask, path):
+                    paired.setdefault(mask, path)
+    if len(paired) < _ENOUGH * len(candidates):
+        return None
+    mask, image = next(iter(paired.items()))
+    return Masks(len(paired), mask, image, _find_image_dir(paired))
+
+
+def check_masks(
+    images_dir: str, options: IngestOptions, list_paths: Callable[[], Iterable[str]]
+) -> None:
+    """Masks must not be ingested as images, unless the options say which class they are of.
+
+    Raises:
+      UserError: if there are masks among the images.
+    """
+    default = IngestOptions.model_fields["label_pattern"].default
+    if options.label_pattern in (None, default) and (masks := find_masks(list_paths)):
+        raise UserError(
+            f"{explain_masks(images_dir, masks)} If they are images of their own, write an "
+            "ingest.label_pattern that says so."
+        )
+
+
+def explain_masks(images_dir: str, masks: Masks) -> str:
+    """What was found, the rule and the way out."""
+    way_out = "move the masks to a folder elsewhere"
+    if masks.image_dir:
+        way_out = f"take the images alone: {images_dir.rstrip('/')}/{masks.image_dir}"
+    return (
+        f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}, "
+        f"but masks are not stored yet, and would pass for images; {way_out}."
+    )
+
+
+def _is_called_mask(path: str) -> bool:
+    if not _is_image(path):
+        return False
+    *folders, name = path.split("/")
+    return _has_suffix(name) or any(_is_mask_folder(folder) for folder in folders)
+
+
+def _is_image(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in ENDINGS
+
+
+def _has_suffix(name: str) -> bool:
+    return _SUFFIX.search(os.path.splitext(name)[0].lower()) is not None
+
+
+def _is_mask_folder(folder: str) -> bool:
+    return bool(_words(folder) & _MASK_WORDS) or "ground_truth" in folder.lower()
+
+
+def _words(folder: str) -> set[str]:
+    return set(_SEPARATOR.split(folder.lower()))
+
+
+def _places_of_image(mask: str) -> Iterable[_Place]:
+    """Where an image may be that the path may be a mask of."""
+    folder, _, name = mask.rpartition("/")
+    stem = os.path.splitext(name)[0]
+    bare = stem[: found.start()] if (found := _SUFFIX.search(stem.lower())) else None
+    if bare is not None:
+        yield folder, "", bare
+    *folders, _ = mask.split("/")
+    for number, each in enumerate(folders):
+        if _is_mask_folder(each):
+            for own in {stem, bare or stem, _ANY_SUFFIX.sub("", stem)}:
+                yield "/".join(folders[:number]), "/".join(["", *folders[number + 1 :]]), own
+
+
+def _places(image: str) -> Iterable[_Place]:
+    """The image's own folder; and where a mask's folder may be instead of one of its folders."""
+    *folders, name = image.split("/")
+    stem = os.path.splitext(name)[0]
+    yield "/".join(folders), "", stem
+    for number in range(len(folders)):
+        yield "/".join(folders[:number]), "/".join(["", *folders[number + 1 :]]), stem
+
+
+def _fits(mask: str, image: str) -> bool:
+    """Whether two folders of files of the same names are masks and images, and no two classes."""
+    folder = mask.rpartition("/")[0]
+    if folder == image.rpartition("/")[0]:
+        return True
+    ours = set().union(*map(_words, image.split("/")[:-1]))
+    other_kind = os.path.splitext(mask)[1].lower() != os.path.splitext(image)[1].lower()
+    return other_kind or bool(ours & _IMAGE_WORDS)
+
+
+def _find_image_dir(paired: dict[str, str]) -> str | None:
+    """The one folder below which all images lie, where no mask lies; None if there is none."""
+    shared = posixpath.commonpath([posixpath.dirname(image) for image in paired.values()])
+    inside = any(mask.startswith(f"{shared}/") for mask in paired)
+    return shared if shared and not inside else None

@@ -1,0 +1,59 @@
+"""Why a model was not good enough to be pushed, as its Evaluator has written it down."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
+    """The bounds that a model missed.
+
+    Args:
+      evaluation_dir: the Evaluator's output.
+
+    Returns:
+      For each: the `option` that sets the bound, its `threshold`, and `measured`, which is None
+      where the Evaluator had no record to measure it on.
+    """
+    import tensorflow_model_analysis as tfma
+
+    result = tfma.load_validation_result(evaluation_dir)
+    failures = [each for part in result.metric_validations_per_slice for each in part.failures]
+    return [_describe(failure) for failure in failures]
+
+
+def explain_refusal(failures: Sequence[Mapping[str, Any]], model_dir: str | None) -> str:
+    """One line: what was measured, what was asked for and by which option, and where the model is.
+
+    Args:
+      failures: as `read_failures` gives them.
+      model_dir: where the model is that was not pushed; None if that is not known.
+    """
+    missed = "; ".join(map(_explain, failures)) or "its Evaluator did not bless it"
+    where = f" The model is in {model_dir}." if model_dir else ""
+    return f"The model was not pushed: {missed}.{where}"
+
+
+def _describe(failure: Any) -> dict[str, Any]:
+    bound = failure.metric_threshold
+    measured = failure.metric_value
+    if bound.HasField("change_threshold"):
+        option, threshold = "evaluation.min_improvement", bound.change_threshold.absolute.value
+    else:
+        option, threshold = "evaluation.min_accuracy", bound.value_threshold.lower_bound.value
+    kind = measured.WhichOneof("type")
+    value = {
+        "double_value": measured.double_value.value,
+        "bounded_value": measured.bounded_value.value.value,
+    }.get(kind)
+    return {"option": option, "threshold": threshold, "measured": value}
+
+
+def _explain(failure: Mapping[str, Any]) -> str:
+    gained = failure["option"].endswith("min_improvement")
+    name = "the accuracy gained on the latest model that was pushed" if gained else "its accuracy"
+    if failure["measured"] is None:
+        return f"{name} could not be measured"
+    return (
+        f"{name} is {failure['measured']:.4g}, but {failure['option']} asks for at least "
+        f"{failure['threshold']:.4g}"
+    )

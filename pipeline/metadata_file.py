@@ -1,0 +1,58 @@
+"""TFX's metadata before a run: a file that is there must be a whole one."""
+
+import contextlib
+import os
+import sqlite3
+
+from components import files
+from components.errors import UserError
+
+_TABLE = "MLMDEnv"  # ml-metadata's first one.
+
+
+def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
+    """A damaged file would end the run deep inside TFX; an emptied one would begin a new history.
+
+    That begins to count at 1 again, in folders that hold the results of the old one.
+
+    Args:
+      metadata_path: the SQLite file; it need not be there.
+      artifacts_dir: the results that it tells of.
+
+    Raises:
+      UserError: if it is damaged, or empty though there are results.
+    """
+    if not (files.is_local(metadata_path) and os.path.exists(metadata_path)):
+        return
+    finding = _find_damage(metadata_path)
+    if finding is None and not _has_tables(metadata_path) and _has_results(artifacts_dir):
+        finding = "it is empty, but there are results that it should know of"
+    if finding is not None:
+        raise UserError(
+            f"The metadata of earlier runs, {metadata_path!r}, cannot be used: {finding}. Put back "
+            "a copy of it, or choose another --output; the results themselves stay where they are."
+        )
+
+
+def _find_damage(path: str) -> str | None:
+    """What SQLite says of the whole file; None if all is well."""
+    try:
+        with _open(path) as database:
+            ((answer,), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return None if answer == "ok" else str(answer)
+
+
+def _has_tables(path: str) -> bool:
+    with _open(path) as database:
+        found = database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [_TABLE])
+        return found.fetchone() is not None
+
+
+def _has_results(artifacts_dir: str) -> bool:
+    return files.is_local(artifacts_dir) and os.path.isdir(artifacts_dir)
+
+
+def _open(path: str) -> contextlib.closing[sqlite3.Connection]:
+    return contextlib.closing(sqlite3.connect(path))

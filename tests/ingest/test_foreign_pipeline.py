@@ -1,0 +1,56 @@
+"""ImageExampleGen in a pipeline of somebody's own: TFX's cache knows when the images changed."""
+
+import pytest
+from ml_metadata.proto import metadata_store_pb2
+from tfx import v1 as tfx
+
+from components.beam_args import LOCAL_BEAM_ARGS
+from components.ingest.component import ImageExampleGen
+from components.ingest.manifest import read_manifest
+from components.ingest.options import IngestOptions
+from pipeline.executions import open_metadata
+from tests.drawings import draw, encode_png, write_folder
+
+pytestmark = pytest.mark.e2e
+
+CACHED = metadata_store_pb2.Execution.CACHED
+
+
+def _run(images, folder):
+    """Runs the pipeline; whether its ingest was cached, and how many images its result holds."""
+    database = str(folder / "metadata.db")
+    example_gen = ImageExampleGen(str(images), IngestOptions())
+    pipeline = tfx.dsl.Pipeline(
+        pipeline_name="foreign",
+        pipeline_root=str(folder / "root"),
+        components=[example_gen],
+        enable_cache=True,
+        metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(
+            database
+        ),
+        beam_pipeline_args=list(LOCAL_BEAM_ARGS),
+    )
+    tfx.orchestration.LocalDagRunner().run(pipeline)
+    store = open_metadata(database)
+    execution = max(store.get_executions(), key=lambda each: each.id)
+    (event,) = store.get_events_by_execution_ids([execution.id])
+    (examples,) = store.get_artifacts_by_id([event.artifact_id])
+    splits = read_manifest(examples.uri)["splits"].values()
+    return execution.last_known_state == CACHED, sum(split["records"] for split in splits)
+
+
+def test_a_file_that_was_added_is_ingested_and_nothing_twice(tmp_path):
+    images = write_folder(tmp_path / "images")
+    assert _run(images, tmp_path) == (False, 20)
+    (images / "cat" / "new.png").write_bytes(encode_png(draw(77)))
+    assert _run(images, tmp_path) == (False, 21)
+    assert _run(images, tmp_path) == (True, 21)
+
+
+def test_a_new_span_is_the_latest(tmp_path):
+    write_folder(tmp_path / "days" / "7")
+    days = tmp_path / "days" / "{SPAN}"
+    assert _run(days, tmp_path) == (False, 20)
+    write_folder(tmp_path / "days" / "8", per_class=11)
+    assert _run(days, tmp_path) == (False, 22)
+    assert _run(days, tmp_path) == (True, 22)
