@@ -1,12 +1,12 @@
 """Reads the bytes of one source: of a regular file, and never by waiting for what may not come."""
 
 from components import files, progress
+from components.images.kind import HEAD_BYTES
 from components.images.prepare import BadImage
 from components.ingest.options import IngestOptions
 from components.ingest.skipping import find_other_kind
 from components.ingest.sources import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, ImageRef, is_inside
 
-_HEAD_BYTES = 4096  # tells what kind of file it is
 _MESSAGES = {
     NOT_A_FILE: "a broken link, a pipe, a device, or what cannot be read to an end",
     OUTSIDE: "a link that leaves the images folder; ingest.follow_links=true would follow it",
@@ -38,7 +38,7 @@ def try_read(
     try:
         with progress.named(f"reading {ref.path}"):
             data = _read_source(ref, images_dir, options)
-        _check_kind(ref.path, data[:_HEAD_BYTES])
+        _check_kind(ref.path, data[:HEAD_BYTES])
         return data
     except (BadImage, SkippedFile) as error:
         return error
@@ -60,7 +60,7 @@ def _read_source(ref: ImageRef, images_dir: str, options: IngestOptions) -> byte
         raise BadImage(OUTSIDE, _MESSAGES[OUTSIDE])  # The link was changed after the listing.
     try:
         if ref.size_bytes > limit:
-            _check_kind(ref.path, _read_up_to(path, _HEAD_BYTES))
+            _check_kind(ref.path, _read_up_to(path, HEAD_BYTES))
             message = f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}"
             raise BadImage("too_large_file", message)
         data = files.read_file(path) if not files.is_local(path) else _read_up_to(path, limit + 1)

@@ -21,7 +21,9 @@ def _zip():
     [
         ("README", b"About these images.\n", "text"),
         ("cat/notes.txt", "Größe \N{CAT FACE}".encode(), "text"),
-        ("labels.csv", "a;Größe\n".encode("latin-1"), "other_file"),
+        ("labels.csv", "a;Größe\n".encode("latin-1"), "text"),
+        ("noise.csv", b"\0\1\2 who knows", "other_file"),
+        ("manual", b"%PDF-1.7 ...", "other_file"),
         ("utf16.txt", "Größe".encode("utf-16"), "text"),
         ("cut.txt", ("x" * 4095 + "ö").encode()[:4096], "text"),
         ("prices", b"BM and GIF8 are how some images begin", "text"),
