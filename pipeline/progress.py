@@ -6,6 +6,7 @@ import types
 from typing import TYPE_CHECKING
 
 from components import progress
+from pipeline.interrupts import was_interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +73,7 @@ class ComponentProgress:
         """Prints how far the work has come, every few seconds, until it has ended."""
         assert self._console is not None
         speed = Speed()
-        while not stopped.wait(self._line_every_s):
+        while not stopped.wait(self._line_every_s) and not was_interrupted():
             told = speed.describe(progress.look())
             self._console.print(f"  {name:<18}{told}", soft_wrap=True, markup=False)
 
@@ -83,9 +84,16 @@ class ComponentProgress:
         told = TextColumn("{task.fields[told]}", markup=False)
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(30), told)
         speed = Speed()
-        with Progress(*columns, console=self._console, transient=True) as bar:
+        with Progress(
+            *columns,
+            console=self._console,
+            transient=True,
+            # What libraries write goes to the log; Rich would show it above the bar.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as bar:
             task = bar.add_task(name, total=None, told="")
-            while not stopped.wait(_DRAW_EVERY_S):
+            while not stopped.wait(_DRAW_EVERY_S) and not was_interrupted():
                 now = progress.look()
                 done, total = (now.done, now.total) if now else (0, None)
                 bar.update(task, completed=done, total=total, told=speed.describe(now))
