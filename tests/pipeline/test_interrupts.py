@@ -138,7 +138,7 @@ def data(folder):
             "components.transform.analysis:read_view_batches",
             ("analyze", "data", "--output", "graph", *_SMALL[:4]),
         ),
-        ("components.ingest.verify:verify_shard", ("verify", "data")),
+        ("components.ingest.verify:check_shard", ("verify", "data")),
         ("components.feeding.verify_epoch:_read_step", ("verify", "data", "--epoch", "0")),
         ("pipeline.report.page:render_page", ("report", "data", "--output", "report.html")),
     ],
