@@ -26,7 +26,7 @@ from apache_beam.runners.runner import PipelineResult, PipelineState
 from components import files
 from components.code_version import ROOMS, code_version
 from components.counters import watch_counters
-from components.errors import UserError, find_user_error
+from components.errors import UserError, find_user_error, raise_interrupt
 from components.flink_jobs import cancel_flink_jobs
 from components.threads import call_within
 
@@ -72,6 +72,7 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
             yield root
             _run(root, sign)
     except Exception as error:
+        raise_interrupt(error)
         known = find_user_error(error)
         if known is None and not _runs_here(root):
             known = _find_missing_module(error)

@@ -236,6 +236,8 @@ def _explained(uri: str) -> Iterator[None]:
 
 def _innermost(error: BaseException) -> BaseException:
     """The store's own error inside what Beam made of it."""
-    while details := getattr(error, "exception_details", None):
+    seen: list[BaseException] = []
+    while (details := getattr(error, "exception_details", None)) and error not in seen:
+        seen.append(error)
         error = next(iter(details.values()))
     return error

@@ -51,14 +51,17 @@ def map_in_order(
         return
     source = iter(items)
     batches = iter(lambda: list(itertools.islice(source, batch)), [])
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        pending: collections.deque[concurrent.futures.Future[list[Result]]] = collections.deque()
+    pending: collections.deque[concurrent.futures.Future[list[Result]]] = collections.deque()
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    try:
         for taken in batches:
             pending.append(pool.submit(lambda taken: [function(item) for item in taken], taken))
             if len(pending) >= ahead * threads:
                 yield from pending.popleft().result()
         while pending:
             yield from pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # After an error, nothing more is begun.
 
 
 def call_together(*functions: Callable[[], Any]) -> list[Any]:

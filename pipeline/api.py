@@ -6,16 +6,51 @@ a file of the command line (or what `pipeline.config.load_config` made of it), w
 Beam and TensorFlow are imported by the function that needs them.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
+from components.errors import UserError
 from components.view_options import ViewOptions
 from pipeline.config import PipelineConfig, read_group
 
 Config = str | PipelineConfig | None
 View = ViewOptions | Mapping[str, Any] | None
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _explained(function: Function) -> Function:
+    """What a person can put right is said alone, not behind the tracebacks of Beam's stages."""
+
+    @functools.wraps(function)
+    def explained(*arguments: Any, **options: Any) -> Any:
+        try:
+            with _unlogged():
+                return function(*arguments, **options)
+        except UserError as error:
+            raise UserError(str(error)) from None
+
+    return explained  # type: ignore[return-value]
+
+
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """Beam also logs what a stage raises, and Python prints that where nobody set up logging."""
+
+    def is_news(log: logging.LogRecord) -> bool:
+        return log.exc_info is None or not isinstance(log.exc_info[1], UserError)
+
+    beam_log = logging.getLogger("apache_beam.runners.common")
+    beam_log.addFilter(is_news)
+    try:
+        yield
+    finally:
+        beam_log.removeFilter(is_news)
+
+
+@_explained
 def ingest(
     images_dir: str,
     output_dir: str,
@@ -54,6 +89,7 @@ def ingest(
     return ingest_folder(images_dir, output_dir, chosen, flags, replace)
 
 
+@_explained
 def analyze(
     data_dir: str,
     graph_dir: str,
@@ -92,6 +128,7 @@ def analyze(
     return analyze_folder(data_dir, graph_dir, seen, chosen, flags, cache_dir)
 
 
+@_explained
 def input_fn(
     data_dir: str,
     split: str = "train",
@@ -157,7 +194,6 @@ def input_fn(
 
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
     """The view asked for, which must be the graph's; if none was asked for, the graph's."""
-    from components.errors import UserError
     from pipeline.inspection import read_graph
 
     asked = read_group("view", config, _as_dict(view))

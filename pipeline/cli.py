@@ -2,10 +2,13 @@
 
 import os
 import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from components.errors import UserError
+from components.errors import UserError, describe_error
 from pipeline.commands.analyze import analyze
 from pipeline.commands.compile import compile_job
 from pipeline.commands.doctor import doctor
@@ -19,15 +22,29 @@ from pipeline.commands.report import report
 from pipeline.commands.run import demo, run
 from pipeline.commands.shared import UnexpectedError, say
 from pipeline.commands.verify import verify
+from pipeline.interrupts import end_if_interrupted, listen, was_interrupted
+from pipeline.temporary import make_lasting_folder, use_folder
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Group(click.Group):
+    """Ends an interrupted command before Click says so in words of its own."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        finally:
+            end_if_interrupted()
+
+
+@click.group(
+    cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="image-pipeline")
 def cli() -> None:
     """Raw images to a pushed model, through TFX and Apache Beam.
 
     Exit codes: 0 done, 1 something you can put right, 2 wrong usage, 3 done, but the model was not
-    good enough to be pushed, 4 a bug.
+    good enough to be pushed, 4 a bug, 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
 
 
@@ -50,17 +67,47 @@ for command in (
 
 
 def main() -> None:
-    """Runs the command line; errors become one message and an exit code."""
+    """Runs the command line in this process; errors become one message and an exit code."""
     # TensorFlow reads these when it is imported; both lines are about messages only.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    use_folder()
+    listen()
     try:
-        cli()
+        sys.exit(call())
+    finally:
+        end_if_interrupted()
+
+
+def call(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command, and says what went wrong.
+
+    Args:
+      arguments: of the command line; None for this process's.
+
+    Returns:
+      The exit code.
+    """
+    try:
+        cli(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except UserError as error:
         say(f"Error: {error}", fg="red", err=True)
-        sys.exit(1)
+        return 1
     except UnexpectedError as error:
-        first_line = str(error).splitlines()[0][:300]
-        say(f"Unexpected error: {first_line}", fg="red", err=True)
-        say(f"The details are in {error.log_path}", err=True)
-        sys.exit(4)
+        _tell_unexpected(str(error), error.log_path)
+        return 4
+    except Exception as error:  # Nobody foresaw it, and the command had opened no log.
+        log_path = os.path.join(make_lasting_folder(), "error.log")
+        with open(log_path, "w", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+        _tell_unexpected(describe_error(error), log_path)
+        return 4
+    return 0
+
+
+def _tell_unexpected(message: str, log_path: str) -> None:
+    if not was_interrupted():
+        say(f"Unexpected error: {message}", fg="red", err=True)
+        say(f"The details are in {log_path}", err=True)

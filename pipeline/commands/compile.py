@@ -6,6 +6,7 @@ import sys
 import click
 
 from pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries, say
+from pipeline.temporary import delete_folder
 
 
 @click.command("compile")
@@ -62,4 +63,5 @@ def compile_job(
 def _end_process() -> None:
     """Threads of Beam and of Google's libraries have been seen to crash while Python shuts down."""
     sys.stdout.flush()
+    delete_folder()
     os._exit(0)

@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
-from components.errors import UserError, find_user_error
+from components.errors import UserError, describe_error, find_user_error
 from components.names import printable_text
+from pipeline.interrupts import was_interrupted
+from pipeline.temporary import make_lasting_folder
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
@@ -64,13 +66,13 @@ def open_terminal(log_path: str) -> Iterator[Any]:
     with quiet_terminal(log_path) as console:
         try:
             yield console
-        except (UserError, KeyboardInterrupt):
+        except UserError:
             raise
         except Exception as error:
             if known := find_user_error(error):
                 raise known from error
             traceback.print_exc()
-            raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
+            raise UnexpectedError(describe_error(error), log_path) from error
 
 
 @contextlib.contextmanager
@@ -80,16 +82,15 @@ def quiet_libraries(command: str) -> Iterator[Any]:
     Args:
       command: after which the log is named.
     """
-    log_dir = tempfile.mkdtemp(prefix="image-pipeline-")
-    try:
-        with open_terminal(os.path.join(log_dir, f"{command}.log")) as console:
-            yield console
-    except UnexpectedError:
-        raise
-    except BaseException:
-        shutil.rmtree(log_dir)
-        raise
-    shutil.rmtree(log_dir)
+    with tempfile.TemporaryDirectory() as log_dir:
+        try:
+            with open_terminal(os.path.join(log_dir, f"{command}.log")) as console:
+                yield console
+        except UnexpectedError as error:
+            if was_interrupted():
+                raise
+            error.log_path = shutil.move(error.log_path, make_lasting_folder())
+            raise
 
 
 class UnexpectedError(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.shared import CONFIG, JSON, SET, say
+from pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say
 
 _MOST_LINES = 100
 
@@ -42,10 +42,11 @@ def verify(
         return
     if config_path or overrides:
         raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
-    from components.ingest.verify import verify_data_set
-    from pipeline.report.words import format_count
+    with quiet_libraries("verify"):
+        from components.ingest.verify import verify_data_set
+        from pipeline.report.words import format_count
 
-    findings = verify_data_set(data_set)
+        findings = verify_data_set(data_set)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(finding) for finding in findings]))
     else:
@@ -63,11 +64,12 @@ def _verify_epoch(
     from pipeline.config import load_config
 
     config = load_config(config_path, overrides)
-    from components.feeding.streaming import match_files
-    from components.feeding.verify_epoch import verify_epoch
+    with quiet_libraries("verify"):
+        from components.feeding.streaming import match_files
+        from components.feeding.verify_epoch import verify_epoch
 
-    paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
-    verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
+        paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
+        verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(verified)))
         return

@@ -1,6 +1,8 @@
 """The Python API gives what the command line and TFX's components give, bit for bit."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -213,3 +215,25 @@ def test_a_loop_of_ones_own_may_have_what_the_trainer_may_not(folder):
 def test_a_mistake_is_one_clear_message(folder, function, arguments, keywords, message):
     with pytest.raises(UserError, match=message):
         function(*(argument.format(folder) for argument in arguments), **keywords)
+
+
+_UNUSABLE = """
+import sys
+from pipeline.api import ingest
+ingest(*sys.argv[1:])
+"""
+
+
+def test_a_mistake_found_by_a_stage_comes_without_beams_traceback(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "a.txt").write_text("no picture")
+    done = subprocess.run(
+        [sys.executable, "-c", _UNUSABLE, str(tmp_path / "images"), str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1 and "apache_beam" not in done.stderr
+    told = "components.errors.UserError: None of the 1 files found is a usable image:"
+    assert told in done.stderr.splitlines()

@@ -1,0 +1,177 @@
+"""Real Ctrl-C and SIGTERM to real processes, at every stage: one line, soon, and all goes on.
+
+A stage of the process is planted with a function that leaves a sign and never ends, so that the
+signal comes in the midst of that stage on any machine.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from components.ingest.manifest import read_manifest
+from pipeline.cli import call
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.e2e
+
+_PROCESS = """
+import importlib, importlib.abc, os, pathlib, signal, sys, time
+
+# Of a process that a script has begun in the background, the shell has Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+place, sign, *arguments = sys.argv[1:]
+
+def stay(*_, **__):
+    pathlib.Path(sign).touch()
+    while True:
+        time.sleep(0.05)
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == place:
+            stay()
+
+module, _, names = place.partition(":")
+if names:
+    terminal, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)  # Imported here, libraries are not yet kept from the terminal.
+    *owners, name = names.split(".")
+    owner = importlib.import_module(module)
+    for each in owners:
+        owner = getattr(owner, each)
+    setattr(owner, name, stay)
+    os.dup2(terminal, 2)
+else:
+    sys.meta_path.insert(0, Finder())
+sys.argv = ["image-pipeline", *arguments]
+from pipeline.cli import main
+main()
+"""
+# How long to wait for a stage or an end: far more than any machine takes.
+_PATIENCE_S = 300
+_SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "training.epochs=1")
+LINES = {
+    signal.SIGINT: "Stopped by Ctrl-C; what is finished is kept: run the same command again.\n",
+    signal.SIGTERM: "Stopped by SIGTERM; what is finished is kept: run the same command again.\n",
+}
+
+
+def _interrupt(folder, place, number, *arguments, times=1):
+    """Runs a command up to a place, and sends it a signal; what it wrote to the terminal."""
+    sign, scratch = folder / "sign", folder / "scratch"
+    sign.unlink(missing_ok=True)
+    scratch.mkdir(exist_ok=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROCESS, place, str(sign), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
+    until_s = time.monotonic() + _PATIENCE_S
+    while not sign.exists() and process.poll() is None and time.monotonic() < until_s:
+        time.sleep(0.02)
+    assert process.poll() is None, process.communicate()
+    assert sign.exists()
+    for _ in range(times):
+        process.send_signal(number)
+    try:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"{place} goes on after the signal: {process.communicate()}")
+    assert (process.returncode, err) == (128 + number, LINES[number]), out
+    assert list(scratch.iterdir()) == []
+    return out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("interrupts")
+    write_folder(made / "images", per_class=20)
+    return made
+
+
+INGEST = ("ingest", "--images", "images", "--output", "data", "--set", "ingest.shards=3")
+
+
+def _in(folder, arguments):
+    """Arguments of which some name things in a folder."""
+    named = {"images", "data", "graph", "out", "report.html"}
+    return [str(folder / each) if each in named else each for each in arguments]
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("pipeline.preflight:survey_images", signal.SIGTERM),  # before Beam
+        ("apache_beam", signal.SIGINT),  # while it is imported
+        ("components.ingest.prepare:prepare_image", signal.SIGINT),  # in a Beam stage, on threads
+        ("components.ingest.transforms:write_shard", signal.SIGTERM),
+    ],
+)
+def test_an_ingest_stops_and_goes_on(folder, tmp_path, place, number):
+    images = folder / "images"
+    (tmp_path / "images").symlink_to(images)
+    _interrupt(tmp_path, place, number, *_in(tmp_path, INGEST))
+    assert call(_in(tmp_path, INGEST)) == 0
+    assert read_manifest(str(tmp_path / "data"))["written"] == 40
+    assert list(tmp_path.rglob("*.tmp")) == [] and not (tmp_path / "data" / ".work").exists()
+
+
+@pytest.fixture(scope="module")
+def data(folder):
+    assert call(_in(folder, INGEST)) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("place", "arguments"),
+    [
+        ("tensorflow_transform", ("analyze", "data", "--output", "graph", *_SMALL[:4])),
+        (
+            "components.transform.analysis:read_view_batches",
+            ("analyze", "data", "--output", "graph", *_SMALL[:4]),
+        ),
+        ("components.ingest.verify:check_shard", ("verify", "data")),
+        ("components.feeding.verify_epoch:_read_step", ("verify", "data", "--epoch", "0")),
+        ("pipeline.report.page:render_page", ("report", "data", "--output", "report.html")),
+    ],
+)
+def test_a_command_stops(data, tmp_path, place, arguments):
+    _interrupt(tmp_path, place, signal.SIGINT, *_in(data, arguments))
+    assert not (data / "report.html").exists()
+
+
+RUN = ("run", "--images", "images", "--output", "out", *_SMALL)
+
+
+def test_a_run_stops_while_tfx_is_imported(folder, tmp_path):
+    out = _interrupt(tmp_path, "tfx", signal.SIGINT, *_in(folder, RUN))
+    assert out.startswith("40 files, 2 classes")
+
+
+def test_a_run_stops_in_every_component_and_goes_on(folder, tmp_path):
+    (tmp_path / "images").symlink_to(folder / "images")
+    arguments = _in(tmp_path, RUN)
+    stages = {
+        # TFX's own component
+        "tfx.components.statistics_gen.executor:Executor.Do": signal.SIGTERM,
+        # The main thread waits in TensorFlow's C++ for a thread of a data set.
+        "components.feeding.view_batches:ViewMaker._do_all": signal.SIGINT,
+        # A stage of TFX's own Beam job
+        "components.training.counting:count_records": signal.SIGINT,
+    }
+    for place, number in stages.items():
+        _interrupt(tmp_path, place, number, *arguments)
+    assert call(arguments) in (0, 3)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    reused = {row["name"]: row["reused"] for row in summary["components"]}
+    assert reused["ImageExampleGen"] and reused["StatisticsGen"] and reused["Trainer"]
+    assert summary["ingest"]["written"] == 40
+    assert not reused["Evaluator"]

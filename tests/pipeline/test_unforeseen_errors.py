@@ -1,0 +1,131 @@
+"""An error that nobody foresaw, at every stage: exit code 4, its name and message, and the log."""
+
+import importlib
+import re
+import sys
+
+import pytest
+
+from pipeline.cli import call
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.e2e
+
+_SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "training.epochs=1")
+INGEST = ("ingest", "--images", "images", "--output", "data")
+ANALYZE = ("analyze", "data", "--output", "graph", *_SMALL[:4])
+RUN = ("run", "--images", "images", "--output", "out", *_SMALL)
+REPORT = ("report", "data", "--output", "report.html")
+DOCTOR = ("doctor", "data", "--seconds", "0.01", *_SMALL)
+PREVIEW = ("preview", "data", "--output", "preview.png")
+PLAN = ("plan", "--images", "images")
+COMPILE = ("compile", "--runner=dataflow", "--images=i", "--output=o", "--template=t")
+COMPILE += ("--", "--project=p", "--region=r", "--temp_location=tmp", "--no_auth")
+COMPILE += ("--sdk_container_image=i",)
+
+STAGES = [
+    (INGEST, "pipeline.preflight:survey_images", RuntimeError),
+    (INGEST, "components.ingest.transforms:prepare_chunk", OSError),
+    (INGEST, "components.ingest.transforms:plan_shards", ValueError),
+    (INGEST, "components.ingest.transforms:write_shard", OSError),
+    (INGEST, "components.ingest.transforms:write_manifest", RuntimeError),
+    (INGEST, "pipeline.ingest:summarize_manifest", KeyError),
+    (ANALYZE, "pipeline.engine:check_engine", ValueError),
+    (ANALYZE, "components.transform.run:read_spans", OSError),
+    (ANALYZE, "components.transform.record_batches:read_eval_views", OSError),
+    (ANALYZE, "components.transform.run:_check_result", RuntimeError),
+    (ANALYZE, "components.transform.run:write_summary", ValueError),
+    (REPORT, "pipeline.report.page:gather_figures", ValueError),
+    (REPORT, "pipeline.report.page:render_page", OSError),
+    (DOCTOR, "pipeline.preview_source:read_config", RuntimeError),
+    (DOCTOR, "pipeline.doctor.visit:examine", ValueError),
+    (PREVIEW, "pipeline.preview_source:list_split", RuntimeError),
+    (PREVIEW, "pipeline.preview:read_views", OSError),
+    (("verify", "data"), "components.ingest.verify:check_shard", RuntimeError),
+    (("verify", "data", "--epoch", "0"), "components.feeding.verify_epoch:_read_step", OSError),
+    (PLAN, "components.ingest.forecast:prepare_source", RuntimeError),
+    (COMPILE, "pipeline.template:write_template", OSError),
+    (("inspect", "graph"), "pipeline.inspection:find_graph", ValueError),
+    (("quarantine", "list", "data"), "pipeline.quarantine:read_quarantine", OSError),
+    (("init", "images", "--output", "c.yaml"), "pipeline.starter:measure_sizes", RuntimeError),
+]
+# In this order, so that what comes before a stage is finished, and taken from TFX's cache. The
+# Trainer's and the Evaluator's modules are loaded anew by TFX, so what those import is planted.
+COMPONENTS = [
+    ("pipeline.run_plan:survey_source", OSError),
+    ("pipeline.local:create_pipeline", ValueError),
+    ("components.ingest.transforms:prepare_chunk", OSError),
+    ("components.transform.record_batches:read_eval_views", OSError),
+    ("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
+    ("components.feeding.graph:read_class_names", ValueError),
+    ("components.training.resume:fit_from", RuntimeError),
+    ("components.training.serving:export_model", OSError),
+    ("components.progress:advance", ValueError),
+    ("pipeline.summary:_gather_results", KeyError),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("unforeseen")
+    write_folder(made / "images", per_class=10)
+    assert call(_in(made, INGEST)) == 0
+    return made
+
+
+def _in(folder, arguments):
+    named = {"images", "data", "graph", "out", "report.html", "preview.png", "c.yaml"}
+    return [str(folder / each) if each in named else each for each in arguments]
+
+
+def _plant(monkeypatch, place, kind):
+    """Has a function fail; a class's method, too."""
+
+    def fail(*_, **__):
+        raise kind("planted here")
+
+    module, _, names = place.partition(":")
+    *owners, name = names.split(".")
+    owner = importlib.import_module(module)
+    for each in owners:
+        owner = getattr(owner, each)
+    assert hasattr(owner, name)
+    monkeypatch.setattr(owner, name, fail)
+
+
+def _assert_told(capfd, arguments, place, kind):
+    """Runs a command whose stage fails: one message, and the traceback in the log."""
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        open(2, "w", closefd=False, buffering=1) as stderr,
+    ):
+        _plant(monkeypatch, place, kind)
+        capfd.readouterr()  # What libraries said while they were imported to be planted.
+        # Pytest's own stream would not follow when the terminal's descriptors do.
+        monkeypatch.setattr(sys, "stderr", stderr)
+        code = call(arguments)
+    err = capfd.readouterr().err
+    assert code == 4, err
+    assert len(err.splitlines()) == 2, err
+    first, last = err.splitlines()
+    assert re.match(f"Unexpected error: {kind.__name__}: '?planted here", first)
+    log_path = last.removeprefix("The details are in ")
+    with open(log_path, encoding="utf-8") as log:
+        text = log.read()
+    assert "Traceback" in text and "planted here" in text
+
+
+@pytest.mark.parametrize(("arguments", "place", "kind"), STAGES, ids=lambda each: str(each)[:60])
+def test_a_command(folder, tmp_path, capfd, arguments, place, kind):
+    for name in ("images", "data"):
+        if name in arguments and arguments[0] != "ingest":
+            (tmp_path / name).symlink_to(folder / name)
+    if arguments[0] == "ingest":
+        (tmp_path / "images").symlink_to(folder / "images")
+    _assert_told(capfd, _in(tmp_path, arguments), place, kind)
+
+
+def test_a_run_in_every_component(folder, capfd):
+    for place, kind in COMPONENTS:
+        _assert_told(capfd, _in(folder, (*RUN, "--quiet")), place, kind)
+    assert call(_in(folder, (*RUN, "--quiet"))) in (0, 3)
