@@ -10,12 +10,11 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from components import files
-from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import retry_work_dir
 from components.ingest.run import run_ingest, run_retry
 from pipeline.engine import make_paths_absolute
-from pipeline.ingest_summary import ingest_rows, summarize_manifest
+from pipeline.ingest_summary import ingest_rows, summarize_data_set
 from pipeline.memory import watch_memory
 from pipeline.rows import print_rows
 
@@ -40,14 +39,14 @@ def ingest_folder(
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     started = time.monotonic()
     with watch_memory() as memory:
-        manifest = run_ingest(
+        run_ingest(
             images_dir,
             output_dir,
             files.join(output_dir, ".work"),
             options,
             lambda: make_beam_pipeline(beam_args),
         )
-    return summarize_manifest(manifest) | {
+    return summarize_data_set(output_dir) | {
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
@@ -96,7 +95,7 @@ def retry_folder(
     return {
         "retried": dataclasses.asdict(retry),
         "changed": retry.repaired > 0,
-        **summarize_manifest(read_manifest(output_dir)),
+        **summarize_data_set(output_dir),
     }
 
 

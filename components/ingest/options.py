@@ -59,7 +59,7 @@ class IngestOptions(Options):
     def _check(self) -> "IngestOptions":
         for group in ("label", "group", "split"):
             pattern = getattr(self, f"{group}_pattern")
-            if pattern is not None and group not in re.compile(pattern).groupindex:
+            if pattern is not None and group not in _compile(pattern, group).groupindex:
                 raise ValueError(
                     f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
                     f"for class folders write (?P<{group}>[^/]+)/.+"
@@ -81,6 +81,16 @@ class IngestOptions(Options):
     def stored_form(self) -> dict:
         """The options that decide what the output's bytes are (threads never do)."""
         return self.model_dump(mode="json", exclude={"threads"})
+
+
+def _compile(pattern: str, group: str) -> re.Pattern:
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(
+            f"{group}_pattern must be a regular expression of Python's, got {pattern!r}: {error}; "
+            f"for class folders write (?P<{group}>[^/]+)/.+"
+        ) from error
 
 
 class SpanOptions(Options):
