@@ -4,6 +4,8 @@ TensorFlow's own decoder takes the indices of a palette for gray levels. Compres
 are not served.
 """
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -47,14 +49,13 @@ def decode_bmp(file: tf.Tensor) -> tf.Tensor:
     data = tf.io.decode_raw(read_text(file, header.data_offset, height * line_bytes), tf.uint8)
     lines = tf.reshape(data, tf.stack([height, line_bytes]))  # an error if bytes are missing
     lines = tf.cond(header.height > 0, lambda: tf.reverse(lines, [0]), lambda: lines)
-    decoders = {
-        bits: lambda bits=bits: _look_up(file, header, lines, width, bits) for bits in _PALETTE_BITS
-    }
-    decoders |= {
+    decoders: dict[int, Callable[[], tf.Tensor]] = {
         16: lambda: _unpack_16(file, header, lines, width),
         24: lambda: _add_alpha(_group(lines, width, 3)[..., ::-1]),
         32: lambda: _unpack_32(file, header, lines, width),
     }
+    for bits in _PALETTE_BITS:
+        decoders[bits] = functools.partial(_look_up, file, header, lines, width, bits)
     pairs = [(header.bits == bits, decode) for bits, decode in decoders.items()]
     return tf.ensure_shape(tf.case(pairs, exclusive=True), [None, None, 4])
 

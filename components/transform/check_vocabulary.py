@@ -1,6 +1,6 @@
 """Checks on a traced `preprocessing_fn`: that the label's ids are lines of the class vocabulary."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 from tensorflow_transform import analyzer_nodes
@@ -11,30 +11,29 @@ from components.transform.trace import Traced
 
 _WAY_OUT = "use components.transform.labels.label_ids(inputs['label'])"
 _LOOKUPS = ("LookupTableFind", "LookupTableFindV2")
+# Operations whose bodies are graphs of their own.
+_HIDING = (
+    *("If", "StatelessIf", "While", "StatelessWhile", "Case", "StatelessCase"),
+    *("PartitionedCall", "StatefulPartitionedCall"),
+)
+Vocabulary = analyzer_nodes.VocabularyOrderAndWrite
 
 
 def check_vocabulary(traced: Traced, name: str) -> None:
     """Checks the vocabulary that numbers the labels, which the trainer and serving read by name.
 
-    A look-up that is hidden in a branch or a loop is not seen, so only what is seen is refused.
+    A look-up that is hidden in a branch or a loop is not seen, so of those nothing is refused.
 
     Args:
       traced: the function's trace.
       name: its dotted path, for messages.
 
     Raises:
-      UserError: if there is no such vocabulary, if another one gives the label, or if an unknown
-        label gets another id than -1.
+      UserError: if there is no such vocabulary, if something else gives the label, or if an
+        unknown label gets another id than -1.
     """
-    named = _vocabulary_names(traced)
-    if contract.LABEL_VOCABULARY not in named.values():
-        found = f"{sorted(named.values())}" if named else "none"
-        raise UserError(
-            f"preprocessing_fn {name} must number the labels by a vocabulary with vocab_filename="
-            f"{contract.LABEL_VOCABULARY!r}, which names the model's classes, got {found}; "
-            f"{_WAY_OUT}, or tft.compute_and_apply_vocabulary(inputs['label'], default_value=-1, "
-            f"vocab_filename={contract.LABEL_VOCABULARY!r})."
-        )
+    vocabularies = _find_vocabularies(traced)
+    _check_file(vocabularies, name)
     operations = list(_ancestors(traced.outputs[contract.LABEL_OUTPUT].op))
     if any(operation.type.startswith("StringToHashBucket") for operation in operations):
         raise UserError(
@@ -42,38 +41,67 @@ def check_vocabulary(traced: Traced, name: str) -> None:
             "hash (num_oov_buckets), but the model has one output a name: an unknown label is -1; "
             f"{_WAY_OUT}, or default_value=-1 without num_oov_buckets."
         )
-    for lookup in operations:
-        if lookup.type in _LOOKUPS:
-            _check_lookup(lookup, named, name)
-
-
-def _check_lookup(lookup: tf.Operation, named: dict[str, str], name: str) -> None:
-    wrong = sorted({named[key] for key in _asset_names(lookup) & named.keys()})
-    if wrong and wrong != [contract.LABEL_VOCABULARY]:
+    lookups = [operation for operation in operations if operation.type in _LOOKUPS]
+    used = [_check_lookup(lookup, vocabularies, name) for lookup in lookups]
+    if not any(used) and not any(operation.type in _HIDING for operation in operations):
         raise UserError(
-            f"preprocessing_fn {name} numbers the labels by the vocabulary {wrong[0]!r}, but the "
+            f"preprocessing_fn {name} makes the label output without the vocabulary "
+            f"{contract.LABEL_VOCABULARY!r}, whose lines are the model's classes; {_WAY_OUT}."
+        )
+
+
+def _check_file(vocabularies: Mapping[str, Vocabulary], name: str) -> None:
+    """Checks that one vocabulary has the name and the form that the trainer reads."""
+    named = {definition.vocab_filename: definition for definition in vocabularies.values()}
+    if contract.LABEL_VOCABULARY not in named:
+        raise UserError(
+            f"preprocessing_fn {name} must number the labels by a vocabulary with vocab_filename="
+            f"{contract.LABEL_VOCABULARY!r}, which names the model's classes, got "
+            f"{sorted(named) or 'none'}; {_WAY_OUT}, or tft.compute_and_apply_vocabulary("
+            f"inputs['label'], default_value=-1, vocab_filename={contract.LABEL_VOCABULARY!r})."
+        )
+    definition = named[contract.LABEL_VOCABULARY]
+    if definition.store_frequency or definition.file_format != "text":
+        raise UserError(
+            f"preprocessing_fn {name} must write the vocabulary {contract.LABEL_VOCABULARY!r} as a "
+            "plain list of names, got "
+            f"store_frequency={definition.store_frequency}, "
+            f"file_format={definition.file_format!r}; leave out store_frequency and file_format."
+        )
+
+
+def _check_lookup(lookup: tf.Operation, vocabularies: Mapping[str, Vocabulary], name: str) -> bool:
+    """Checks a look-up that the label is made of; tells whether it is one of the vocabulary's."""
+    keys = _asset_names(lookup) & vocabularies.keys()
+    named = {vocabularies[key].vocab_filename for key in keys}
+    if not named:
+        return False
+    if named != {contract.LABEL_VOCABULARY}:
+        raise UserError(
+            f"preprocessing_fn {name} numbers the labels by the vocabulary {min(named)!r}, but the "
             f"trainer reads the classes of {contract.LABEL_VOCABULARY!r}; give the label's "
             f"vocabulary vocab_filename={contract.LABEL_VOCABULARY!r}, or {_WAY_OUT}."
         )
     default = tf.get_static_value(lookup.inputs[2])
-    if wrong and default is not None and default != -1:
+    if default is not None and default != -1:
         raise UserError(
-            f"preprocessing_fn {name} gives labels that are not in the vocabulary the id {default}, "
-            "which would be a class's; an unknown label is -1, which loss and metrics leave out: "
-            "pass default_value=-1."
+            f"preprocessing_fn {name} gives labels that are not in the vocabulary the id "
+            f"{default}; an unknown label is -1, which loss and metrics leave out, and every other "
+            "id a class's: pass default_value=-1."
         )
+    return True
 
 
-def _vocabulary_names(traced: Traced) -> dict[str, str]:
-    """File names of the vocabularies, by the operation that stands for the file in the trace."""
+def _find_vocabularies(traced: Traced) -> dict[str, Vocabulary]:
+    """The vocabularies by the operation that stands for their file in the trace."""
     replaced = traced.graph.get_collection(analyzer_nodes.TENSOR_REPLACEMENTS)
     definitions = {
         each.tensor.op.name: each.future.parent_operation.operation_def for each in replaced
     }
     return {
-        key: definition.vocab_filename
+        key: definition
         for key, definition in definitions.items()
-        if isinstance(definition, analyzer_nodes.VocabularyOrderAndWrite)
+        if isinstance(definition, Vocabulary)
     }
 
 

@@ -155,45 +155,74 @@ def number_as_key(inputs):
     return {**_plain(inputs), 3: inputs["label"]}
 
 
+def _relabel(inputs, label):
+    """A good image output, and a label output of another making."""
+    return {"image": tf.cast(inputs["image"], tf.float32), "label": label}
+
+
 def no_vocabulary(inputs):
-    return {**_plain(inputs), "label": tf.strings.to_hash_bucket_fast(inputs["label"], 10)}
+    return _relabel(inputs, tf.strings.to_hash_bucket_fast(inputs["label"], 10))
+
+
+def unused_vocabulary(inputs):
+    number(inputs["label"])
+    return _relabel(inputs, tf.cast(tf.strings.length(inputs["label"]), tf.int64))
+
+
+def vocabulary_with_counts(inputs):
+    return _relabel(inputs, number(inputs["label"], store_frequency=True))
+
+
+def compressed_vocabulary(inputs):
+    return _relabel(inputs, number(inputs["label"], file_format="tfrecord_gzip"))
 
 
 def unnamed_vocabulary(inputs):
-    return _plain(inputs) | {"label": number(inputs["label"], vocab_filename=None)}
+    return _relabel(inputs, number(inputs["label"], vocab_filename=None))
 
 
 def misnamed_vocabulary(inputs):
-    return _plain(inputs) | {"label": number(inputs["label"], vocab_filename="classes")}
+    return _relabel(inputs, number(inputs["label"], vocab_filename="classes"))
 
 
 def other_vocabulary(inputs):
     number(inputs["label"])
-    return _plain(inputs) | {"label": number(inputs["label"], vocab_filename="classes")}
+    return _relabel(inputs, number(inputs["label"], vocab_filename="classes"))
 
 
 def vocabulary_with_buckets(inputs):
-    return _plain(inputs) | {"label": number(inputs["label"], num_oov_buckets=2)}
+    return _relabel(inputs, number(inputs["label"], num_oov_buckets=2))
 
 
 def unknown_is_a_class(inputs):
-    return _plain(inputs) | {"label": number(inputs["label"], default_value=0)}
+    return _relabel(inputs, number(inputs["label"], default_value=0))
+
+
+def numbered_in_a_branch(inputs):
+    """A good one, of which the look-up is not seen."""
+    vocabulary = tft.vocabulary(inputs["label"], vocab_filename="label")
+    ids = tf.cond(
+        tf.size(inputs["label"]) > 0,
+        lambda: tft.apply_vocabulary(inputs["label"], vocabulary),
+        lambda: tf.zeros([0], tf.int64),
+    )
+    return _relabel(inputs, tf.ensure_shape(ids, [None]))
 
 
 def renamed_labels(inputs):
     """A good one: its classes are not the folders' names."""
-    return _plain(inputs) | {"label": number(tf.strings.upper(inputs["label"]))}
+    return _relabel(inputs, number(tf.strings.upper(inputs["label"])))
 
 
 def sizes_as_classes(inputs):
     """A good one, whose classes hang on another column than the label."""
-    return _plain(inputs) | {"label": number(tf.strings.as_string(inputs["image/height"]))}
+    return _relabel(inputs, number(tf.strings.as_string(inputs["image/height"])))
 
 
 def two_steps(inputs):
     """A good one: the vocabulary is found and applied apart."""
     vocabulary = tft.vocabulary(inputs["label"], vocab_filename="label")
-    return _plain(inputs) | {"label": tft.apply_vocabulary(inputs["label"], vocabulary)}
+    return _relabel(inputs, tft.apply_vocabulary(inputs["label"], vocabulary))
 
 
 def string_label(inputs):

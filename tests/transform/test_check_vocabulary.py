@@ -27,6 +27,9 @@ def check(function):
         ("no_vocabulary", r"pkg\.fn must number the labels by a vocabulary .*'label', .* got none"),
         ("unnamed_vocabulary", r"vocab_filename='label', .* got \['vocab_compute_and_apply"),
         ("misnamed_vocabulary", r"vocab_filename='label', .* got \['classes'\]"),
+        ("unused_vocabulary", r"makes the label output without the vocabulary 'label'"),
+        ("vocabulary_with_counts", r"plain list of names, .* store_frequency and file_format"),
+        ("compressed_vocabulary", r"plain list of names, .* store_frequency and file_format"),
         ("other_vocabulary", r"by the vocabulary 'classes', but the trainer reads .* 'label'"),
         ("vocabulary_with_buckets", r"by their hash \(num_oov_buckets\).*an unknown label is -1"),
         ("unknown_is_a_class", r"not in the vocabulary the id 0, .*pass default_value=-1"),
@@ -37,7 +40,7 @@ def test_a_wrong_vocabulary_is_refused(function, message):
         check(getattr(bad_functions, function))
 
 
-@pytest.mark.parametrize("function", ["renamed_labels", "two_steps"])
+@pytest.mark.parametrize("function", ["renamed_labels", "two_steps", "numbered_in_a_branch"])
 def test_every_way_to_number_labels_by_a_vocabulary_is_taken(function):
     check(getattr(bad_functions, function))
 
