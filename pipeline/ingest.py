@@ -10,14 +10,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from components import files
-from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import retry_work_dir
 from components.ingest.run import run_ingest, run_retry
 from components.ingest.sources import list_images
 from components.locks import hold_lock
 from pipeline.engine import make_paths_absolute
-from pipeline.ingest_summary import ingest_rows, summarize_manifest
+from pipeline.ingest_summary import ingest_rows, summarize_data_set
 from pipeline.memory import watch_memory
 from pipeline.rows import print_rows
 from pipeline.source_note import check_same_source, read_source, write_source
@@ -59,7 +58,7 @@ def ingest_folder(
             lambda: make_beam_pipeline(beam_args),
         )
         write_source(output_dir, images_dir, manifest)
-    return summarize_manifest(manifest) | {
+    return summarize_data_set(output_dir) | {
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
@@ -113,7 +112,7 @@ def retry_folder(
     return {
         "retried": dataclasses.asdict(retry),
         "changed": retry.repaired > 0,
-        **summarize_manifest(manifest),
+        **summarize_data_set(output_dir),
     }
 
 

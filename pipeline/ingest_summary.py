@@ -3,15 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.ingest.manifest import SKIPPED
+from components.ingest.manifest import SKIPPED, read_manifest
+from components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
 from pipeline.report.words import format_count
 from pipeline.rows import printable
 
 _MOST_NAMES = 5
 
 
+def summarize_data_set(examples_dir: str) -> dict[str, Any]:
+    """The numbers of an ingest, and `unserved`: images that a served model would see otherwise."""
+    return summarize_manifest(read_manifest(examples_dir)) | {
+        "unserved": count_unserved(examples_dir)
+    }
+
+
 def summarize_manifest(manifest: dict) -> dict[str, Any]:
-    """The numbers of an ingest."""
+    """The numbers of an ingest that its manifest has."""
     splits = manifest["splits"]
     return {
         "found": manifest["found"],
@@ -62,6 +70,18 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("near-duplicate groups", f"{ingest['near_duplicates']:,}"))
     if ingest["straddling"]:
         rows.append(("units in several splits", f"{ingest['straddling']:,}"))
+    return rows + _unserved_rows(ingest.get("unserved", {}))
+
+
+def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
+    """What a served model does not see as training did; see docs/transform.md."""
+    refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in NOT_SERVED if kind in unserved)
+    rows = []
+    if refused:
+        rows.append(("a server refuses", f"{refused}; send JPEG, PNG, WebP, GIF or BMP"))
+    if PROFILE in unserved:
+        count = unserved[PROFILE]
+        rows.append(("a server sees otherwise", f"{count:,} with a colour profile; send sRGB"))
     return rows
 
 

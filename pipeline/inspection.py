@@ -105,6 +105,7 @@ def _input_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
         ("channel order", graph["channel_order"]),
         ("colour space", graph["color_space"]),
         ("crop fraction", f"{view['crop_fraction']:g}"),
+        ("alpha on", f"RGB {', '.join(map(str, graph.get('alpha_background', [])))}"),
     ]
     return rows + ([("columns", ", ".join(graph["columns"]))] if graph["columns"] else [])
 
@@ -141,7 +142,10 @@ def _class_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
     if classes:
         rows.append(("classes", format_classes(classes)))
     lines = [
-        f"{format_count(row['records'], 'record')}, weight {row['weight']:.4g}" for row in classes
+        f"{format_count(row['records'], 'record')}, weight {row['weight']:.4g}"
+        if row["records"]
+        else ""
+        for row in classes
     ]
     for number, name in enumerate(vocabulary[:_MOST_CLASSES]):
         rows.append((f"  {number}", f"{name}  {lines[number]}" if lines else name))

@@ -14,13 +14,14 @@ from tfx.orchestration.portable import launcher
 from components import progress
 from components.errors import find_user_error
 from components.ingest.manifest import read_manifest
+from components.transform.run import load_preprocessing_fn
 from pipeline.executions import ComponentRun, read_execution, read_taken
 from pipeline.memory import watch_memory
 from pipeline.part import Part, check_any_ran, check_part, explain_part
 from pipeline.pipeline import create_pipeline
 from pipeline.run_plan import RunPlan
 
-_INGEST = "ImageExampleGen"
+_INGEST, _TRANSFORM = "ImageExampleGen", "ImageTransform"
 
 
 def run_locally(
@@ -41,6 +42,8 @@ def run_locally(
     """
     pipeline = _create_pipeline(plan, plan.fingerprint, plan.span)
     check_part(plan.part, [component.id for component in pipeline.components])
+    if plan.part.first in (None, _INGEST, _TRANSFORM):  # Later ones have its graph already.
+        load_preprocessing_fn(plan.config.view, plan.config.transform)
     heard = _Heard(on_start, on_finish)
     try:
         if plan.part.first in (None, _INGEST):

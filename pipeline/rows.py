@@ -28,12 +28,15 @@ def format_numbers(value: Any) -> str:
 
 
 def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
-    """How many classes, and the ends of the list, which is in the order of falling counts.
+    """How many classes, and those of the most and the fewest records, where they were counted.
 
     Args:
       classes: as `analysis.json` has them; at least one.
     """
-    most, fewest = classes[0], classes[-1]
+    if any(row["records"] is None for row in classes):
+        return f"{len(classes):,}"
+    most = max(classes, key=lambda row: row["records"])
+    fewest = min(reversed(classes), key=lambda row: row["records"])
     ends = f"most {most['name']} ({most['records']:,}), fewest {fewest['name']}"
     return f"{len(classes):,}, {ends} ({fewest['records']:,})"
 

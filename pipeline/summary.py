@@ -8,10 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from components import files
-from components.ingest.manifest import read_manifest
 from components.training.evaluation import CANDIDATE
 from pipeline.executions import ComponentRun
-from pipeline.ingest_summary import ingest_rows, summarize_manifest
+from pipeline.ingest_summary import ingest_rows, summarize_data_set
 from pipeline.judgement import explain_refusal, read_failures
 from pipeline.profile_text import print_profile
 from pipeline.report.training import describe_wait
@@ -83,7 +82,7 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """What components found and measured."""
     results: dict[str, Any] = {}
     if own := outputs.get("ImageExampleGen"):
-        results["ingest"] = summarize_manifest(read_manifest(own["examples"]))
+        results["ingest"] = summarize_data_set(own["examples"])
     if own := outputs.get("ImageTransform"):
         analysis = _read_json(own["transform_graph"], "analysis.json")
         results |= {name: analysis[name] for name in ("statistics", "constant_channels", "classes")}

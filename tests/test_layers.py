@@ -39,7 +39,7 @@ TFX = {
     "pipeline/local.py",
 }
 TENSORFLOW_ROOMS = tuple(
-    f"components/{room}" for room in ("augment", "feeding", "training", "transform")
+    f"components/{room}" for room in ("augment", "feeding", "served", "training", "transform")
 )
 TENSORFLOW_MODULES = ("components/resample.py", "components/views.py")
 

@@ -1,7 +1,9 @@
 """The saved transform graph, applied to batches by plain TensorFlow."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -12,6 +14,8 @@ from components.feeding.compiled import compile_pixels
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
 # because importing tf.Transform for it would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
+_ANALYSIS = "analysis.json"
+_WHITE = (255, 255, 255)
 
 
 def read_class_names(transform_graph_dir: str) -> list[str]:
@@ -32,6 +36,19 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
         return [name.decode() for name in file.read().split(b"\n")[:-1]]
 
 
+def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
+    """The RGB colour on which ingest laid the transparent images of the analysed data sets.
+
+    A graph without `analysis.json`, of tf.Transform alone, says nothing of it: then it is white.
+    """
+    path = os.path.join(transform_graph_dir, _ANALYSIS)
+    if not tf.io.gfile.exists(path):
+        return _WHITE
+    with tf.io.gfile.GFile(path, "rb") as file:
+        red, green, blue = json.loads(file.read()).get("alpha_background", _WHITE)
+    return red, green, blue
+
+
 class TransformGraph(tf.Module):
     """What tf.Transform learnt from the whole data set, as a function of batches.
 
@@ -43,9 +60,14 @@ class TransformGraph(tf.Module):
         super().__init__()
         self._folder = transform_graph_dir
         self._loaded = tf.saved_model.load(os.path.join(transform_graph_dir, _SAVED_MODEL_DIR))
-        (specs,), _ = self._loaded.transform_fn.structured_input_signature
+        (specs,), _ = self.input_signature
         own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
         self._column_specs = {key: specs[key] for key in sorted(specs) if key not in own}
+
+    @property
+    def input_signature(self) -> Any:
+        """The arguments of the saved function, as `tf.TensorSpec`s."""
+        return self._loaded.transform_fn.structured_input_signature
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class IngestOptions(Options):
     def _check(self) -> "IngestOptions":
         for group in ("label", "group", "split"):
             pattern = getattr(self, f"{group}_pattern")
-            if pattern is not None and group not in re.compile(pattern).groupindex:
+            if pattern is not None and group not in _compile(pattern, group).groupindex:
                 raise ValueError(
                     f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
                     f"for class folders write (?P<{group}>[^/]+)/.+"
@@ -107,6 +107,16 @@ def flatten_options(stored: dict) -> dict:
     """Options as `IngestOptions.stored_form` has them, by the names that people give them."""
     nested = {f"ingest.prepare.{name}": value for name, value in stored["prepare"].items()}
     return nested | {f"ingest.{n}": value for n, value in stored.items() if n != "prepare"}
+
+
+def _compile(pattern: str, group: str) -> re.Pattern:
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(
+            f"{group}_pattern must be a regular expression of Python's, got {pattern!r}: {error}; "
+            f"for class folders write (?P<{group}>[^/]+)/.+"
+        ) from error
 
 
 class SpanOptions(Options):

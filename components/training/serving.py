@@ -1,8 +1,8 @@
 """The exported model: decoding, view, transform graph and network in one SavedModel.
 
 It needs plain TensorFlow only, and makes its images with the very functions that evaluation uses.
-Every signature takes one batch of strings and answers in the same order. A string that is no
-image fails the whole request with TensorFlow's message.
+Every signature takes one batch of strings and answers in the same order. A file that is no image,
+or is damaged, is told in its own row; the others are classified.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,9 @@ import tensorflow as tf
 
 from components import record, views
 from components.feeding import parse
-from components.feeding.graph import TransformGraph
+from components.feeding.graph import TransformGraph, read_alpha_background
+from components.served.checked import take_views
+from components.served.decode import decode_image
 from components.view_options import ViewOptions
 
 # Signatures.
@@ -21,7 +23,7 @@ SERVE_EXAMPLES = "serving_examples"  # records → probabilities
 TRANSFORM_FEATURES = "transform_features"  # records → class ids, which evaluation compares with
 
 # Their inputs, string [batch].
-IMAGE_BYTES = "image_bytes"  # JPEG, PNG, GIF or BMP files
+IMAGE_BYTES = "image_bytes"  # JPEG, PNG, WebP, GIF or BMP files
 EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes
 
 # Their outputs.
@@ -30,6 +32,10 @@ CLASSES = "classes"  # string [batch, classes], the names in the same order, the
 # Of SERVE_IMAGES, string [batch]: the likeliest class. Of TRANSFORM_FEATURES, int64 [batch]: the
 # true one's id, or -1.
 LABEL = "label"
+# Of SERVE_IMAGES. A row that is not valid has probabilities of 0 (which NaN is not: JSON has none)
+# and an empty label.
+VALID = "valid"  # bool [batch]: whether the file could be decoded
+ERROR = "error"  # string [batch]: why not, as ingest names it; empty of a valid row
 
 
 def export_model(
@@ -56,7 +62,9 @@ def export_model(
             f"class_names must name the model's {model.output_shape[-1]} classes, "
             f"got {len(class_names)} names; pass the transform graph's vocabulary."
         )
-    classifier = Classifier(model, TransformGraph(transform_graph_dir), view, class_names)
+    background = read_alpha_background(transform_graph_dir)
+    graph = TransformGraph(transform_graph_dir)
+    classifier = Classifier(model, graph, view, class_names, background)
     tf.saved_model.save(
         classifier,
         export_dir,
@@ -77,8 +85,17 @@ class Classifier(tf.Module):
         transform: TransformGraph,
         view: ViewOptions,
         class_names: Sequence[str],
+        background: tuple[int, int, int] = (255, 255, 255),
     ):
-        """Holds what the signatures need, so that it is saved with them."""
+        """Holds what the signatures need, so that it is saved with them.
+
+        Args:
+          model: as in `export_model`.
+          transform: the graph that it was trained behind.
+          view: the model's input size.
+          class_names: the vocabulary.
+          background: RGB colour on which ingest laid transparent images.
+        """
         super().__init__()
         # Saved are the network's weights, as TensorFlow's own variables: TensorFlow Serving and
         # BulkInferrer restore no others. A function is not tracked, and so neither is the Keras
@@ -88,17 +105,32 @@ class Classifier(tf.Module):
         self.transform = transform
         self._view = view
         self._class_names = tf.constant(class_names)
+        self._background = background
 
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Classifies image files: string [batch] → PROBABILITIES, CLASSES and LABEL."""
-        images = self._map_views(
-            lambda encoded: views.decode_image(encoded, self._view.channels), image_bytes
-        )
+        """Classifies image files: string [batch] → all outputs that are named above."""
+        images, errors = take_views(self._view_file, image_bytes, self._size())
+        is_valid = errors == b""
         probabilities = self._classify(images)
+        probabilities = tf.where(is_valid[:, tf.newaxis], probabilities, 0.0)
         likeliest = tf.gather(self._class_names, tf.argmax(probabilities, axis=1))
         # Repeated for every row: TensorFlow Serving splits all outputs along the batch.
         names = tf.tile(self._class_names[tf.newaxis], [tf.shape(probabilities)[0], 1])
-        return {PROBABILITIES: probabilities, CLASSES: names, LABEL: likeliest}
+        return {
+            PROBABILITIES: probabilities,
+            CLASSES: names,
+            LABEL: tf.where(is_valid, likeliest, b""),
+            VALID: is_valid,
+            ERROR: errors,
+        }
+
+    def _view_file(self, file: tf.Tensor) -> tf.Tensor:
+        """The view of an image file that ingest's stored copy of it would have."""
+        image = decode_image(file, self._view.channels, self._background)
+        return views.eval_view(image, self._view)
+
+    def _size(self) -> tuple[int, int, int]:
+        return self._view.height_px, self._view.width_px, self._view.channels
 
     def serve_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Classifies records: string [batch] → PROBABILITIES."""
@@ -121,11 +153,10 @@ class Classifier(tf.Module):
 
     def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
         """Takes each string's deterministic view: uint8 [batch, height, width, channels]."""
-        size = [self._view.height_px, self._view.width_px, self._view.channels]
         return tf.map_fn(
             lambda string: views.eval_view(decode(string), self._view),
             strings,
-            fn_output_signature=tf.TensorSpec(size, tf.uint8),
+            fn_output_signature=tf.TensorSpec(self._size(), tf.uint8),
         )
 
     def _classify(self, images: tf.Tensor) -> tf.Tensor:

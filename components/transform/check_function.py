@@ -1,12 +1,16 @@
 """Checks on a traced `preprocessing_fn`: what its outputs are, and what they hang on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from components import contract
 from components.errors import UserError
 from components.transform.trace import Traced
+
+# The types of tf.train.Example, which tf.Transform's feature spec is made of.
+_SCHEMA_TYPES = (tf.float32, tf.int64, tf.string)
 
 
 def check_outputs(traced: Traced, name: str) -> None:
@@ -17,15 +21,19 @@ def check_outputs(traced: Traced, name: str) -> None:
       name: its dotted path, for messages.
 
     Raises:
-      UserError: if the image is not float [batch, ...] or the label not int64 [batch].
+      UserError: if the image is not float32 of the input's shape, the label not int64 [batch], or
+        a further output not of a kind that tf.Transform can write down.
     """
-    _check_image(traced.outputs[contract.IMAGE_OUTPUT], name)
-    _check_label(traced.outputs[contract.LABEL_OUTPUT], name)
+    inputs, outputs = traced.inputs, traced.outputs
+    _check_image(outputs[contract.IMAGE_OUTPUT], inputs[contract.IMAGE_INPUT].shape, name)
+    _check_label(outputs[contract.LABEL_OUTPUT], name)
+    own = (contract.IMAGE_OUTPUT, contract.LABEL_OUTPUT)
+    _check_further({key: value for key, value in outputs.items() if key not in own}, name)
 
 
-def _check_image(image: tf.Tensor, name: str) -> None:
-    if not image.dtype.is_floating:
-        _refuse(name, "the image as float", image, "cast it with tf.cast(image, tf.float32)")
+def _check_image(image: tf.Tensor, shape: tf.TensorShape, name: str) -> None:
+    if image.dtype != tf.float32:
+        _refuse(name, "the image as float32", image, "cast it with tf.cast(image, tf.float32)")
     if image.shape.rank is None or image.shape.rank < 2 or None in image.shape[1:]:
         _refuse(
             name,
@@ -34,6 +42,14 @@ def _check_image(image: tf.Tensor, name: str) -> None:
             "keep the batch dimension first, and tell the size with tf.ensure_shape",
         )
     _check_batch(image, name)
+    if image.shape[1:] != shape[1:]:
+        _refuse(
+            name,
+            f"the image in the view's size {_write_shape(shape)}",
+            image,
+            "the model is built for that: set view.height_px, view.width_px and view.channels, and "
+            "keep the size",
+        )
 
 
 def _check_label(label: tf.Tensor, name: str) -> None:
@@ -45,6 +61,19 @@ def _check_label(label: tf.Tensor, name: str) -> None:
             "use components.transform.labels.label_ids(inputs['label'])",
         )
     _check_batch(label, name)
+
+
+def _check_further(outputs: Mapping[str, Any], name: str) -> None:
+    """Outputs that feeding does not read: tf.Transform's schema has three types for them."""
+    for key, output in outputs.items():
+        if output.dtype not in _SCHEMA_TYPES:
+            got = f"{output.dtype.name} {_write_shape(output.shape)}"
+            raise UserError(
+                f"preprocessing_fn {name} must return {key!r} as float32, int64 or string, which "
+                f"is all that tf.Transform writes down, got {got}; cast it with tf.cast."
+            )
+        if isinstance(output, tf.Tensor) and not output.shape.rank:
+            _refuse(name, f"{key!r} as [batch, ...]", output, "keep the batch dimension first")
 
 
 def _check_batch(output: tf.Tensor, name: str) -> None:

@@ -16,6 +16,8 @@ from components.transform import span_cache
 from components.transform.analysis import AnalyzeImages
 from components.transform.check_function import check_dependencies, check_outputs
 from components.transform.check_graph import check_graph
+from components.transform.check_vocabulary import check_vocabulary
+from components.transform.classes import is_named_by_label
 from components.transform.function_errors import find_function_error
 from components.transform.lint import check_random
 from components.transform.options import TransformOptions
@@ -74,7 +76,8 @@ def run_analysis(
             raise known from error
         raise
     _check_result(output_dir, spans, view, options)
-    summary = write_summary(output_dir, spans, view, options)
+    is_named = not options.columns or is_named_by_label(function, view, options)
+    summary = write_summary(output_dir, spans, view, options, is_named)
     if options.preprocessing_fn == TransformOptions().preprocessing_fn:
         check_classes(summary["classes"], spans)
     if cache_dir is not None:
@@ -96,9 +99,20 @@ def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> Prepr
         function = load_object(name)
     except (ValueError, ModuleNotFoundError, AttributeError) as error:
         raise UserError(f"transform.preprocessing_fn cannot be loaded: {error}") from error
+    except Exception as error:  # whatever a person's own module raises while it is imported
+        raise UserError(
+            f"transform.preprocessing_fn cannot be loaded: importing {name!r} failed: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not callable(function):
+        raise UserError(
+            f"transform.preprocessing_fn must name a function, but {name!r} is of type "
+            f"{type(function).__name__}; name the function."
+        )
     traced = check_random(function, name, input_specs(view, options.columns))
     check_outputs(traced, name)
     check_dependencies(traced, name)
+    check_vocabulary(traced, name)
     return guard(function, name)
 
 

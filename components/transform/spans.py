@@ -32,6 +32,7 @@ class Span:
       shards: paths of the TFRecord files.
       classes: split to class name to number of records, of all splits.
       analysed: class name to number of records that the analysis reads.
+      alpha_background: RGB colour on which ingest laid transparent images.
     """
 
     examples_dir: str
@@ -40,6 +41,7 @@ class Span:
     shards: tuple[str, ...]
     classes: dict[str, collections.Counter]
     analysed: collections.Counter
+    alpha_background: tuple[int, int, int] = (255, 255, 255)
 
 
 def read_spans(
@@ -60,6 +62,7 @@ def read_spans(
     keys = [span.key for span in spans]
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
+    _check_backgrounds(spans)
     if not any(span.analysed for span in spans):
         raise UserError(
             f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
@@ -67,6 +70,16 @@ def read_spans(
             f"{options.analyze_fraction}; add images, or raise the fraction."
         )
     return spans
+
+
+def _check_backgrounds(spans: Sequence[Span]) -> None:
+    """A served model lays transparent images on one colour, which must be that of training."""
+    differing = {span.examples_dir: span.alpha_background for span in spans}
+    if len(set(differing.values())) > 1:
+        raise UserError(
+            "data sets that are analysed together must lay transparent images on the same colour, "
+            f"got ingest.prepare.alpha_background {differing}; ingest some of them again."
+        )
 
 
 def list_shards(examples_dir: str, manifest: dict, splits: Sequence[str]) -> tuple[str, ...]:
@@ -104,7 +117,9 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
             )
     key = span_key(examples_dir, view, options)
     manifest_sha256 = describe_file(files.join(examples_dir, MANIFEST))["sha256"]
-    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed)
+    red, green, blue = manifest["options"]["prepare"]["alpha_background"]
+    background = (red, green, blue)
+    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background)
 
 
 def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -10,6 +10,7 @@ import numpy as np
 from components import contract, files
 from components.code_version import code_version
 from components.errors import UserError
+from components.transform.classes import CLASS_STATISTICS, count_classes, list_classes
 from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
 from components.transform.spans import Span
@@ -17,16 +18,26 @@ from components.transform.statistics import read_statistics
 from components.view_options import ViewOptions
 
 SUMMARY = "analysis.json"
-# Statistics that `labels.label_ids` and the analysis itself leave in the graph.
-_CLASSES = ("class_names", "class_counts", "class_priors", "class_weights")
-_OWN = (*_CLASSES, "records", "constant_channels")
+# Statistics that are told under other names.
+_OWN = (*CLASS_STATISTICS, "records", "constant_channels")
 _SHORT = 64  # values of a statistic that people read; longer ones are only described
 
 
 def write_summary(
-    output_dir: str, spans: Sequence[Span], view: ViewOptions, options: TransformOptions
+    output_dir: str,
+    spans: Sequence[Span],
+    view: ViewOptions,
+    options: TransformOptions,
+    is_named_by_label: bool = True,
 ) -> dict[str, Any]:
     """Writes `analysis.json` into the transform graph's folder.
+
+    Args:
+      output_dir: the transform graph's folder.
+      spans: the analysed data sets.
+      view: the model's input.
+      options: of the analysis.
+      is_named_by_label: whether a record's class hangs on its label alone.
 
     Returns:
       What it holds.
@@ -36,12 +47,17 @@ def write_summary(
     """
     found = read_statistics(output_dir)
     check_records(int(found["records"]), sum(span.analysed.total() for span in spans))
+    classes = list_classes(found, output_dir)
+    if is_named_by_label:
+        analysed = sum((span.analysed for span in spans), collections.Counter())
+        classes = count_classes(classes, output_dir, analysed)
     summary = {
         **describe_input(view),
+        "alpha_background": spans[0].alpha_background,
         **describe_origin(spans, options),
         "records": int(found["records"]),
         **describe_statistics(found),
-        "classes": list_classes(found),
+        "classes": classes,
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
     }
@@ -102,17 +118,6 @@ def describe(value: np.ndarray) -> dict[str, Any]:
     if value.dtype.kind in "fiu":
         described |= {"min": value.min().item(), "max": value.max().item()}
     return described
-
-
-def list_classes(found: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """The classes in the order of their ids, with the analysed records of each."""
-    if not all(name in found for name in _CLASSES):
-        return []  # A user's function that numbers its labels itself.
-    rows = zip(*(found[name].tolist() for name in _CLASSES), strict=True)
-    return [
-        {"name": name.decode(errors="replace"), "records": count, "prior": prior, "weight": weight}
-        for name, count, prior, weight in rows
-    ]
 
 
 def find_unknown_classes(spans: Sequence[Span]) -> dict[str, dict[str, int]]:

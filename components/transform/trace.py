@@ -111,11 +111,21 @@ def _check_kind(outputs: Any, name: str) -> None:
             f"preprocessing_fn {name} must return a dict of {wanted}, got {sorted(outputs)}; "
             f"return {missing} too."
         )
-    for key in wanted:
-        if not isinstance(outputs[key], tf.Tensor):
+    for key, output in outputs.items():
+        if not isinstance(key, str):
+            raise UserError(
+                f"preprocessing_fn {name} must return a dict with strings as keys, got {key!r}; "
+                "name the output."
+            )
+        if key in wanted and not isinstance(output, tf.Tensor):
             raise UserError(
                 f"preprocessing_fn {name} must return a dense tensor as {key!r}, got "
-                f"{type(outputs[key]).__name__}; make it dense, for example with .to_tensor()."
+                f"{type(output).__name__}; make it dense, for example with .to_tensor()."
+            )
+        if not isinstance(output, tf.Tensor | tf.SparseTensor | tf.RaggedTensor):
+            raise UserError(
+                f"preprocessing_fn {name} must return tensors, got {type(output).__name__} as "
+                f"{key!r}; leave it out, or make it a tensor with a batch dimension."
             )
 
 

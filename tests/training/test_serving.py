@@ -78,7 +78,10 @@ def test_signatures_name_their_inputs_and_outputs(signatures):
         for name, signature in signatures.items()
     }
     assert found == {
-        "serving_default": (["image_bytes"], {"probabilities", "classes", "label"}),
+        "serving_default": (
+            ["image_bytes"],
+            {"probabilities", "classes", "label", "valid", "error"},
+        ),
         "serving_examples": (["examples"], {"probabilities"}),
         "transform_features": (["examples"], {"label"}),
     }
@@ -114,9 +117,57 @@ def test_class_ids_are_those_of_the_vocabulary(signatures):
     assert ids["label"].numpy().tolist() == [0, 1, 0, 1, -1, 1, 0, 1, 0]
 
 
-def test_what_is_no_image_fails_the_request(signatures):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Unknown image file format"):
-        signatures["serving_default"](image_bytes=tf.constant([b"no image"]))
+def test_one_damaged_image_costs_its_own_row_of_eight(signatures):
+    good = [shards.encode_image(shards.draw_image(number), "png") for number in range(8)]
+    whole = signatures["serving_default"](image_bytes=tf.constant(good))
+    assert whole["valid"].numpy().all() and not any(whole["error"].numpy())
+
+    bad = {2: b"no image", 5: good[5][:-20], 6: b""}
+    served = signatures["serving_default"](
+        image_bytes=tf.constant([bad.get(number, file) for number, file in enumerate(good)])
+    )
+    errors = {2: b"not_an_image", 5: b"corrupt", 6: b"empty"}
+    assert served["error"].numpy().tolist() == [errors.get(number, b"") for number in range(8)]
+    is_valid = np.array([number not in bad for number in range(8)])
+    assert served["valid"].numpy().tolist() == is_valid.tolist()
+    for name in ("probabilities", "label"):
+        np.testing.assert_array_equal(served[name][is_valid], whole[name][is_valid])
+    assert served["probabilities"].numpy()[~is_valid].tolist() == [[0, 0]] * 3
+    assert served["label"].numpy()[~is_valid].tolist() == [b""] * 3
+
+
+def test_a_request_of_nothing_but_damage_and_one_of_nothing_are_answered(signatures):
+    for count in (0, 3):
+        files = tf.constant([b"x"] * count, tf.string, shape=[count])
+        served = signatures["serving_default"](image_bytes=files)
+        assert served["valid"].numpy().tolist() == [False] * count
+        assert served["probabilities"].shape == (count, 2)
+
+
+def test_a_damaged_image_is_told_by_loaders_of_tensorflow_1_too(export_dir):
+    good = shards.encode_image(shards.draw_image(1), "jpeg")
+    with tf.compat.v1.Session(graph=tf.Graph()) as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], export_dir)
+        signature = loaded.signature_def[serving.SERVE_IMAGES]
+        answer = session.run(
+            signature.outputs[serving.ERROR].name,
+            {signature.inputs[serving.IMAGE_BYTES].name: [good, good[:-20], good]},
+        )
+    assert answer.tolist() == [b"", b"corrupt", b""]
+
+
+def test_transparent_images_are_laid_on_the_analysed_data_sets_background(model, tmp_path):
+    graph_dir = tmp_path / "graph"
+    shutil.copytree(graphs.shared_graph_dir(), graph_dir)
+    background = [10, 200, 60]
+    (graph_dir / "analysis.json").write_text(json.dumps({"alpha_background": background}))
+    serving.export_model(model, str(graph_dir), VIEW, CLASSES, str(tmp_path / "model"))
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    clear, flat = np.zeros((8, 8, 4), np.uint8), np.full((8, 8, 3), background, np.uint8)
+    files = [shards.encode_image(image, "png") for image in (clear, flat, flat * 0)]
+    served = loaded.signatures["serving_default"](image_bytes=tf.constant(files))
+    rows = served["probabilities"].numpy()
+    assert (rows[0] == rows[1]).all() and not (rows[0] == rows[2]).any()
 
 
 def test_the_view_is_part_of_the_export(tmp_path):

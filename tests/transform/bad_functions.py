@@ -15,7 +15,12 @@ GENERATOR = np.random.default_rng(0)
 def _plain(inputs, offset=0.0):
     """A good function, plus whatever is added to the pixels."""
     image = tf.cast(inputs["image"], tf.float32) + offset
-    return {"image": image, "label": tf.strings.to_hash_bucket_fast(inputs["label"], 10)}
+    return {"image": image, "label": number(inputs["label"])}
+
+
+def number(labels, **settings):
+    settings = {"default_value": -1, "vocab_filename": "label"} | settings
+    return tft.compute_and_apply_vocabulary(labels, **settings)
 
 
 def _noise():
@@ -104,6 +109,120 @@ def ragged(inputs):
 
 def integer_image(inputs):
     return {**_plain(inputs), "image": inputs["image"]}
+
+
+def double_image(inputs):
+    return {**_plain(inputs), "image": tf.cast(inputs["image"], tf.float64)}
+
+
+def half_image(inputs):
+    return {**_plain(inputs), "image": tf.cast(inputs["image"], tf.float16)}
+
+
+def brain_image(inputs):
+    return {**_plain(inputs), "image": tf.cast(inputs["image"], tf.bfloat16)}
+
+
+def smaller_image(inputs):
+    return {**_plain(inputs), "image": _plain(inputs)["image"][:, ::2, ::2]}
+
+
+def gray_image(inputs):
+    return {**_plain(inputs), "image": _plain(inputs)["image"][..., :1]}
+
+
+def flat_image(inputs):
+    return {**_plain(inputs), "image": tf.reshape(_plain(inputs)["image"], [-1, 48])}
+
+
+def double_extra(inputs):
+    return {**_plain(inputs), "ratio": tf.cast(inputs["image"], tf.float64)[:, 0, 0, 0]}
+
+
+def boolean_extra(inputs):
+    return {**_plain(inputs), "is_dark": inputs["image"][:, 0, 0, 0] < 9}
+
+
+def scalar_extra(inputs):
+    return {**_plain(inputs), "mean": tf.reduce_mean(_plain(inputs)["image"])}
+
+
+def python_extra(inputs):
+    return {**_plain(inputs), "version": 3}
+
+
+def number_as_key(inputs):
+    return {**_plain(inputs), 3: inputs["label"]}
+
+
+def _relabel(inputs, label):
+    """A good image output, and a label output of another making."""
+    return {"image": tf.cast(inputs["image"], tf.float32), "label": label}
+
+
+def no_vocabulary(inputs):
+    return _relabel(inputs, tf.strings.to_hash_bucket_fast(inputs["label"], 10))
+
+
+def unused_vocabulary(inputs):
+    number(inputs["label"])
+    return _relabel(inputs, tf.cast(tf.strings.length(inputs["label"]), tf.int64))
+
+
+def vocabulary_with_counts(inputs):
+    return _relabel(inputs, number(inputs["label"], store_frequency=True))
+
+
+def compressed_vocabulary(inputs):
+    return _relabel(inputs, number(inputs["label"], file_format="tfrecord_gzip"))
+
+
+def unnamed_vocabulary(inputs):
+    return _relabel(inputs, number(inputs["label"], vocab_filename=None))
+
+
+def misnamed_vocabulary(inputs):
+    return _relabel(inputs, number(inputs["label"], vocab_filename="classes"))
+
+
+def other_vocabulary(inputs):
+    number(inputs["label"])
+    return _relabel(inputs, number(inputs["label"], vocab_filename="classes"))
+
+
+def vocabulary_with_buckets(inputs):
+    return _relabel(inputs, number(inputs["label"], num_oov_buckets=2))
+
+
+def unknown_is_a_class(inputs):
+    return _relabel(inputs, number(inputs["label"], default_value=0))
+
+
+def numbered_in_a_branch(inputs):
+    """A good one, of which the look-up is not seen."""
+    vocabulary = tft.vocabulary(inputs["label"], vocab_filename="label")
+    ids = tf.cond(
+        tf.size(inputs["label"]) > 0,
+        lambda: tft.apply_vocabulary(inputs["label"], vocabulary),
+        lambda: tf.zeros([0], tf.int64),
+    )
+    return _relabel(inputs, tf.ensure_shape(ids, [None]))
+
+
+def renamed_labels(inputs):
+    """A good one: its classes are not the folders' names."""
+    return _relabel(inputs, number(tf.strings.upper(inputs["label"])))
+
+
+def sizes_as_classes(inputs):
+    """A good one, whose classes hang on another column than the label."""
+    return _relabel(inputs, number(tf.strings.as_string(inputs["image/height"])))
+
+
+def two_steps(inputs):
+    """A good one: the vocabulary is found and applied apart."""
+    vocabulary = tft.vocabulary(inputs["label"], vocab_filename="label")
+    return _relabel(inputs, tft.apply_vocabulary(inputs["label"], vocabulary))
 
 
 def string_label(inputs):

@@ -11,6 +11,7 @@ import tensorflow_transform as tft
 from components import contract, record
 from components.code_version import code_version
 from components.errors import UserError
+from components.feeding.graph import read_alpha_background, read_class_names
 from components.feeding.input_fn import read_eval_views
 from components.ingest.options import IngestOptions
 from components.ingest.run import run_ingest
@@ -81,6 +82,46 @@ def test_a_function_that_fails_on_the_data_is_named(examples, tmp_path):
     options = TransformOptions(preprocessing_fn=name)
     with pytest.raises(UserError, match=rf"{name} fails on the data: .*convert string: (cat|dog) "):
         run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
+
+
+OWN_VOCABULARY = "tests.transform.bad_functions.renamed_labels"
+
+
+def test_whatever_vocabulary_gives_the_label_gives_the_classes(examples, tmp_path):
+    """The pattern of docs/transform.md, without `label_ids`."""
+    paths, expected = (str(examples), str(tmp_path / "own")), (str(examples), str(tmp_path))
+    own = TransformOptions(preprocessing_fn=OWN_VOCABULARY)
+    found = run_analysis(*paths, VIEW, own, make_pipeline)["classes"]
+    counted = run_analysis(*expected, VIEW, TransformOptions(), make_pipeline)["classes"]
+    assert found == [row | {"name": row["name"].upper()} for row in counted]
+    assert [row["name"] for row in found] == read_class_names(paths[1])
+
+
+def test_classes_that_hang_on_a_column_are_named_without_counts(examples, tmp_path):
+    options = TransformOptions(
+        preprocessing_fn="tests.transform.bad_functions.sizes_as_classes", columns=(record.HEIGHT,)
+    )
+    written = run_analysis(str(examples), str(tmp_path), VIEW, options, make_pipeline)
+    assert written["classes"]
+    for row in written["classes"]:
+        assert row["name"].isdigit() and row["records"] is None
+
+
+def test_the_background_of_transparent_images_travels_from_ingest(examples, tmp_path):
+    written = run_analysis(str(examples), str(tmp_path), VIEW, TransformOptions(), make_pipeline)
+    assert tuple(written["alpha_background"]) == read_alpha_background(str(tmp_path))
+    manifest = json.loads((examples / "manifest.json").read_text())
+    assert list(written["alpha_background"]) == manifest["options"]["prepare"]["alpha_background"]
+
+
+def test_data_sets_on_different_backgrounds_are_not_analysed_together(examples, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(examples, other)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["options"]["prepare"]["alpha_background"] = [1, 2, 3]
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match=r"the same colour, got .*\(1, 2, 3\)"):
+        read_spans([str(examples), str(other)], VIEW, TransformOptions())
 
 
 def test_the_artifact_tells_what_it_was_made_of(examples, tmp_path):

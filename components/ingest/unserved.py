@@ -1,0 +1,44 @@
+"""Which images of a data set a served model would see otherwise, sent as they are, or not at all.
+
+Ingest reads more kinds of files than TensorFlow does, and converts colour profiles; a served model
+has TensorFlow only.
+"""
+
+import collections
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from components import files
+from components.ingest.manifest import INDEX
+
+TIFF, AVIF, ANIMATION = "TIFF", "AVIF", "animated WebP"
+PROFILE = "colour profile"
+NOT_SERVED = (TIFF, AVIF, ANIMATION)
+_FORMATS = {"tiff": TIFF, "avif": AVIF}
+
+
+def count_unserved(examples_dir: str) -> dict[str, int]:
+    """Counts a data set's images by why serving differs from training; kinds without one left out.
+
+    Args:
+      examples_dir: the folder that ingest wrote.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    with files.open_input(files.join(examples_dir, INDEX)) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=["source_format", "notes"]):
+            counts.update(_count_batch(pa.Table.from_batches([batch])))
+    return {kind: counts[kind] for kind in (*NOT_SERVED, PROFILE) if counts[kind]}
+
+
+def _count_batch(rows: pa.Table) -> collections.Counter[str]:
+    counts: collections.Counter[str] = collections.Counter()
+    for source_format, kind in _FORMATS.items():
+        counts[kind] = pc.sum(pc.equal(rows["source_format"], source_format)).as_py() or 0
+    noted = rows.filter(pc.greater(pc.list_value_length(rows["notes"]), 0))
+    for row in noted.to_pylist():
+        counts[PROFILE] += row["source_format"] not in _FORMATS and "icc" in row["notes"]
+        is_animated = any(note.startswith("frames:") for note in row["notes"])
+        counts[ANIMATION] += row["source_format"] == "webp" and is_animated
+    return counts

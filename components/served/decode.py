@@ -1,0 +1,116 @@
+"""An image file to the upright RGB or gray pixels that ingest would have made of it.
+
+The difference to `views.decode_image`, which reads what ingest stored: a file from elsewhere may be
+turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four channels.
+"""
+
+import tensorflow as tf
+
+from components import views
+from components.served import kinds
+from components.served.alpha import composite, fit_channels
+from components.served.bmp import decode_bmp
+from components.served.gif import decode_gif
+from components.served.orientation import read_orientation, turn_upright
+from components.served.read import read_bytes, read_text
+from components.served.structure import Structure, no_structure, walk_jpeg, walk_png, walk_webp
+
+Background = tuple[int, int, int]
+
+
+def decode_image(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
+    """Decodes a JPEG, PNG, WebP, GIF (its first frame) or BMP file.
+
+    Colour profiles are not converted.
+
+    Args:
+      file: string scalar.
+      channels: 1 or 3.
+      background: RGB colour on which transparent pixels are laid.
+
+    Returns:
+      uint8 [height, width, channels], upright.
+
+    Raises:
+      tf.errors.OpError: when it runs, if the file is damaged, or of a kind that is not served.
+    """
+    walks = [
+        (kinds.is_jpeg(file), lambda: walk_jpeg(file)),
+        (kinds.is_png(file), lambda: walk_png(file)),
+        (kinds.is_webp(file), lambda: walk_webp(file)),
+    ]
+    structure = tf.case(walks, default=no_structure)
+    decoders = [
+        (kinds.is_jpeg(file), lambda: _decode_jpeg(file, channels, structure)),
+        (kinds.is_png(file), lambda: _decode_png(file, channels, structure, background)),
+        (kinds.is_webp(file), lambda: _decode_webp(file, channels, background)),
+        (kinds.is_gif(file), lambda: fit_channels(decode_gif(file, background), channels)),
+        (kinds.is_bmp(file), lambda: _flatten(decode_bmp(file), channels, background)),
+    ]
+    image = tf.case(decoders, default=lambda: _refuse(channels))
+    image = turn_upright(image, read_orientation(file, structure))
+    return tf.ensure_shape(image, [None, None, channels])
+
+
+def _refuse(channels: int) -> tf.Tensor:
+    with tf.control_dependencies([tf.debugging.Assert(False, ["no image that is served"])]):
+        return tf.zeros([1, 1, channels], tf.uint8)
+
+
+def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Tensor:
+    """TensorFlow makes RGB of CMYK, but no gray."""
+    if channels == 3:
+        return views.decode_image(file, 3)
+    return tf.cond(
+        structure.components == 4,
+        lambda: fit_channels(views.decode_image(file, 3), 1),
+        lambda: views.decode_image(file, 1),
+    )
+
+
+def _decode_png(
+    file: tf.Tensor, channels: int, structure: Structure, background: Background
+) -> tf.Tensor:
+    """Opaque PNGs of up to 8 bits are decoded as stored ones are, others with alpha and depth."""
+    depth, color_type = tf.unstack(read_bytes(file, 24, 2))
+    # Checked first: asked for an alpha channel that is not there, of less than 8 bits, TensorFlow
+    # makes one that is nearly transparent.
+    has_alpha = (color_type >= 4) | (structure.transparency > 0)
+
+    def decode_deep(count: int) -> tf.Tensor:
+        words = tf.cast(tf.io.decode_png(file, channels=count, dtype=tf.uint16), tf.int32)
+        return tf.cast((words + 128) // 257, tf.uint8)  # as ingest rounds
+
+    def decode_alpha() -> tf.Tensor:
+        pixels = tf.cond(
+            depth == 16, lambda: decode_deep(4), lambda: tf.io.decode_png(file, channels=4)
+        )
+        return _flatten(pixels, channels, background)
+
+    return tf.cond(
+        has_alpha,
+        decode_alpha,
+        lambda: tf.cond(
+            depth == 16,
+            lambda: fit_channels(decode_deep(3), channels),
+            lambda: views.decode_image(file, channels),
+        ),
+    )
+
+
+def _decode_webp(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
+    """Stills only: TensorFlow 2.21 overwrites memory that is not its own by an animation."""
+    flags = read_bytes(file, 20, 1)[0]
+    is_animated = (read_text(file, 12, 4) == b"VP8X") & (flags & 2 != 0)
+    check = tf.debugging.Assert(~is_animated, ["an animated WebP is not served"])
+    with tf.control_dependencies([check]):
+        # As many channels as the file has, 3 or 4; to ask for the other number is an error.
+        image = tf.io.decode_image(tf.identity(file), channels=0, expand_animations=False)
+    image = tf.ensure_shape(image, [None, None, None])
+    opaque = tf.fill(tf.shape(image[..., :1]), tf.constant(255, tf.uint8))
+    pixels = tf.concat([image, opaque], axis=-1)[..., :4]
+    return _flatten(tf.ensure_shape(pixels, [None, None, 4]), channels, background)
+
+
+def _flatten(pixels: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
+    return fit_channels(composite(pixels, background), channels)

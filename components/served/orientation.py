@@ -1,0 +1,95 @@
+"""EXIF orientation in TensorFlow ops: a phone's photo becomes upright inside the served model."""
+
+import tensorflow as tf
+
+from components.served.read import count_bytes, join_number, read_bytes, read_text
+from components.served.structure import Structure
+
+_ORIENTATION = 0x0112  # EXIF 2.32, 4.6.4 A
+_ENTRY_BYTES = 12
+# Bytes of a value by its type in TIFF 6.0 (0 of what is no type), and the types of whole numbers.
+_TYPE_BYTES = (0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 0)
+_WHOLE_NUMBERS = (3, 4, 8, 9)
+_ENDIANS = (b"II*\0", b"MM\0*", b"II\0*", b"MM*\0")
+
+
+def read_orientation(file: tf.Tensor, structure: Structure) -> tf.Tensor:
+    """The orientation that a file's EXIF states: int32 scalar, 1 to 8.
+
+    EXIF that is broken, cut off or states anything else gives 1, as in ingest: it never fails.
+
+    Args:
+      file: string scalar.
+      structure: where its EXIF is.
+    """
+    exif = read_text(file, structure.exif_offset, structure.exif_bytes)
+    exif = tf.cond(
+        tf.strings.substr(exif, 0, 6) == b"Exif\0\0",
+        lambda: tf.strings.substr(exif, 6, -1),
+        lambda: exif,
+    )
+    head = tf.strings.substr(exif, 0, 4)
+    is_exif = tf.reduce_any(tf.stack([head == each for each in _ENDIANS]))
+    found = tf.cond(
+        is_exif & (structure.exif_offset > 0), lambda: _find_tag(exif), lambda: _as_int64(1)
+    )
+    return tf.cast(tf.where((found >= 1) & (found <= 8), found, 1), tf.int32)
+
+
+def _find_tag(exif: tf.Tensor) -> tf.Tensor:
+    """The value of the orientation's entry in the first directory: int64 scalar, 1 if none."""
+    is_little = tf.strings.substr(exif, 0, 1) == b"I"
+    start = join_number(read_bytes(exif, 4, 4), is_little)
+    count = join_number(read_bytes(exif, start, 2), is_little)
+    listed = tf.io.decode_raw(read_text(exif, start + 2, count * _ENTRY_BYTES), tf.uint8)
+    whole = tf.shape(listed)[0] // _ENTRY_BYTES
+    entries = tf.reshape(tf.cast(listed[: whole * _ENTRY_BYTES], tf.int64), [whole, _ENTRY_BYTES])
+    tags, kinds, counts, offsets = (
+        join_number(entries[:, first:last], is_little)
+        for first, last in ((0, 2), (2, 4), (4, 8), (8, 12))
+    )
+    sizes = counts * tf.gather(_as_int64(_TYPE_BYTES), tf.minimum(kinds, len(_TYPE_BYTES) - 1))
+    # Values of more than four bytes lie where the entry says. As Pillow does, nothing is read
+    # behind an entry of which the values are cut off; and of two entries the last one counts.
+    is_cut = (sizes > 4) & (offsets + sizes > count_bytes(exif))
+    is_read = tf.cumsum(tf.cast(is_cut, tf.int64)) == 0
+    is_known = tf.reduce_any(kinds[:, tf.newaxis] == _as_int64(_WHOLE_NUMBERS), axis=1)
+    usable = tf.where(is_read & is_known & (tags == _ORIENTATION) & (counts >= 1))[:, 0]
+
+    def read_value() -> tf.Tensor:
+        row = usable[-1]
+        inside = start + 2 + row * _ENTRY_BYTES + 8
+        value = read_bytes(exif, tf.where(sizes[row] > 4, offsets[row], inside), 4)
+        is_long = tf.gather(_as_int64(_TYPE_BYTES), kinds[row]) == 4
+        short, long = (join_number(value[:size], is_little) for size in (2, 4))
+        return tf.where(is_long, long, short)
+
+    return tf.cond(tf.size(usable) > 0, read_value, lambda: _as_int64(1))
+
+
+def _as_int64(value: int | list[int] | tuple[int, ...]) -> tf.Tensor:
+    return tf.constant(value, tf.int64)
+
+
+def turn_upright(image: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
+    """Turns an image as its EXIF orientation asks; sides swap for orientations 5 to 8.
+
+    Args:
+      image: uint8 [height, width, channels].
+      orientation: int32 scalar, 1 to 8.
+    """
+
+    def turn() -> tf.Tensor:
+        turned = tf.cond(
+            orientation >= 5, lambda: tf.transpose(image, [1, 0, 2]), lambda: tf.identity(image)
+        )
+        flips = [tf.reduce_any(orientation == each) for each in ((3, 4, 7, 8), (2, 3, 6, 7))]
+        for axis, is_flipped in enumerate(flips):
+            turned = _flip(turned, axis, is_flipped)
+        return turned
+
+    return tf.cond(orientation == 1, lambda: image, turn)
+
+
+def _flip(image: tf.Tensor, axis: int, is_flipped: tf.Tensor) -> tf.Tensor:
+    return tf.cond(is_flipped, lambda: tf.reverse(image, [axis]), lambda: image)

@@ -1,0 +1,101 @@
+"""Where things are in a JPEG, PNG or WebP file: walks over its segments or chunks.
+
+A walk ends where the file does, where the pixels begin, or after `_MOST_STEPS` (so many bytes of
+junk, or segments of a few bytes each, no camera writes). Nothing that it meets is an error.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from components.served.read import count_bytes, join_number, read_bytes, read_text
+
+_MOST_STEPS = 2_000
+_SOS = 0xDA
+
+
+class Structure(NamedTuple):
+    """What a walk found; int64 scalars, 0 where there is none."""
+
+    exif_offset: tf.Tensor
+    exif_bytes: tf.Tensor
+    components: tf.Tensor  # of a JPEG's frame: 1, 3 or 4
+    transparency: tf.Tensor  # of a PNG: the offset of its tRNS chunk
+
+
+def no_structure() -> Structure:
+    """Of a file in which nothing is found."""
+    zero = tf.constant(0, tf.int64)
+    return Structure(zero, zero, zero, zero)
+
+
+def walk_jpeg(file: tf.Tensor) -> Structure:
+    """Walks a JPEG's segments up to its pixels; as Pillow does, past bytes between segments."""
+
+    def step(position: tf.Tensor, found: Structure) -> tuple[tf.Tensor, Structure]:
+        head = read_bytes(file, position, 10)
+        code, size = head[1], join_number(head[2:4], is_little=False)
+        is_marker = (head[0] == 0xFF) & (code != 0xFF) & (code != 0)
+        has_size = is_marker & ~((code >= 0xD0) & (code <= 0xD9))
+        is_exif = is_marker & (code == 0xE1) & (read_text(file, position + 4, 6) == b"Exif\0\0")
+        is_exif &= found.exif_offset == 0
+        tables = (code == 0xC4) | (code == 0xC8) | (code == 0xCC)
+        is_frame = is_marker & (code >= 0xC0) & (code <= 0xCF) & ~tables
+        found = found._replace(
+            exif_offset=tf.where(is_exif, position + 10, found.exif_offset),
+            exif_bytes=tf.where(is_exif, size - 8, found.exif_bytes),
+            components=tf.where(is_frame, head[9], found.components),
+        )
+        past = tf.where(has_size, 2 + size, tf.where(is_marker, tf.constant(2, tf.int64), 1))
+        end = count_bytes(file)
+        return tf.where(is_marker & (code == _SOS), end, position + past), found
+
+    return _walk(file, 2, step)
+
+
+def walk_png(file: tf.Tensor) -> Structure:
+    """Walks a PNG's chunks up to its pixels."""
+
+    def step(position: tf.Tensor, found: Structure) -> tuple[tf.Tensor, Structure]:
+        size = join_number(read_bytes(file, position, 4), is_little=False)
+        name = read_text(file, position + 4, 4)
+        is_exif, is_last = name == b"eXIf", (name == b"IDAT") | (name == b"IEND")
+        found = found._replace(
+            exif_offset=tf.where(is_exif, position + 8, found.exif_offset),
+            exif_bytes=tf.where(is_exif, size, found.exif_bytes),
+            transparency=tf.where(name == b"tRNS", position, found.transparency),
+        )
+        return tf.where(is_last, count_bytes(file), position + 12 + size), found
+
+    return _walk(file, 8, step)
+
+
+def walk_webp(file: tf.Tensor) -> Structure:
+    """Walks a WebP's chunks; a file that does not announce EXIF (VP8X, bit 3) has none."""
+    announced = (read_text(file, 12, 4) == b"VP8X") & (read_bytes(file, 20, 1)[0] & 8 != 0)
+
+    def step(position: tf.Tensor, found: Structure) -> tuple[tf.Tensor, Structure]:
+        size = join_number(read_bytes(file, position + 4, 4), is_little=True)
+        is_exif = announced & (read_text(file, position, 4) == b"EXIF") & (found.exif_offset == 0)
+        found = found._replace(
+            exif_offset=tf.where(is_exif, position + 8, found.exif_offset),
+            exif_bytes=tf.where(is_exif, size, found.exif_bytes),
+        )
+        return position + 8 + size + size % 2, found
+
+    return _walk(file, 12, step)
+
+
+def _walk(
+    file: tf.Tensor,
+    start: int,
+    step: Callable[[tf.Tensor, Structure], tuple[tf.Tensor, Structure]],
+) -> Structure:
+    _, found = tf.while_loop(
+        lambda position, found: position < count_bytes(file),
+        step,
+        (tf.constant(start, tf.int64), no_structure()),
+        maximum_iterations=_MOST_STEPS,
+    )
+    return found

@@ -1,0 +1,94 @@
+"""The classes of a finished transform graph, whichever vocabulary of the user's names them."""
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from components import contract
+from components.feeding.graph import TransformGraph, read_class_names
+from components.transform.check_function import reach_inputs
+from components.transform.options import TransformOptions
+from components.transform.record_batches import input_specs
+from components.transform.trace import PreprocessingFn, trace
+from components.view_options import ViewOptions
+
+# Statistics that `labels.label_ids` leaves in the graph.
+CLASS_STATISTICS = ("class_names", "class_counts", "class_priors", "class_weights")
+
+
+def list_classes(found: Mapping[str, np.ndarray], transform_graph_dir: str) -> list[dict[str, Any]]:
+    """The classes in the order of their ids.
+
+    Args:
+      found: the graph's statistics.
+      transform_graph_dir: the folder that tf.Transform wrote, with the vocabulary.
+
+    Returns:
+      Of each its `name`, `records` (analysed), `prior` and `weight`; None where the
+      `preprocessing_fn` did not count, see `count_classes`.
+    """
+    names = read_class_names(transform_graph_dir)
+    if not all(name in found for name in CLASS_STATISTICS):
+        return [dict.fromkeys(("name", "records", "prior", "weight")) | {"name": n} for n in names]
+    rows = zip(*(found[name].tolist() for name in CLASS_STATISTICS), strict=True)
+    return [
+        {"name": name.decode(errors="replace"), "records": count, "prior": prior, "weight": weight}
+        for name, count, prior, weight in rows
+    ]
+
+
+def count_classes(
+    classes: list[dict[str, Any]], transform_graph_dir: str, analysed: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Counts classes that the `preprocessing_fn` did not count, from the labels of the index.
+
+    Args:
+      classes: as `list_classes` gives them.
+      transform_graph_dir: the folder that tf.Transform wrote.
+      analysed: label to number of records.
+
+    Returns:
+      The classes, with the numbers of those that were without.
+    """
+    if not classes or classes[0]["records"] is not None:
+        return classes
+    counts: collections.Counter[int] = collections.Counter()
+    labels = list(analysed)
+    for number, label in zip(find_ids(transform_graph_dir, labels), labels, strict=True):
+        counts[number] += analysed[label]
+    total = sum(counts[number] for number in range(len(classes)))
+    return [
+        {
+            "name": row["name"],
+            "records": counts[number],
+            "prior": counts[number] / total if total else None,
+            "weight": total / (len(classes) * counts[number]) if counts[number] else None,
+        }
+        for number, row in enumerate(classes)
+    ]
+
+
+def find_ids(transform_graph_dir: str, labels: list[str]) -> list[int]:
+    """The ids that a graph gives to labels."""
+    graph = TransformGraph(transform_graph_dir)
+    (specs,), _ = graph.input_signature
+    count = len(labels)
+    blank = {
+        key: tf.zeros([count, *spec.shape[1:]], spec.dtype)
+        for key, spec in specs.items()
+        if key != contract.LABEL_INPUT
+    }
+    names = tf.constant([label.encode() for label in labels], tf.string)
+    return graph.transform_views({**blank, contract.LABEL_INPUT: names})[1].numpy().tolist()
+
+
+def is_named_by_label(
+    function: PreprocessingFn, view: ViewOptions, options: TransformOptions
+) -> bool:
+    """Whether a record's class hangs on its label alone, and on no further column."""
+    traced = trace(function, input_specs(view, options.columns))
+    reached = reach_inputs(traced, traced.outputs[contract.LABEL_OUTPUT])
+    return reached <= {contract.LABEL_INPUT}

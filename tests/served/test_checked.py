@@ -1,0 +1,44 @@
+"""A damaged file costs its own row, and not the request."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.served.checked import take_views
+from components.served.decode import decode_image
+from tests.served import files
+
+pytestmark = pytest.mark.unit
+
+SIZE = (files.HEIGHT, files.WIDTH, 3)
+GOOD = files.opaque_files()["png"]
+BAD = {
+    b"": b"empty",
+    b"no image": b"not_an_image",
+    files.save(files.draw_rgba(), "TIFF"): b"unsupported",
+    b"\0\0\0\x1cftypavif": b"unsupported",
+    GOOD[:-30]: b"corrupt",
+    files.opaque_files()["jpeg"][:-30]: b"corrupt",
+    b"GIF89a": b"corrupt",
+}
+
+
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+def take(batch):
+    return take_views(lambda file: decode_image(file, 3, (255, 255, 255)), batch, SIZE)
+
+
+def test_good_files_among_bad_ones_are_decoded_in_their_rows():
+    batch = [each for bad in BAD for each in (bad, GOOD)]
+    images, errors = take(tf.constant(batch))
+    expected = [each for reason in BAD.values() for each in (reason, b"")]
+    assert errors.numpy().tolist() == expected
+    np.testing.assert_array_equal(images[1::2], [files.draw_color()] * len(BAD))
+    assert not images.numpy()[0::2].any()
+
+
+@pytest.mark.parametrize("batch", [[], list(BAD), [GOOD], [GOOD] * 40])
+def test_a_batch_of_any_kind_has_its_rows(batch):
+    images, errors = take(tf.constant(batch, tf.string, shape=[len(batch)]))
+    assert images.shape == (len(batch), *SIZE)
+    assert errors.numpy().tolist() == [BAD.get(each, b"") for each in batch]
