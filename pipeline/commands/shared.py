@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from components.errors import UserError
+from components.errors import UserError, find_last_line
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
@@ -52,7 +52,8 @@ def open_terminal(log_path: str) -> Iterator[Any]:
             raise
         except Exception as error:
             traceback.print_exc()
-            raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
+            message = f"{type(error).__name__}: {find_last_line(error)}"
+            raise UnexpectedError(message, log_path) from error
 
 
 @contextlib.contextmanager
