@@ -1,6 +1,6 @@
 import pytest
 
-from components.errors import UserError, find_user_error, walk_causes
+from components.errors import UserError, find_last_line, find_user_error, walk_causes
 
 pytestmark = pytest.mark.unit
 
@@ -38,3 +38,32 @@ def test_causes_in_a_circle_end():
     error.__cause__, cause.__cause__ = cause, error
     assert list(walk_causes(error)) == [error, cause]
     assert find_user_error(error) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("one line", "one line"),
+        ("", ""),
+        (
+            "Exception encountered when calling Functional.call().\n\nInput 0 is incompatible.\n\n"
+            "Arguments received by Functional.call():\n  • inputs=tf.Tensor(shape=(4, 8))\n",
+            "Input 0 is incompatible.",
+        ),
+        (
+            "Graph execution error:\n\nDetected at node loss/x defined at:\n  File 'a.py'\n\n"
+            "Received a label value of 5 which is outside the valid range of [0, 2).\n"
+            "\t [[{{node loss/x}}]] [Op:__inference_one_step_on_iterator_12]",
+            "Received a label value of 5 which is outside the valid range of [0, 2).",
+        ),
+        (
+            "2 root error(s) found.\n  (0) INVALID_ARGUMENT:  bad shape\n\t [[{{node a}}]]\n"
+            "  (1) INVALID_ARGUMENT:  bad shape\n\t [[{{node a}}]]\n0 successful operations.\n"
+            "0 derived errors ignored. [Op:__inference_f_3]",
+            "bad shape",
+        ),
+    ],
+    ids=["plain", "empty", "keras", "tensorflow", "several nodes"],
+)
+def test_of_a_long_message_the_line_is_shown_that_says_what_is_wrong(message, told):
+    assert find_last_line(RuntimeError(message)) == told
