@@ -5,6 +5,9 @@ import importlib
 from collections.abc import Iterable
 from typing import Any
 
+from components.errors import UserError
+from components.messages import describe_error
+
 
 def load_object(dotted_path: str) -> Any:
     """Imports the object that `package.module.name` names.
@@ -36,6 +39,26 @@ def load_object(dotted_path: str) -> Any:
     return getattr(module, name)
 
 
+def load_named(option: str, dotted_path: str) -> Any:
+    """As `load_object`, for a path that a person set.
+
+    Args:
+      option: that holds the path, for messages.
+      dotted_path: the module's dotted name, a dot, the object's name in it.
+
+    Raises:
+      UserError: if it cannot be imported, whatever its module raises.
+    """
+    try:
+        return load_object(dotted_path)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise UserError(f"{option} cannot be loaded: {error}") from error
+    except Exception as error:  # The module is a person's own: it may raise anything.
+        raise UserError(
+            f"{option}={dotted_path} cannot be loaded, its module fails: {describe_error(error)}"
+        ) from error
+
+
 def _import_module(module_name: str, dotted_path: str) -> Any:
     """Imports the module; a missing one is explained, a missing import inside it is not touched."""
     try:
@@ -45,7 +68,7 @@ def _import_module(module_name: str, dotted_path: str) -> Any:
             raise
         raise ModuleNotFoundError(
             f"no module {error.name!r}, which {dotted_path!r} names; correct the path, or make "
-            "the module importable: install its package or put its folder on PYTHONPATH.",
+            "the module importable: start in its folder, install its package, or set PYTHONPATH.",
             name=error.name,
         ) from error
 

@@ -3,7 +3,7 @@
 import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from components.names import printable_text
 
@@ -61,34 +61,6 @@ def raise_interrupt(error: BaseException) -> None:
             raise cause from None
 
 
-def describe_error(error: BaseException) -> str:
-    """Says in one line what an error nobody foresaw is about.
-
-    Args:
-      error: whose message may have many lines, or hold a worker's traceback as text.
-
-    Returns:
-      The type and the message; of TensorFlow's messages, not what only leads up to it.
-    """
-    name, text = type(error).__name__, str(error)
-    if found := _RAISED.findall(text):  # The last of them is what the others came of.
-        name, text = found[-1]
-    lines = [line for line in text.splitlines() if line.strip()]
-    return ": ".join([name.rpartition(".")[2], *_find_message(lines)])[:_MOST_CHARACTERS]
-
-
-def _find_message(lines: Sequence[str]) -> list[str]:
-    """The line that says what happened, if there is one."""
-    if not lines or not lines[0].endswith(":"):
-        return [line.strip() for line in lines[:1]]
-    # "Graph execution error:", where in the graph, and by which Python: the message is behind it.
-    said = [n for n, line in enumerate(lines) if line.endswith("root error(s) found.")]
-    if said and lines[said[-1] + 1 :]:
-        return [lines[said[-1] + 1].strip()]
-    said = [n for n, line in enumerate(lines) if not _LEADS_UP.search(line)]
-    return [lines[said[-1] if said else 0].strip()]
-
-
 def walk_causes(error: BaseException) -> Iterator[BaseException]:
     """An error, what caused it, what caused that, …: each once, since causes may form a circle."""
     seen: set[int] = set()
@@ -108,13 +80,5 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _IN_WORDS = re.compile(
     rf"(?:(?P<path>[^\s;]+); )?(?:{'|'.join(re.escape(os.strerror(code)) for code in _FULL)})"
 )
-# "Traceback", indented lines, "module.Type: message", up to the next traceback.
-_RAISED = re.compile(
-    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)*"
-    r"([\w.]+)(?:: ((?:.|\n)*?))?(?=\nTraceback|\n\nDuring|\n\nThe above|\Z)",
-    re.MULTILINE,
-)
-_LEADS_UP = re.compile(r"^\s|:$|^<stack traces unavailable>$|^Detected at node ")
-_MOST_CHARACTERS = 300
 # What Beam appends to a worker's message.
 _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from components.errors import UserError, describe_error
+from components.errors import UserError
+from components.messages import describe_error
 from pipeline.commands.analyze import analyze
 from pipeline.commands.compile import compile_job
 from pipeline.commands.doctor import doctor
@@ -66,11 +67,23 @@ for command in (
     cli.add_command(command)
 
 
+def _make_working_folder_importable() -> None:
+    """Lets dotted paths name modules of the folder in which a person stands, here and in workers.
+
+    Behind all else, so that nothing there is taken for an installed package.
+    """
+    folder = os.getcwd()
+    sys.path.append(folder)
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*paths, folder])
+
+
 def main() -> None:
     """Runs the command line in this process; errors become one message and an exit code."""
     # TensorFlow reads these when it is imported; both lines are about messages only.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    _make_working_folder_importable()
     use_folder()
     listen()
     try:

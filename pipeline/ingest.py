@@ -10,6 +10,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from components import files
+from components.ingest.manifest import read_manifest
 from components.ingest.options import IngestOptions
 from components.ingest.retry import retry_work_dir
 from components.ingest.run import run_ingest, run_retry

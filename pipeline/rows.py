@@ -8,6 +8,8 @@ from rich.markup import escape
 
 from components.names import printable_text
 
+_MOST_NAMED = 3  # classes in one line
+
 
 def print_rows(rows: Sequence[tuple[str, str]], console: Console, style: str = "") -> None:
     """Prints each name and its text on a line; paths are never cut, whatever the width."""
@@ -39,6 +41,20 @@ def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
     fewest = min(reversed(classes), key=lambda row: row["records"])
     ends = f"most {most['name']} ({most['records']:,}), fewest {fewest['name']}"
     return f"{len(classes):,}, {ends} ({fewest['records']:,})"
+
+
+def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]]) -> str:
+    """Records of classes that no analysed record has: how many of each split, and what of them.
+
+    Args:
+      unknown: as `analysis.json` has them: split to class name to records; not empty.
+    """
+    splits = [
+        f"{sum(counts.values()):,} of {split} ({', '.join(map(repr, list(counts)[:_MOST_NAMED]))}"
+        f"{', …' if len(counts) > _MOST_NAMED else ''})"
+        for split, counts in unknown.items()
+    ]
+    return f"{'; '.join(splits)}: left out of loss, metrics and evaluation"
 
 
 def format_constant_channels(channels: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from components import files
-from components.training.evaluation import CANDIDATE
+from pipeline.evaluated import format_measured, read_evaluation
 from pipeline.executions import ComponentRun
 from pipeline.ingest_summary import ingest_rows, summarize_data_set
 from pipeline.judgement import explain_refusal, read_failures
@@ -16,7 +16,13 @@ from pipeline.profile_text import print_profile
 from pipeline.report.training import describe_wait
 from pipeline.report.words import format_count
 from pipeline.resolvers import SPAN_RESOLVER
-from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
+from pipeline.rows import (
+    format_classes,
+    format_constant_channels,
+    format_numbers,
+    format_unknown_classes,
+    print_rows,
+)
 
 # What is told to be where: the component and the output.
 _PATHS = {
@@ -27,12 +33,6 @@ _PATHS = {
     "transform_graph": ("ImageTransform", "transform_graph"),
     "model": ("Trainer", "model"),
     "evaluation": ("Evaluator", "evaluation"),
-}
-# TFMA's names of the metrics in `components.training.evaluation`, as people say them.
-_SHORT = {
-    "sparse_categorical_accuracy": "accuracy",
-    "sparse_categorical_accuracy_diff": "accuracy gained",
-    "example_count": "records",
 }
 
 
@@ -85,13 +85,14 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         results["ingest"] = summarize_data_set(own["examples"])
     if own := outputs.get("ImageTransform"):
         analysis = _read_json(own["transform_graph"], "analysis.json")
-        results |= {name: analysis[name] for name in ("statistics", "constant_channels", "classes")}
+        names = ("statistics", "constant_channels", "classes", "unknown_classes")
+        results |= {name: analysis[name] for name in names}
     if own := outputs.get("Trainer"):
         results["training"] = _summarize_training(_read_json(own["model_run"], "history.json"))
         if files.exists(files.join(own["model_run"], "profile.json")):
             results["profile"] = _read_json(own["model_run"], "profile.json")
     if own := outputs.get("Evaluator"):
-        results["evaluation"] = _read_evaluation(own["evaluation"])
+        results["evaluation"] = read_evaluation(own["evaluation"])
         results["blessed"] = _is_blessed(own)
         if not results["blessed"]:
             results["failures"] = read_failures(own["evaluation"])
@@ -105,6 +106,9 @@ def _summarize_training(history: dict[str, Any]) -> dict[str, Any]:
         "steps": history["steps_per_epoch"] * epochs,
         "metrics": {name: values[-1] for name, values in history["metrics"].items()},
         "input_wait": describe_wait(history),
+        # Runs of earlier versions say nothing of these.
+        "unknown_records": history.get("unknown_records"),
+        "softmax_added": history.get("softmax_added", False),
     }
 
 
@@ -147,52 +151,35 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("constant channels", format_constant_channels(constant)))
     if classes := summary.get("classes"):
         rows.append(("classes", format_classes(classes)))
+    if unknown := summary.get("unknown_classes"):
+        rows.append(("unknown classes", format_unknown_classes(unknown)))
     if training := summary.get("training"):
         counts = (training["steps"], "step"), (training["epochs"], "epoch")
         rows.append(("training", ", ".join(format_count(*each) for each in counts)))
+        if training.get("softmax_added"):
+            rows.append(("model's output", "logits; the exported model adds a softmax"))
         if wait := training.get("input_wait"):
             rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
     if evaluation := summary.get("evaluation"):
-        rows += [(f"eval {name}", f"{each:,.4g}") for name, each in evaluation["overall"].items()]
-        if worst := evaluation["worst_class"]:
-            rows.append(("weakest class", f"{worst['class']}, accuracy {worst['accuracy']:.4g}"))
+        rows += _evaluation_rows(evaluation)
         blessed = "blessed" if summary["blessed"] else "not blessed, so not pushed"
         rows.append(("model", blessed))
+    return rows
+
+
+def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
+    bounds = (evaluation.get("intervals") or {}).get("overall", {})
+    rows = [
+        (f"eval {name}", format_measured(value, bounds.get(name)))
+        for name, value in evaluation["overall"].items()
+    ]
+    if worst := evaluation["worst_class"]:
+        interval = (worst["low"], worst["high"]) if "low" in worst else None
+        text = format_measured(worst["accuracy"], interval)
+        rows.append(("weakest class", f"{worst['class']}, accuracy {text}"))
     return rows
 
 
 def _read_json(folder: str, name: str) -> Any:
     with files.open_input(files.join(folder, name)) as file:
         return json.loads(file.read())
-
-
-def _read_evaluation(evaluation_dir: str) -> dict[str, Any]:
-    """The metrics over all records, and the class with the lowest accuracy."""
-    import tensorflow_model_analysis as tfma
-
-    result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))
-    overall, classes = {}, {}
-    for key, metrics in result.slicing_metrics:
-        values = {
-            _SHORT.get(name, name): value["doubleValue"]
-            for name, value in metrics[""][""].items()
-            if "doubleValue" in value
-        }
-        if not key:
-            overall = values
-        else:
-            classes[key[0][1]] = values["accuracy"]
-    worst = min(classes, key=lambda name: (classes[name], name), default=None)
-    return {
-        "overall": overall,
-        "classes": classes,
-        "worst_class": worst and {"class": worst, "accuracy": classes[worst]},
-    }
-
-
-def _find_judged(evaluation_dir: str) -> str | None:
-    """TFMA's name of the trained model, where another one was measured beside it."""
-    from tensorflow_model_analysis.writers import eval_config_writer
-
-    *_, locations = eval_config_writer.load_eval_run(evaluation_dir)
-    return CANDIDATE if len(locations) > 1 else None

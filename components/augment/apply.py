@@ -18,7 +18,7 @@ from components.augment.mix import cutmix, mixup
 from components.augment.pad_and_crop import pad_and_crop
 from components.augment.rand_augment import rand_augment
 from components.augment.rotate import rotate
-from components.dotted import load_object
+from components.dotted import load_named
 from components.errors import UserError
 from components.options import Options
 
@@ -99,10 +99,7 @@ def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> B
 
 def _load_function(step: options.UserStep) -> Callable[..., Any]:
     """Imports a user's function, and checks that it takes images, keys and the step's arguments."""
-    try:
-        function = load_object(step.op)
-    except (ValueError, ImportError, AttributeError) as error:
-        raise UserError(f"the step {step.op} cannot be loaded: {error}") from error
+    function = load_named(f"the step {step.op}", step.op)
     if not callable(function):
         raise UserError(
             f"a step must be a function, but {step.op} is of type {type(function).__name__}; "

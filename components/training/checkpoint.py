@@ -4,6 +4,7 @@ The position is under 100 bytes, because the order of the data is a function of 
 nothing of the input pipeline's state is stored, and any number of workers goes on from it.
 """
 
+import logging
 import os
 from typing import Any
 
@@ -13,10 +14,12 @@ import tensorflow as tf
 from components.errors import UserError
 from components.feeding.batches import Position
 from components.training.executions import StepsCallback
+from components.training.non_finite import are_finite
 
 _POSITION_FILE = "position.json"  # Written last: its presence means that the checkpoint is whole.
 _STATE = "state"
 _KEPT = 2
+_LOG = logging.getLogger(__name__)
 
 
 class Checkpoints(StepsCallback):
@@ -45,6 +48,10 @@ class Checkpoints(StepsCallback):
 
     def _save(self) -> None:
         position = self._position
+        # The step before a loss that is NaN left weights that are: going on from them is of no use.
+        if not are_finite([*self.model.variables, *self.model.optimizer.variables]):
+            _LOG.warning("No checkpoint at %s: the weights are not finite.", position.to_json())
+            return
         folder = os.path.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
         _trackable(self.model).write(os.path.join(folder, _STATE))
         path = os.path.join(folder, _POSITION_FILE)

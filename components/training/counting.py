@@ -1,4 +1,4 @@
-"""Counts evaluation's records while TFX's Evaluator, a Beam job of its own, runs the model on them.
+"""What evaluation does with each record beside what TFX's Evaluator does.
 
 The Evaluator calls `custom_extractors` by the dotted path of this module.
 """
@@ -6,24 +6,37 @@ The Evaluator calls `custom_extractors` by the dotted path of this module.
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
-from tensorflow_model_analysis.extractors import extractor
+from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 
-from components import progress
+from components import progress, record
+from components.training.evaluation import CANDIDATE
+from components.training.non_finite import check_probabilities
 
 
 def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
-    """What the Evaluator does with records by default, behind a stage that counts them.
+    """What the Evaluator does with records by default, between stages of this project's own.
+
+    Records of a class that the model does not know are left out of all metrics, and a model that
+    gives no finite probability is refused.
 
     Args:
       **arguments: the model, the configuration and the tensor adapter, as TFX passes them.
 
     Returns:
-      The extractors; what they extract is what it is without this stage.
+      The extractors; what they extract of the records that are left is what it is by default.
     """
     count = extractor.Extractor("CountRecords", "CountRecords" >> beam.Map(count_records))
-    return [count, *model_eval_lib.default_extractors(**arguments)]
+    known = extractor.Extractor("LeaveOutUnknown", "LeaveOutUnknown" >> beam.Filter(has_class))
+    finite = extractor.Extractor("CheckFinite", "CheckFinite" >> beam.Map(check_finite))
+    own = model_eval_lib.default_extractors(**arguments)
+    # Metrics are made of what this stage gives, whatever comes behind it; before it, records are
+    # single ones.
+    names = [each.stage_name for each in own]
+    last = names.index(slice_key_extractor.SLICE_KEY_EXTRACTOR_STAGE_NAME)
+    return [count, *own[:last], known, finite, *own[last:]]
 
 
 def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
@@ -31,3 +44,25 @@ def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
     batch = extracts.get(constants.ARROW_RECORD_BATCH_KEY)
     progress.advance(1 if batch is None else batch.num_rows)
     return extracts
+
+
+def has_class(extracts: dict[str, Any]) -> bool:
+    """Whether the model knows the class of a record."""
+    return bool(np.all(_of_candidate(extracts[constants.LABELS_KEY]) >= 0))
+
+
+def check_finite(extracts: dict[str, Any]) -> dict[str, Any]:
+    """Passes a record on whose probabilities are finite; NaN would be taken for the first class.
+
+    Raises:
+      UserError: if they are not.
+    """
+    name = np.ravel(extracts[constants.FEATURES_KEY][record.FILENAME])[0].decode(errors="replace")
+    probabilities = _of_candidate(extracts[constants.PREDICTIONS_KEY])
+    check_probabilities(probabilities, f"the eval split's {name}")
+    return extracts
+
+
+def _of_candidate(values: Any) -> Any:
+    """The judged model's values, where another model is measured beside it."""
+    return values[CANDIDATE] if isinstance(values, dict) and CANDIDATE in values else values

@@ -25,7 +25,7 @@ def build_model(
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, num_classes],
       probabilities that sum to 1. Labels may be class ids or, of mixed images, shares of classes;
-      records of unknown class (id -1) do not count in the loss.
+      records of unknown class (id -1) count neither in the loss nor in the accuracy.
     """
     inputs = keras.Input(input_shape, name="image")
     outputs = inputs
@@ -37,7 +37,7 @@ def build_model(
     model.compile(
         optimizer=keras.optimizers.Adam(options.learning_rate),
         loss=cross_entropy,
-        metrics=[keras.metrics.MeanMetricWrapper(accuracy, name="accuracy")],
+        metrics=[Accuracy()],
     )
     return model
 
@@ -55,6 +55,34 @@ def cross_entropy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -
     if _are_shares(labels, probabilities):
         return keras.losses.categorical_crossentropy(labels, probabilities)
     return keras.losses.sparse_categorical_crossentropy(labels, probabilities, ignore_class=-1)
+
+
+class Accuracy(keras.metrics.MeanMetricWrapper):
+    """The share of records for which `accuracy` holds, of those that have a class."""
+
+    def __init__(self, name: str = "accuracy", dtype: str | None = None):
+        """Takes what Keras gives to every metric."""
+        super().__init__(accuracy, name=name, dtype=dtype)
+
+    def update_state(
+        self,
+        y_true: keras.KerasTensor,
+        y_pred: keras.KerasTensor,
+        sample_weight: keras.KerasTensor | None = None,
+    ) -> None:
+        """Counts a batch; labels and predictions are those of `accuracy`."""
+        if _are_shares(y_true, y_pred):
+            known = keras.ops.any(y_true > 0, axis=-1)
+        else:
+            known = keras.ops.reshape(y_true, [-1]) >= 0
+        weight = keras.ops.cast(known, self.dtype)
+        if sample_weight is not None:
+            weight *= keras.ops.reshape(keras.ops.cast(sample_weight, self.dtype), [-1])
+        super().update_state(y_true, y_pred, weight)
+
+    def get_config(self) -> dict:
+        """What makes another one like it."""
+        return {"name": self.name, "dtype": self.dtype}
 
 
 def accuracy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:

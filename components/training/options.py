@@ -11,7 +11,8 @@ class TrainingOptions(Options):
     """How the model is trained."""
 
     model: str = "components.training.model.build_model"
-    """Dotted path of `build_model(input_shape, num_classes, options) -> compiled keras.Model`."""
+    """Dotted path of `build_model(input_shape, num_classes, options) -> compiled keras.Model`, as
+    docs/training.md describes it."""
     epochs: pydantic.PositiveInt = 10
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3
@@ -48,4 +49,5 @@ class EvaluationOptions(Options):
     on the same records; 0 asks for one that is not worse. The first model passes. None: models are
     not compared."""
     confidence_intervals: bool = False
-    """Whether to estimate how far chance moves the metrics; takes a multiple of the time."""
+    """Whether to estimate by jackknife how far chance moves the metrics; takes a multiple of the
+    time."""

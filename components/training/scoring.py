@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from components.training.non_finite import check_probabilities
 from components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
 
@@ -17,8 +18,12 @@ def score_records(model_dir: str, batches: Iterable[Sequence[bytes]]) -> Iterato
 
     Yields:
       float32 [batch, classes], probabilities in the order of the vocabulary, for each batch.
+
+    Raises:
+      UserError: if they are not finite.
     """
     model = tf.saved_model.load(model_dir)
     classify = model.signatures[SERVE_EXAMPLES]
     for batch in batches:
-        yield classify(**{EXAMPLES: tf.constant(list(batch), tf.string)})[PROBABILITIES].numpy()
+        answer = classify(**{EXAMPLES: tf.constant(list(batch), tf.string)})
+        yield check_probabilities(answer[PROBABILITIES].numpy(), "stored records")

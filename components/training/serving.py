@@ -11,10 +11,13 @@ import keras
 import tensorflow as tf
 
 from components import record, views
+from components.errors import UserError
 from components.feeding import parse
 from components.feeding.graph import TransformGraph, read_alpha_background
 from components.served.checked import take_views
 from components.served.decode import decode_image
+from components.training.model_check import CheckedModel
+from components.training.non_finite import are_finite, check_probabilities
 from components.view_options import ViewOptions
 
 # Signatures.
@@ -44,27 +47,26 @@ def export_model(
     view: ViewOptions,
     class_names: Sequence[str],
     export_dir: str,
+    gives_logits: bool = False,
 ) -> None:
     """Writes the SavedModel, with the three signatures named above.
 
     Args:
-      model: float32 [batch, height, width, channels] → probabilities [batch, classes].
+      model: built; float32 [batch, height, width, channels] → probabilities [batch, classes].
       transform_graph_dir: the folder of the transform graph that the model was trained behind.
       view: the model's input size.
       class_names: the vocabulary, in the order of the probabilities.
       export_dir: where the SavedModel goes.
+      gives_logits: whether a softmax is to make probabilities of what the model gives.
 
     Raises:
+      UserError: if the model's weights, or what it says of a grey image, are not finite.
       ValueError: if there are not as many names as probabilities.
     """
-    if model.output_shape[-1] != len(class_names):
-        raise ValueError(
-            f"class_names must name the model's {model.output_shape[-1]} classes, "
-            f"got {len(class_names)} names; pass the transform graph's vocabulary."
-        )
     background = read_alpha_background(transform_graph_dir)
-    graph = TransformGraph(transform_graph_dir)
-    classifier = Classifier(model, graph, view, class_names, background)
+    transform = TransformGraph(transform_graph_dir)
+    classifier = Classifier(model, transform, view, class_names, gives_logits, background)
+    _check_answers(classifier, model, view, len(class_names))
     tf.saved_model.save(
         classifier,
         export_dir,
@@ -85,6 +87,7 @@ class Classifier(tf.Module):
         transform: TransformGraph,
         view: ViewOptions,
         class_names: Sequence[str],
+        gives_logits: bool = False,
         background: tuple[int, int, int] = (255, 255, 255),
     ):
         """Holds what the signatures need, so that it is saved with them.
@@ -101,7 +104,8 @@ class Classifier(tf.Module):
         # BulkInferrer restore no others. A function is not tracked, and so neither is the Keras
         # model, which would bring the optimizer's state, twice the weights, along.
         self.weights = [weight.value for weight in model.weights]
-        self._network = lambda images: model(images, training=False)
+        network = CheckedModel(model, gives_logits)
+        self._network = lambda images: network.classify(images)
         self.transform = transform
         self._view = view
         self._class_names = tf.constant(class_names)
@@ -111,7 +115,7 @@ class Classifier(tf.Module):
         """Classifies image files: string [batch] → all outputs that are named above."""
         images, errors = take_views(self._view_file, image_bytes, self._size())
         is_valid = errors == b""
-        probabilities = self._classify(images)
+        probabilities = self.classify(images)
         probabilities = tf.where(is_valid[:, tf.newaxis], probabilities, 0.0)
         likeliest = tf.gather(self._class_names, tf.argmax(probabilities, axis=1))
         # Repeated for every row: TensorFlow Serving splits all outputs along the batch.
@@ -134,7 +138,7 @@ class Classifier(tf.Module):
 
     def serve_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Classifies records: string [batch] → PROBABILITIES."""
-        return {PROBABILITIES: self._classify(self._map_views(self._decode_example, examples))}
+        return {PROBABILITIES: self.classify(self._map_views(self._decode_example, examples))}
 
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Looks up the class ids of records: string [batch] → LABEL, -1 if unknown."""
@@ -159,9 +163,27 @@ class Classifier(tf.Module):
             fn_output_signature=tf.TensorSpec(self._size(), tf.uint8),
         )
 
-    def _classify(self, images: tf.Tensor) -> tf.Tensor:
+    def classify(self, images: tf.Tensor) -> tf.Tensor:
         """Normalises and classifies uint8 images: float32 [batch, classes]."""
         return self._network(self.transform.transform_images(images))
+
+
+def _check_answers(
+    classifier: Classifier, model: keras.Model, view: ViewOptions, num_classes: int
+) -> None:
+    """Classifies a grey image: what is exported must give a finite probability of each class."""
+    grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, tf.uint8))
+    probabilities = check_probabilities(classifier.classify(grey).numpy(), "a grey image")
+    if probabilities.shape[1] != num_classes:
+        raise ValueError(
+            f"class_names must name the model's {probabilities.shape[1]} classes, "
+            f"got {num_classes} names; pass the transform graph's vocabulary."
+        )
+    if not are_finite(model.weights):
+        raise UserError(
+            "the model's weights must be finite to be exported, but some are NaN or infinite; "
+            "lower training.learning_rate and train again."
+        )
 
 
 def _batch_signature(function: Callable, input_name: str) -> tf.types.experimental.GenericFunction:

@@ -2,12 +2,12 @@
 
 import contextlib
 import dataclasses
-import json
 import logging
 import os
 
 import tensorflow as tf
 
+from components.json_text import to_json
 from components.training.executions import StepsCallback
 from components.training.options import TrainingOptions
 from components.training.profile import describe_trace, record_trace
@@ -66,7 +66,7 @@ class StepProfile(StepsCallback):
             return
         profile = describe_trace(self._folder, self._traced)
         with tf.io.gfile.GFile(os.path.join(self._folder, PROFILE_FILE), "w") as file:
-            file.write(json.dumps(dataclasses.asdict(profile), indent=1) + "\n")
+            file.write(to_json(dataclasses.asdict(profile), indent=1) + "\n")
 
 
 def plan_profile(

@@ -2,30 +2,34 @@
 
 import contextlib
 import dataclasses
-import json
+import functools
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from components import progress
-from components.dotted import load_object
 from components.feeding.graph import read_class_names
 from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
 from components.feeding.passes import Mode
+from components.json_text import to_json
 from components.training.class_weights import read_class_weights, weigh_records
 from components.training.clocks import EpochClock, StepCounter
 from components.training.executions import WholeEpochs, hide_length
+from components.training.model_check import CheckedModel, build_checked_model
+from components.training.non_finite import StopAtNonFinite, name_records
 from components.training.options import TrainingOptions
 from components.training.resume import fit_from, resume
 from components.training.serving import export_model
 from components.training.step_profile import plan_profile
+from components.training.unknown import count_unknown, leave_out_unknown
 from components.view_options import ViewOptions
 
 HISTORY_FILE = "history.json"
+_LOG = logging.getLogger(__name__)
 
 
 def run_fn(fn_args: Any) -> None:
@@ -39,14 +43,21 @@ def run_fn(fn_args: Any) -> None:
         dicts: {"view": {...}, "feeding": {...}, "training": {...}}; what is left out is default.
 
     Raises:
-      UserError: if a split has no batch.
+      UserError: if a split has no batch, or the model cannot be trained and exported.
     """
     options = _read_options(fn_args.custom_config or {})
     class_names = read_class_names(fn_args.transform_graph_path)
-    model = _build_model(options, class_names)
-    _fit(fn_args, options, class_names, model)
+    checked = build_checked_model(options.view, options.feeding, options.training, len(class_names))
+    if checked.gives_logits:
+        _LOG.warning(
+            "training.model=%s gives no probabilities; the exported model adds a softmax.",
+            options.training.model,
+        )
+    _fit(fn_args, options, class_names, checked)
     graph_dir, model_dir = fn_args.transform_graph_path, fn_args.serving_model_dir
-    export_model(model, graph_dir, options.view, class_names, model_dir)
+    export_model(
+        checked.model, graph_dir, options.view, class_names, model_dir, checked.gives_logits
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,22 +75,19 @@ def _read_options(config: Mapping[str, Any]) -> _AllOptions:
     )
 
 
-def _build_model(options: _AllOptions, class_names: Sequence[str]) -> keras.Model:
-    view, training = options.view, options.training
-    keras.utils.set_random_seed(training.seed)
-    build_model = load_object(training.model)
-    model = build_model((view.height_px, view.width_px, view.channels), len(class_names), training)
-    if training.steps_per_execution is not None:
-        model.steps_per_execution = training.steps_per_execution
-    return model
-
-
-def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], model: keras.Model) -> None:
+def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: CheckedModel) -> None:
     """Trains the model from where a checkpoint left it, and writes what training reported."""
-    training = options.training
+    training, model = options.training, checked.model
+    unknown = _count_unknown(fn_args, options)
+    if any(count != 0 for count in unknown.values()):
+        leave_out_unknown(model)
     steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
     start, checkpoints = resume(fn_args, model, training, steps)
     clock = EpochClock(model)
+    name_batches = functools.partial(
+        name_records, fn_args.train_files, options.view, options.feeding, training.seed
+    )
+    stop = StopAtNonFinite(start, steps, name_batches)
 
     def make_train_data(**part: Any) -> tf.data.Dataset:
         data = clock.watch(_make_train_data(fn_args, options, class_names, part))
@@ -96,12 +104,23 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], model: kera
             steps,
             validation_data=_make_eval_data(fn_args, options),
             shuffle=False,  # the data are
-            callbacks=[WholeEpochs(), clock, StepCounter(), *checkpoints, *profile],
+            # Before a checkpoint is stored, the loss is looked at.
+            callbacks=[WholeEpochs(), stop, clock, StepCounter(), *checkpoints, *profile],
             verbose=2,  # a line an epoch: logs are read after the fact
         )
-    write_history(fn_args.model_run_dir, metrics, steps, clock.times())
+    told = {"unknown_records": unknown, "softmax_added": checked.gives_logits}
+    write_history(fn_args.model_run_dir, metrics, steps, clock.times(), told)
     for trace in profile:
         trace.write_summary()
+
+
+def _count_unknown(fn_args: Any, options: _AllOptions) -> dict[str, int | None]:
+    """Records of each split that have no class of the vocabulary; None where no index tells."""
+    graph_dir, feeding, view = fn_args.transform_graph_path, options.feeding, options.view
+    return {
+        "train": count_unknown(fn_args.train_files, feeding, view, graph_dir, "train"),
+        "eval": count_unknown(fn_args.eval_files, feeding, view, graph_dir, "eval"),
+    }
 
 
 def _make_train_data(
@@ -142,6 +161,7 @@ def write_history(
     metrics: Mapping[str, Sequence[float]],
     steps: int,
     times: Mapping[str, Sequence[float] | None],
+    further: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes what training reported, as JSON for people and plots.
 
@@ -150,12 +170,14 @@ def write_history(
       metrics: name of a loss or metric to its value after every epoch.
       steps: batches an epoch.
       times: as `EpochClock.times` gives them.
+      further: what else there is to tell, by name.
     """
     history = {
         "metrics": {name: [float(value) for value in values] for name, values in metrics.items()},
         "steps_per_epoch": steps,
         **times,
+        **(further or {}),
     }
     tf.io.gfile.makedirs(folder)
     with tf.io.gfile.GFile(os.path.join(folder, HISTORY_FILE), "w") as file:
-        file.write(json.dumps(history, indent=2) + "\n")
+        file.write(to_json(history, indent=2) + "\n")

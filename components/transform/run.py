@@ -9,7 +9,7 @@ import tensorflow_transform.beam as tft_beam
 
 from components import progress
 from components.beam_job import make_scratch, run_job
-from components.dotted import load_object
+from components.dotted import load_named
 from components.errors import UserError
 from components.feeding.input_fn import read_eval_views
 from components.transform import span_cache
@@ -95,15 +95,7 @@ def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> Prepr
       UserError: if there is no such function, or it cannot be used.
     """
     name = options.preprocessing_fn
-    try:
-        function = load_object(name)
-    except (ValueError, ModuleNotFoundError, AttributeError) as error:
-        raise UserError(f"transform.preprocessing_fn cannot be loaded: {error}") from error
-    except Exception as error:  # whatever a person's own module raises while it is imported
-        raise UserError(
-            f"transform.preprocessing_fn cannot be loaded: importing {name!r} failed: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+    function = load_named("transform.preprocessing_fn", name)
     if not callable(function):
         raise UserError(
             f"transform.preprocessing_fn must name a function, but {name!r} is of type "

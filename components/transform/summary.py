@@ -1,7 +1,6 @@
 """`analysis.json`: what was analysed and found, for people, beside the transform graph."""
 
 import collections
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from components import contract, files
 from components.code_version import code_version
 from components.errors import UserError
+from components.json_text import to_json
 from components.transform.classes import CLASS_STATISTICS, count_classes, list_classes
 from components.transform.function_version import function_version
 from components.transform.options import TransformOptions
@@ -61,7 +61,7 @@ def write_summary(
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
     }
-    content = json.dumps(summary, indent=1, ensure_ascii=False).encode() + b"\n"
+    content = to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
     files.write_file(files.join(output_dir, SUMMARY), content)
     return summary
 

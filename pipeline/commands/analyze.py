@@ -1,10 +1,10 @@
 """`image-pipeline analyze`: the transform graph of a data set, without TFX."""
 
-import json
 import os
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_terminal
 
 
@@ -48,4 +48,4 @@ def analyze(
         if not (as_json or quiet):
             print_graph(find_graph(graph_dir), read_graph(graph_dir), console)
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(to_json(summary))

@@ -1,9 +1,8 @@
 """`image-pipeline doctor`: what limits training, measured, and what to change."""
 
-import json
-
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries
 
 
@@ -68,4 +67,4 @@ def doctor(
         shown = None if as_json else console
         summary = visit(config, pattern, source.graph_dir, wishes, shown)
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(to_json(summary))

@@ -1,10 +1,10 @@
 """`image-pipeline ingest`: images to TFRecords, without TFX."""
 
-import json
 import os
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import (
     BEAM,
     CONFIG,
@@ -67,4 +67,4 @@ def ingest(
         if not (as_json or quiet):
             print_ingest(summary, output_dir, console)
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(to_json(summary))

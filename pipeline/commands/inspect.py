@@ -1,10 +1,10 @@
 """`image-pipeline inspect`: what a transform graph takes, and what it was made of."""
 
 import dataclasses
-import json
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import JSON
 
 
@@ -24,6 +24,6 @@ def inspect(folder: str, as_json: bool) -> None:
     found = find_graph(folder)
     graph = read_graph(found.path)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(found) | graph))
+        click.echo(to_json(dataclasses.asdict(found) | graph))
     else:
         print_graph(found, graph, Console(highlight=False))

@@ -1,10 +1,10 @@
 """`image-pipeline plan`: what an ingest will need and store, before it runs."""
 
 import dataclasses
-import json
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import CONFIG, FOLLOW_LINKS, IMAGES, JSON, SET, add_follow_links
 
 
@@ -63,6 +63,6 @@ def plan(
         further = {"free_disk_bytes": free_bytes} | (
             {} if cluster is None else {"cluster": cluster}
         )
-        click.echo(json.dumps(dataclasses.asdict(forecast) | further))
+        click.echo(to_json(dataclasses.asdict(forecast) | further))
     else:
         print_forecast(forecast, options, free_bytes, cluster)

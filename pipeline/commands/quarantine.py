@@ -1,10 +1,10 @@
 """`image-pipeline quarantine`: which files were rejected and why, and another try for them."""
 
-import json
 import os
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import BEAM, CONFIG, IMAGES, JSON, SET, open_terminal
 
 
@@ -22,7 +22,7 @@ def list_quarantine(data_set: str, as_json: bool) -> None:
 
     reasons, lines = read_quarantine(data_set)
     if as_json:
-        click.echo(json.dumps({"reasons": reasons, "files": lines}))
+        click.echo(to_json({"reasons": reasons, "files": lines}))
     else:
         print_quarantine(reasons, lines)
 
@@ -63,4 +63,4 @@ def retry(
         if not as_json:
             print_retry(summary, console)
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(to_json(summary))

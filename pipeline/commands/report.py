@@ -1,9 +1,8 @@
 """`image-pipeline report`: a data set or a run on one page."""
 
-import json
-
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import JSON, quiet_libraries, say
 
 
@@ -32,7 +31,7 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
 
         figures = write_report(folder, against, output_path)
     if as_json:
-        click.echo(json.dumps(figures | {"output": output_path}))
+        click.echo(to_json(figures | {"output": output_path}))
         return
     for notice in figures["notices"]:
         say(f"{notice['section']}: {notice['text']}")

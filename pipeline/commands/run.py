@@ -1,12 +1,12 @@
 """`image-pipeline run` and `demo`: the pipeline on this machine."""
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import (
     BEAM,
     CONFIG,
@@ -105,22 +105,26 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
             where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
             found = f"{survey.found:,} files{where}, {len(survey.classes)} classes"
             told.print(f"{found}; {plan.beam_args[0]}")
-        summary = _run_with_progress(plan, log_path, told)
+        summary = _run_with_progress(plan, len(survey.classes), log_path, told)
         if told is not None:
             from pipeline.summary import print_summary
 
             print_summary(summary, told)
     if as_json:
-        click.echo(json.dumps(summary))
+        click.echo(to_json(summary))
     if summary.get("blessed") is False:
         sys.exit(EXIT_NOT_PUSHED)
 
 
-def _run_with_progress(plan: "RunPlan", log_path: str, console: Any) -> dict[str, Any]:
+def _run_with_progress(
+    plan: "RunPlan", num_classes: int, log_path: str, console: Any
+) -> dict[str, Any]:
     """Runs with a bar, if there is a console for it, and keeps a whole run's summary as a file."""
+    from pipeline.functions import check_functions
     from pipeline.progress import ComponentProgress
 
     with ComponentProgress(console) as progress:
+        check_functions(plan.config, num_classes, plan.part)
         progress.start("importing TFX")
         from pipeline.local import run_locally
         from pipeline.summary import is_whole, summarize_run
@@ -129,5 +133,5 @@ def _run_with_progress(plan: "RunPlan", log_path: str, console: Any) -> dict[str
         summary = summarize_run(runs, log_path)
     if is_whole(summary):  # A part's would pass for a whole run's, which the folder may hold.
         with open(os.path.join(plan.output_dir, "summary.json"), "w", encoding="utf-8") as file:
-            json.dump(summary, file, indent=1)
+            file.write(to_json(summary, indent=1))
     return summary

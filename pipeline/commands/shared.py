@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from components.errors import UserError, describe_error, find_user_error
+from components.errors import UserError, find_user_error
+from components.messages import describe_error
 from components.names import printable_text
 from pipeline.interrupts import was_interrupted
 from pipeline.temporary import make_lasting_folder

@@ -1,12 +1,12 @@
 """`image-pipeline verify`: is a data set whole, and does an epoch of it hold what it should?"""
 
 import dataclasses
-import json
 import sys
 from typing import Any
 
 import click
 
+from components.json_text import to_json
 from pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say
 
 _MOST_LINES = 100
@@ -48,7 +48,7 @@ def verify(
 
         findings = verify_data_set(data_set)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(finding) for finding in findings]))
+        click.echo(to_json([dataclasses.asdict(finding) for finding in findings]))
     else:
         for finding in findings[:_MOST_LINES]:
             say(finding)
@@ -71,7 +71,7 @@ def _verify_epoch(
         paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(verified)))
+        click.echo(to_json(dataclasses.asdict(verified)))
         return
     say(_describe_draws(verified))
     for line in _describe_quality(verified):

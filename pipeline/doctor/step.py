@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import keras
 
-from components.dotted import load_object
-from components.errors import UserError
+from components.dotted import load_named
 from components.feeding.graph import TransformGraph
 from components.feeding.indexed import IndexedRecords
+from components.training.unknown import leave_out_unknown
 from pipeline.doctor.clock import Rate, time_batches
 from pipeline.doctor.subject import Subject
 
@@ -62,15 +62,14 @@ class ModelStep:
           UserError: if it cannot be loaded.
         """
         view, graph_dir = subject.view, subject.graph_dir
-        try:
-            build_model = load_object(subject.training.model)
-        except (ValueError, ModuleNotFoundError, AttributeError) as error:
-            raise UserError(f"training.model cannot be loaded: {error}") from error
+        build_model = load_named("training.model", subject.training.model)
         keras.utils.set_random_seed(subject.training.seed)
         self._has_ids = graph_dir is not None
         classes = _count_classes(subject) if graph_dir is None else _read_classes(graph_dir)
         shape = (view.height_px, view.width_px, view.channels)
         self.model = build_model(shape, max(classes, 2), subject.training)
+        if self._has_ids and self.model.compiled:
+            leave_out_unknown(self.model)
 
     def __call__(self, images: Any, labels: Any) -> None:
         """Trains on the batch."""

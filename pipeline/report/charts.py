@@ -56,20 +56,24 @@ def draw_channels(channels: Sequence[dict[str, Any]]) -> Markup:
     return _svg(Markup().join(lines) + axis, f"Pixel values by channel: {means}")
 
 
-def draw_curves(name: str, train: Sequence[float] | None, held: Sequence[float] | None) -> Markup:
+def draw_curves(
+    name: str, train: Sequence[float | None] | None, held: Sequence[float | None] | None
+) -> Markup:
     """Draws a metric after every epoch, from the least value to the greatest.
 
     Args:
       name: of the metric.
-      train: its values in training, or None.
+      train: its values in training, or None; None as a value that was no number.
       held: its values on the eval split, or None.
     """
     series = [("train", train), ("eval", held)]
-    values = [value for _, own in series if own for value in own]
+    values = [value for _, own in series if own for value in own if value is not None]
+    if not values:
+        return Markup("<p>No value of {} is a number.</p>").format(name)
     least, most = min(values), max(values)
     span = (most - least) or 1
     lines = [
-        _line([(value - least) / span for value in own], split, _GUTTER)
+        _line([None if value is None else (value - least) / span for value in own], split, _GUTTER)
         for split, own in series
         if own
     ]
@@ -95,8 +99,11 @@ def _rect(left: float, height: float, step: float) -> Markup:
     )
 
 
-def _line(shares: Sequence[float], kind: str, left: float = 0) -> Markup:
-    """A line through values from 0 to 1, from `left` to the right edge; of one value a dot."""
+def _line(shares: Sequence[float | None], kind: str, left: float = 0) -> Markup:
+    """A line through values from 0 to 1, from `left` to the right edge; of one value a dot.
+
+    What is None is passed over, and leaves its place.
+    """
     margin = 2  # Half a line's width is outside of its points.
     places = [
         (
@@ -104,7 +111,10 @@ def _line(shares: Sequence[float], kind: str, left: float = 0) -> Markup:
             margin + (1 - share) * (_HEIGHT - 2 * margin),
         )
         for number, share in enumerate(shares)
+        if share is not None
     ]
+    if not places:
+        return Markup()
     if len(places) == 1:
         return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3"/>').format(kind, *places[0])
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

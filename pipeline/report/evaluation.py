@@ -37,28 +37,40 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> d
       eval_classes: records of each class in the eval split.
 
     Returns:
-      `records`; `metrics`: name to value; `accuracy` with `interval`; `blessed`; `classes`: for
-      each its `name`, `records`, `accuracy` and `interval`, the least accurate first.
+      `records`; `metrics`: name to value; `accuracy` with `interval` (both None where no record had
+      a class); `method`: of the intervals, the Evaluator's own where it estimated them; `blessed`;
+      `classes`: for each its `name`, `records`, `accuracy` and `interval`, the weakest first: by
+      the lower bounds that the Evaluator estimated, or else by accuracy.
     """
     evaluation = summary["evaluation"]
     overall = dict(evaluation["overall"])
-    records = round(overall.pop("records"))
+    records = round(overall.pop("records", 0))
+    measured = evaluation.get("intervals") or {"overall": {}, "classes": {}}
     classes = [
         {
             "name": name,
             "records": eval_classes.get(name, 0),
             "accuracy": accuracy,
-            "interval": _interval(accuracy, eval_classes.get(name, 0)),
+            "interval": measured["classes"].get(name)
+            or _interval(accuracy, eval_classes.get(name, 0)),
         }
         for name, accuracy in evaluation["classes"].items()
     ]
+
+    def weakest_first(row: dict[str, Any]) -> tuple[float, float, str]:
+        estimated = measured["classes"].get(row["name"])
+        return estimated[0] if estimated else row["accuracy"], row["accuracy"], row["name"]
+
+    accuracy = overall.get("accuracy")
+    own = measured["overall"].get("accuracy")
     return {
         "records": records,
         "metrics": overall,
-        "accuracy": overall["accuracy"],
-        "interval": _interval(overall["accuracy"], records),
+        "accuracy": accuracy,
+        "interval": own or (None if accuracy is None else _interval(accuracy, records)),
+        "method": "jackknife" if own else "Wilson",
         "blessed": summary["blessed"],
-        "classes": sorted(classes, key=lambda row: (row["accuracy"], row["name"])),
+        "classes": sorted(classes, key=weakest_first),
     }
 
 

@@ -74,6 +74,10 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if (metrics := figures.get("metrics")) and not metrics["blessed"]:
         found.append(("evaluation", "The model was not good enough to be pushed."))
     training = figures.get("training") or {}
+    unknown = (training.get("unknown_records") or {}).items()
+    if counts := ", ".join(f"{count:,} of {split}" for split, count in unknown if count):
+        text = f"Records of a class that training does not know, left out of all figures: {counts}."
+        found.append(("evaluation", text))
     if (wait := training.get("input_wait")) and wait["share"] >= _MUCH_WAITING:
         share = format_share(wait["share"])
         text = (
@@ -82,6 +86,8 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("training", text))
     for curve in training.get("curves", []):
         best, values = curve["best_epoch"], curve["eval"]
+        if any(None in (own or ()) for own in (curve["train"], values)):
+            found.append(("training", f"Not every value of {curve['name']} is a number."))
         if curve["name"] == "loss" and best and best < len(values):
             text = f"The eval loss was lowest after epoch {best} of {len(values)}."
             found.append(("training", text))

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from components import files
 from components.errors import UserError
 from components.names import printable_text
+from pipeline.evaluated import format_measured
 from pipeline.report import charts, words
 from pipeline.report.data_set import DataSet, open_data_set
 from pipeline.report.figures import gather_figures
@@ -42,6 +43,7 @@ _FILTERS = {
     "share": words.format_share,
     "fact": words.format_fact,
     "change": words.format_change,
+    "measured": format_measured,
     "range": words.format_range,
     "breakable": words.make_breakable,
     "seconds": words.format_seconds,

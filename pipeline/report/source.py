@@ -98,4 +98,5 @@ def _relocate(path: str, run_dir: str) -> str:
 
 def _read_json(path: str) -> Any:
     with files.open_input(path) as file:
-        return json.loads(file.read())
+        # Earlier versions wrote NaN and Infinity, where now null stands.
+        return json.loads(file.read(), parse_constant=lambda _: None)

@@ -21,9 +21,10 @@ def describe_training(history: dict[str, Any]) -> dict[str, Any]:
       history: as `components.training.trainer.write_history` wrote it.
 
     Returns:
-      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: see `describe_wait`, and
-      `curves`: for each metric its `name`, `train` and `eval` values (None without one), and the
-      `best_epoch` (from 1) of evaluation.
+      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: see `describe_wait`,
+      `unknown_records` of each split, which loss and metrics leave out (None if nobody counted),
+      `softmax_added`, and `curves`: for each metric its `name`, `train` and `eval` values (None
+      without one; None as a value that was no number), and the `best_epoch` (from 1) of evaluation.
     """
     metrics = history["metrics"]
     seconds = history["seconds_per_epoch"]
@@ -33,6 +34,8 @@ def describe_training(history: dict[str, Any]) -> dict[str, Any]:
         "steps": history["steps_per_epoch"] * len(seconds),
         "seconds": sum(seconds),
         "input_wait": describe_wait(history),
+        "unknown_records": history.get("unknown_records"),
+        "softmax_added": history.get("softmax_added", False),
         "curves": [
             {
                 "name": name,
@@ -119,11 +122,12 @@ def describe_versions(source: ReportSource, config: PipelineConfig | None) -> di
     return {"rows": rows, "options": options}
 
 
-def _find_best(name: str, values: list[float] | None) -> int | None:
+def _find_best(name: str, values: list[float | None] | None) -> int | None:
     """The epoch, from 1, with the least loss or the greatest metric; the first of equal ones."""
-    if not values:
+    numbers = [value for value in values or [] if value is not None]
+    if not values or not numbers:
         return None
-    best = min(values) if "loss" in name or "error" in name else max(values)
+    best = min(numbers) if "loss" in name or "error" in name else max(numbers)
     return values.index(best) + 1
 
 

@@ -1,5 +1,6 @@
 """Numbers as people read them."""
 
+import math
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -9,8 +10,10 @@ from components.names import printable_text
 _THOUSAND = 1000
 
 
-def format_value(value: float, unit: str = "") -> str:
-    """A number with three to four digits, and its unit: "", "px" or "B"."""
+def format_value(value: float | None, unit: str = "") -> str:
+    """A number with three to four digits, and its unit: "", "px" or "B"; none is a dash."""
+    if value is None or not math.isfinite(value):
+        return "—" if value is None else str(value)
     if unit == "B":
         return format_bytes(value)
     number = f"{value:,.0f}" if abs(value) >= _THOUSAND or value == int(value) else f"{value:.3g}"

@@ -86,6 +86,35 @@ def test_bad_input_is_one_clear_message(tmp_path, images, arguments, message):
     assert "Traceback" not in done.stderr + done.stdout
 
 
+MODEL = """
+import keras
+
+def build(input_shape, num_classes, options):
+    model = keras.Sequential([keras.Input(input_shape), keras.layers.Flatten()])
+    model.add(keras.layers.Dense(1000, activation="softmax"))
+    model.compile(loss="sparse_categorical_crossentropy")
+    return model
+"""
+
+
+def test_a_model_in_the_working_folder_is_found_and_its_mistake_before_any_work(tmp_path, images):
+    (tmp_path / "my_model.py").write_text(MODEL)
+    command = ["run", "--images", images, "--output", tmp_path / "out", "--set"]
+    done = subprocess.run(
+        [str(COMMAND), *map(str, command), "training.model=my_model.build"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=600,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith(
+        "Error: training.model=my_model.build returned a model that gives"
+    )
+    assert "1000 values an image, but there are 2 classes" in done.stderr
+    assert not (tmp_path / "out" / "metadata.db").exists()
+
+
 def test_ingest_alone_writes_a_data_set_and_a_summary(tmp_path, images):
     done = call("ingest", "--images", images, "--output", tmp_path / "out", "--json")
     assert done.returncode == 0, done.stderr

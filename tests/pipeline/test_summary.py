@@ -31,7 +31,7 @@ def _print(constant_channels, classes, training=None, **further):
         "constant_channels": constant_channels,
         "classes": classes,
         "training": {"steps": 3, "epochs": 1, "input_wait": None} | (training or {}),
-        "evaluation": {"overall": {"accuracy": 0.5}, "worst_class": None},
+        "evaluation": {"overall": {"accuracy": 0.5}, "worst_class": None, "intervals": None},
         "blessed": False,
         "paths": {},
         **further,
@@ -52,6 +52,28 @@ def test_what_there_is_not_has_no_line():
     assert "mean                     1.0000, 7.0000" in text
     assert "constant channels" not in text and "classes" not in text
     assert "waited" not in text and "trace" not in text
+
+
+def test_intervals_are_told_of_the_whole_and_of_the_weakest_class():
+    evaluation = {
+        "overall": {"accuracy": 0.4391, "records": 1598.0},
+        "worst_class": {"class": "cat", "accuracy": 0.25, "low": 0.1, "high": 0.4},
+        "intervals": {"overall": {"accuracy": (0.415, 0.4639)}, "classes": {}},
+    }
+    lines = _print([], [], evaluation=evaluation).splitlines()
+    assert "eval accuracy            0.439 (0.415 to 0.464)" in lines
+    assert "eval records             1,598" in lines
+    assert "weakest class            cat, accuracy 0.250 (0.100 to 0.400)" in lines
+
+
+def test_unknown_classes_and_an_added_softmax_are_told():
+    unknown = {"eval": {"emu": 12, "yak": 1}, "train": dict.fromkeys("abcd", 1)}
+    lines = _print([], CLASSES, {"softmax_added": True}, unknown_classes=unknown).splitlines()
+    assert (
+        "unknown classes          13 of eval ('emu', 'yak'); 4 of train ('a', 'b', 'c', …): left "
+        "out of loss, metrics and evaluation"
+    ) in lines
+    assert "model's output           logits; the exported model adds a softmax" in lines
 
 
 def test_the_share_of_waiting_is_told():

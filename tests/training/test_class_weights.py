@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from components.errors import UserError
-from components.training import trainer
+from components.training import model_check, trainer
 from components.training.class_weights import read_class_weights, weigh_records
 from components.transform.preprocessing import standardize
 from components.view_options import ViewOptions
@@ -77,7 +77,9 @@ def test_the_option_weighs_the_training_loss_and_no_other(
 ):
     monkeypatch.setattr(trainer, "export_model", lambda *_: None)
     model = f"{__name__}.build_undecided_model"
-    monkeypatch.setattr(trainer, "load_object", {model: build_undecided_model}.__getitem__)
+    monkeypatch.setattr(
+        model_check, "load_named", lambda _, path: {model: build_undecided_model}[path]
+    )
     examples = shards.make_examples(9, ["cat", "cat", "dog"])
     fn_args = types.SimpleNamespace(
         train_files=[shards.write_shards(tmp_path / "Split-train", examples)],

@@ -1,7 +1,10 @@
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from components.errors import UserError
 from components.training.scoring import score_records
 from components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
@@ -22,6 +25,32 @@ def model_dir(tmp_path):
     signatures = {SERVE_EXAMPLES: model.classify}
     tf.saved_model.save(model, str(tmp_path / "model"), signatures=signatures)
     return str(tmp_path / "model")
+
+
+@pytest.fixture
+def length_of_nothing(model_dir, monkeypatch):
+    """Makes the model give NaN for an empty record."""
+    load = tf.saved_model.load
+
+    def load_broken(folder):
+        model = load(folder)
+        classify = model.signatures[SERVE_EXAMPLES]
+
+        def divide(**inputs):
+            lengths = classify(**inputs)[PROBABILITIES]
+            return {PROBABILITIES: lengths / lengths}
+
+        return types.SimpleNamespace(signatures={SERVE_EXAMPLES: divide})
+
+    monkeypatch.setattr(tf.saved_model, "load", load_broken)
+    return model_dir
+
+
+def test_a_model_that_gives_no_numbers_is_refused(length_of_nothing):
+    scores = score_records(length_of_nothing, [[b"a"], [b""]])
+    np.testing.assert_array_equal(next(scores), [[1, 1]])
+    with pytest.raises(UserError, match="finite probabilities, but gives nan for stored records"):
+        next(scores)
 
 
 def test_each_batch_gets_its_probabilities_when_it_is_asked_for(model_dir):

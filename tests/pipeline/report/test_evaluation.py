@@ -42,6 +42,26 @@ def test_metrics_have_their_chances_and_the_weakest_class_is_first():
     ]
 
 
+def test_the_evaluators_own_intervals_are_told_and_the_lowest_bound_is_first():
+    intervals = {
+        "overall": {"accuracy": [0.6, 0.9]},
+        "classes": {"cat": [0.4, 1.0], "dog": [0.45, 0.55]},
+    }
+    summary = {"evaluation": EVALUATION | {"intervals": intervals}, "blessed": True}
+    metrics = describe_metrics(summary, {"cat": 4, "dog": 4})
+    assert (metrics["interval"], metrics["method"]) == ([0.6, 0.9], "jackknife")
+    assert [(row["name"], row["interval"]) for row in metrics["classes"]] == [
+        ("cat", [0.4, 1.0]),
+        ("dog", [0.45, 0.55]),
+    ]
+
+
+def test_an_evaluation_without_a_record_of_a_known_class_has_no_accuracy():
+    nothing = {"overall": {}, "classes": {}, "worst_class": None, "intervals": None}
+    metrics = describe_metrics({"evaluation": nothing, "blessed": False}, {"zebra": 4})
+    assert (metrics["records"], metrics["accuracy"], metrics["interval"]) == (0, None, None)
+
+
 def test_predictions_confusions_and_the_highest_losses():
     probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.75, 0.25], [0.6, 0.4], [1.0, 0.0]])
     labels = np.array([0, 1, 1, -1, 1])

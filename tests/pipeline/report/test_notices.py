@@ -26,6 +26,17 @@ def test_little_waiting_is_not_worth_a_notice(figures):
     assert not any("waited" in text for text in texts)
 
 
+def test_records_of_unknown_class_and_values_that_are_no_numbers_are_noticed(figures):
+    curve = {"name": "auc", "train": [0.5, None], "eval": None, "best_epoch": None}
+    unknown = {"train": 0, "eval": 1200}
+    training = figures["training"] | {"unknown_records": unknown, "curves": [curve]}
+    texts = [each["text"] for each in list_notices(figures | {"training": training})]
+    assert (
+        "Records of a class that training does not know, left out of all figures: 1,200 of eval."
+    ) in texts
+    assert "Not every value of auc is a number." in texts
+
+
 def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
     bad = figures | {
         "books": figures["books"] | {"balanced": False, "quarantined": 0, "conflicting_labels": 0},

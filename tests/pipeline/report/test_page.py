@@ -105,7 +105,11 @@ def test_the_page_shows_the_figures(texts):
             "Files in quarantine: 2 (7.4 %)",
             "cat/000.png",
         ),
-        *("Accuracy 75.0 % on 8 records", "not blessed", "3 epochs, 12 steps, 4.0 s"),
+        *(
+            "Accuracy 0.750 (0.409 to 0.929) on 8 records",
+            "not blessed",
+            "3 epochs, 12 steps, 4.0 s",
+        ),
         *("values missing from the schema: emu.", "batch_size: 4", "Batches of 4"),
         *("A row a label, a column a prediction.", "ingest.near_duplicates", "eval accuracy"),
     ):

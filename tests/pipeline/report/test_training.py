@@ -1,6 +1,7 @@
 import pytest
 
-from pipeline.report.source import read_history
+from pipeline.report.charts import draw_curves
+from pipeline.report.source import _read_json, read_history
 from pipeline.report.training import describe_training, describe_wait, read_anomalies
 from tests.pipeline.report.conftest import HISTORY
 
@@ -18,6 +19,26 @@ def test_training_and_its_best_epochs(run):
     alone = {"metrics": {"loss": [1.0]}, "steps_per_epoch": 1, "seconds_per_epoch": [1.0]}
     assert describe_training(alone)["curves"][0]["best_epoch"] is None
     assert describe_training(alone)["input_wait"] is None
+
+
+def test_values_that_are_no_numbers_are_passed_over():
+    history = {
+        "metrics": {"loss": [None, 2.0, 1.0], "val_loss": [None, 0.5, None], "auc": [None, None]},
+        "steps_per_epoch": 1,
+        "seconds_per_epoch": [1.0, 1.0, 1.0],
+        "unknown_records": {"train": 0, "eval": 2},
+    }
+    training = describe_training(history)
+    loss, auc = training["curves"]
+    assert (loss["best_epoch"], auc["best_epoch"]) == (2, None)
+    assert training["unknown_records"] == {"train": 0, "eval": 2}
+    assert "0.5 to 2" in draw_curves("loss", loss["train"], loss["eval"])
+    assert draw_curves("auc", auc["train"], auc["eval"]) == "<p>No value of auc is a number.</p>"
+
+
+def test_a_history_with_bare_nan_is_read(tmp_path):
+    (tmp_path / "history.json").write_text('{"loss": [NaN, Infinity, -Infinity, 1.0]}')
+    assert _read_json(str(tmp_path / "history.json")) == {"loss": [None, None, None, 1.0]}
 
 
 def test_waiting_for_input_is_told_as_a_share_of_the_loop(run):

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from pipeline.report.words import (
@@ -28,6 +30,7 @@ def test_numbers_as_people_read_them():
         *("2.3 s", "2 min 5 s", "1 h 2 min")
     ]
     assert format_range("1", "1") == "1" and format_range("1", "2") == "1 to 2"
+    assert [format_value(value) for value in (None, math.nan, -math.inf)] == ["—", "nan", "-inf"]
     facts = [format_fact(fact) for fact in (None, True, False, 1200, 0.123456, [1], "a")]
     assert facts == ["—", "yes", "no", "1,200", "0.12346", "[1]", "a"]
     assert (format_change(5), format_change(-0.25)) == ("+5", "-0.25")

@@ -1,0 +1,197 @@
+"""Whether a person's model can be trained, exported and served, found before it is trained.
+
+Its function is called, and the model run on a batch of four images, so that what is wrong with it
+is told at once, by name, and not after hours of training.
+"""
+
+import dataclasses
+import os
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from components.dotted import load_named
+from components.errors import UserError
+from components.feeding.options import FeedingOptions
+from components.messages import describe_error
+from components.training.options import TrainingOptions
+from components.view_options import ViewOptions
+
+_IMAGES = 4
+# How far from 1 a row's sum may be: float16 and bfloat16 have three and two digits.
+_CLOSE, _CLOSE_IN_HALF = 1e-3, 5e-2
+# Keras's losses for classes, as strings and functions name them: they read probabilities.
+_OF_PROBABILITIES = ("sparse_categorical_crossentropy", "categorical_crossentropy")
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedModel:
+    """A model that has passed.
+
+    Attributes:
+      model: compiled and built.
+      gives_logits: whether what it gives is any number, and so a softmax makes probabilities of it.
+    """
+
+    model: keras.Model
+    gives_logits: bool
+
+    def classify(self, images: tf.Tensor) -> tf.Tensor:
+        """Probabilities of normalised images: float32 [batch, classes]."""
+        outputs = tf.cast(self.model(images, training=False), tf.float32)
+        return tf.nn.softmax(outputs) if self.gives_logits else outputs
+
+
+def build_checked_model(
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    training: TrainingOptions,
+    num_classes: int,
+    counts_classes: bool = True,
+) -> CheckedModel:
+    """Calls `training.model` and checks what it returns.
+
+    Args:
+      view: the model's input size.
+      feeding: the images' type, and whether labels are shares of classes.
+      training: names the function, which gets it.
+      num_classes: how many classes there are.
+      counts_classes: whether that number is certain, so that the model must give as many values.
+
+    Raises:
+      UserError: if it cannot be trained, exported or served; it names training.model.
+    """
+    build = load_named("training.model", training.model)
+    keras.utils.set_random_seed(training.seed)
+    check = _Check(training.model, view, num_classes)
+    shape = (view.height_px, view.width_px, view.channels)
+    model = check.call("failed", lambda: build(shape, num_classes, training))
+    check.kind(model)
+    if training.steps_per_execution is not None:
+        model.steps_per_execution = training.steps_per_execution
+    images = _make_images(shape, feeding.dtype)
+    outputs = check.call(
+        f"failed on images [{_IMAGES}, {', '.join(map(str, shape))}]",
+        lambda: model(images, training=False),
+    )
+    check.outputs(outputs, counts_classes)
+    check.loss(model, images, outputs, feeding.mixes_labels)
+    return CheckedModel(model, check.gives_logits(model, outputs))
+
+
+class _Check:
+    """What is asked of a model, one thing after the other; every answer names it."""
+
+    def __init__(self, name: str, view: ViewOptions, num_classes: int):
+        self._name = name
+        self._classes = num_classes
+        size = f"[batch, {view.height_px}, {view.width_px}, {view.channels}]"
+        self._wanted = (
+            f"build_model(input_shape, num_classes, options) must return one compiled keras.Model "
+            f"that takes images {size} and gives one tensor [batch, num_classes] of probabilities"
+        )
+
+    def call(self, what: str, function: Callable[[], Any]) -> Any:
+        """Calls a person's code, whose errors may be of any kind."""
+        try:
+            return function()
+        except Exception as error:
+            told = f"{describe_error(error)}"
+            self._refuse(f"{what}{_find_place(error)}: {told}", error)
+
+    def kind(self, model: Any) -> None:
+        if not isinstance(model, keras.Model):
+            self._refuse(f"returned {_name_kind(model)}, which is no keras.Model")
+        if not model.compiled or model.optimizer is None:
+            self._refuse("returned a model that is not compiled; call model.compile in it")
+
+    def outputs(self, outputs: Any, counts_classes: bool) -> None:
+        if not tf.is_tensor(outputs):
+            self._refuse(f"returned a model that gives {_name_kind(outputs)}, not one tensor")
+        if outputs.shape.rank != 2 or outputs.shape[0] != _IMAGES or not outputs.dtype.is_floating:
+            shape = list(outputs.shape)
+            self._refuse(
+                f"returned a model that gives {outputs.dtype.name} {shape} for {_IMAGES} images"
+            )
+        if counts_classes and outputs.shape[1] != self._classes:
+            self._refuse(
+                f"returned a model that gives {outputs.shape[1]} values an image, but there are "
+                f"{self._classes} classes; give its last layer num_classes values"
+            )
+        if not np.isfinite(_as_floats(outputs)).all():
+            self._refuse("returned a model that gives NaN or infinity before it is trained")
+
+    def loss(
+        self, model: keras.Model, images: tf.Tensor, outputs: tf.Tensor, mixes_labels: bool
+    ) -> None:
+        """Computes loss and metrics once, of labels as training has them."""
+        if type(model).train_step is not keras.Model.train_step:
+            return  # It may do without both.
+        count = int(outputs.shape[1])
+        ids = tf.zeros([_IMAGES], tf.int64)
+        labels = tf.one_hot(ids, count) if mixes_labels else ids
+        kind = "shares of classes, float32 [batch, classes]," if mixes_labels else "class ids"
+        what = f"has a loss or a metric that fails on {kind} as labels"
+        self.call(what, lambda: model.compute_loss(images, labels, outputs))
+        self.call(what, lambda: model.compute_metrics(images, labels, outputs))
+        model.reset_metrics()
+
+    def gives_logits(self, model: keras.Model, outputs: tf.Tensor) -> bool:
+        """Whether outputs are no probabilities, and the loss does not take them for such."""
+        rows = _as_floats(outputs)
+        close = _CLOSE if outputs.dtype == tf.float32 else _CLOSE_IN_HALF
+        if (rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=close):
+            return False
+        if _reads_probabilities(model.loss):
+            self._refuse(
+                f"returned a model that gives no probabilities (a row's sum is "
+                f"{rows.sum(axis=1)[0]:.4g}), and has a loss that reads them as such; end it in a "
+                "softmax, or compile the loss with from_logits=True"
+            )
+        return True
+
+    def _refuse(self, what: str, cause: BaseException | None = None) -> None:
+        told = what.rstrip(".")
+        raise UserError(f"training.model={self._name} {told}. {self._wanted}.") from cause
+
+
+def _make_images(shape: tuple[int, int, int], dtype: str) -> tf.Tensor:
+    """Zeros, and noise as normalised images are: on zeros alone, logits may look like shares."""
+    noise = np.random.default_rng(0).standard_normal((_IMAGES - 1, *shape))
+    return tf.cast(np.concatenate([np.zeros((1, *shape)), noise]), dtype)
+
+
+def _as_floats(outputs: tf.Tensor) -> np.ndarray:
+    return tf.cast(outputs, tf.float64).numpy()
+
+
+def _reads_probabilities(loss: Any) -> bool:
+    """Whether a loss is known to take probabilities; of a person's own nobody knows."""
+    (loss,) = keras.tree.flatten(loss) or [None]
+    if (from_logits := getattr(loss, "from_logits", None)) is not None:
+        return not from_logits
+    return (loss if isinstance(loss, str) else getattr(loss, "__name__", "")) in _OF_PROBABILITIES
+
+
+def _name_kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"a dict of {sorted(map(str, value))}"
+    if isinstance(value, list | tuple):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"an object of type {type(value).__name__}"
+
+
+def _find_place(error: BaseException) -> str:
+    """The last line of a person's own code in a traceback, if there is one."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if f"{os.sep}site-packages{os.sep}" not in frame.filename
+        and os.path.isfile(frame.filename)
+        and not os.path.samefile(frame.filename, __file__)
+    ]
+    return f" ({os.path.basename(own[-1].filename)}, line {own[-1].lineno})" if own else ""

@@ -1,0 +1,121 @@
+"""Records of unknown class, whose id is -1: left out of the loss and of every metric.
+
+They may be in any batch: a class that only the eval split has, or no class at all. What they must
+not do is count as wrong, pull the mean of a loss towards 0, or reach a loss that knows no id -1.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from components.feeding.graph import TransformGraph
+from components.feeding.indexed import IndexedRecords
+from components.feeding.options import FeedingOptions
+from components.feeding.passes import Mode
+from components.feeding.records import open_records
+from components.feeding.selection import select
+from components.feeding.streaming import match_files
+from components.view_options import ViewOptions
+
+_NAMES_AT_ONCE = 64  # Each comes with an image of zeros, which the graph may or may not leave out.
+
+
+def count_unknown(
+    files: Sequence[str],
+    feeding: FeedingOptions,
+    view: ViewOptions,
+    transform_graph_dir: str,
+    mode: Mode,
+) -> int | None:
+    """Counts the records of a split that the label vocabulary has no class for.
+
+    Args:
+      files: of the split.
+      feeding: which records are read.
+      view: the model's input size.
+      transform_graph_dir: the transform graph.
+      mode: "train" or "eval".
+
+    Returns:
+      The number of records that are read, or None where only reading them would tell: without an
+      index, or where ids hang on further columns.
+    """
+    records = open_records(match_files(files), feeding, ViewOptions(), mode == "train", seed=0)
+    transform = TransformGraph(transform_graph_dir)
+    if not isinstance(records, IndexedRecords) or transform.columns:
+        return None
+    codes, counts = np.unique(
+        records.index.label[select(records.index, feeding, mode == "train")], return_counts=True
+    )
+    names = [records.index.classes[code] for code in codes.tolist()]
+    return int(counts[_look_up(transform, names, view) < 0].sum())
+
+
+def _look_up(transform: TransformGraph, names: Sequence[str], view: ViewOptions) -> np.ndarray:
+    """The ids of class names: int64 [names]."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def look_up(some: tf.Tensor) -> tf.Tensor:
+        size = [tf.size(some), view.height_px, view.width_px, view.channels]
+        return transform(tf.zeros(size, tf.uint8), some)[1]
+
+    parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]
+    return np.concatenate([look_up(tf.constant(part, tf.string)).numpy() for part in parts])
+
+
+def leave_out_unknown(model: keras.Model) -> None:
+    """Makes a model's training and evaluation leave out records without a class.
+
+    Of the labels, predictions and weights of a batch only the rows with a class reach the loss and
+    the metrics it was compiled with, so both are what they would be had the others not been there;
+    and the epoch's loss weighs each batch's by the number of those rows. (Through weights of 0 it
+    would not be so: losses divide by the batch's size, and metrics that are not among the
+    `weighted_metrics` never see them.) A batch without any such row has a loss of 0, and no
+    gradient.
+
+    Args:
+      model: compiled; changed. Not for a `train_step` of your own that calls neither
+        `compute_loss` nor `compute_metrics`.
+    """
+    compute_loss, compute_metrics = model.compute_loss, model.compute_metrics
+    tracker = next(metric for metric in model.metrics if metric.name == "loss")
+    track = tracker.update_state
+    kept: list[tf.Tensor] = []  # how many rows of the batch at hand
+
+    def known_loss(
+        x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **training: Any
+    ) -> Any:
+        known = has_class(y)
+        kept[:] = [tf.reduce_sum(tf.cast(known, tf.int32))]
+        return compute_loss(x, *_keep(known, y, y_pred, sample_weight), **training)
+
+    def known_metrics(x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        labels, outputs, weights = _keep(has_class(y), y, y_pred, sample_weight)
+        return compute_metrics(x, labels, outputs, sample_weight=weights)
+
+    def track_known(loss: Any, sample_weight: Any = None) -> Any:
+        del sample_weight  # the batch's size
+        return track(loss, sample_weight=kept[0])
+
+    model.compute_loss, model.compute_metrics = known_loss, known_metrics
+    tracker.update_state = track_known
+
+
+def has_class(labels: tf.Tensor) -> tf.Tensor:
+    """Which records have a class: bool [batch].
+
+    Args:
+      labels: int [batch] or [batch, 1], ids; or float [batch, classes], shares, of which records
+        that are mixed of unknown ones only have none.
+    """
+    rows = tf.reshape(labels, [tf.shape(labels)[0], -1])
+    if labels.dtype.is_floating and labels.shape.rank == 2 and labels.shape[1] != 1:
+        return tf.reduce_any(rows > 0, axis=1)
+    return tf.reduce_all(rows >= 0, axis=1)
+
+
+def _keep(known: tf.Tensor, *values: Any) -> list[Any]:
+    return [None if value is None else tf.boolean_mask(value, known) for value in values]

@@ -1,0 +1,106 @@
+"""What TFX's Evaluator measured: figures, with what chance could have done to them, by class."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from components.training.evaluation import CANDIDATE
+
+# TFMA's names of the metrics in `components.training.evaluation`, as people say them.
+_SHORT = {
+    "sparse_categorical_accuracy": "accuracy",
+    "sparse_categorical_accuracy_diff": "accuracy gained",
+    "example_count": "records",
+}
+# Between which a figure lies, whatever an estimate says of it.
+_LIMITS = {"accuracy": (0.0, 1.0), "accuracy gained": (-1.0, 1.0)}
+
+Interval = tuple[float, float]
+
+
+def read_evaluation(evaluation_dir: str) -> dict[str, Any]:
+    """Reads what TFMA wrote.
+
+    Returns:
+      `overall`: each metric's value; `classes`: each class's accuracy; `worst_class`: its `class`,
+      `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
+      without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
+      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %).
+    """
+    import tensorflow_model_analysis as tfma
+
+    result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))
+    slices = {key: _read_metrics(metrics[""][""]) for key, metrics in result.slicing_metrics}
+    values, bounds = slices.get((), ({}, {}))
+    by_class = {key[0][1]: read for key, read in slices.items() if key}
+    classes = {name: own["accuracy"] for name, (own, _) in by_class.items() if "accuracy" in own}
+    class_bounds = {
+        name: own["accuracy"] for name, (_, own) in by_class.items() if "accuracy" in own
+    }
+    has_bounds = bool(bounds or class_bounds)
+    return {
+        "overall": values,
+        "classes": classes,
+        "worst_class": find_worst(classes, class_bounds),
+        "intervals": {"overall": bounds, "classes": class_bounds} if has_bounds else None,
+    }
+
+
+def find_worst(
+    classes: Mapping[str, float], bounds: Mapping[str, Interval]
+) -> dict[str, Any] | None:
+    """The class that may be the worst: by its lower bound, which few records make low.
+
+    Args:
+      classes: each class's accuracy.
+      bounds: of those for which they were estimated.
+    """
+
+    def rank(name: str) -> tuple[float, float, str]:
+        return bounds[name][0] if name in bounds else classes[name], classes[name], name
+
+    worst = min(classes, key=rank, default=None)
+    if worst is None:
+        return None
+    told = {"class": worst, "accuracy": classes[worst]}
+    return told | _name_ends(bounds.get(worst))
+
+
+def _name_ends(interval: Interval | None) -> dict[str, Any]:
+    return {} if interval is None else {"low": interval[0], "high": interval[1]}
+
+
+def format_measured(value: float, interval: Interval | None) -> str:
+    """A figure, with its interval if there is one: "0.439 (0.415 to 0.464)"."""
+    if interval is None:
+        return f"{value:,.4g}"
+    return f"{value:,.3f} ({interval[0]:,.3f} to {interval[1]:,.3f})"
+
+
+def _read_metrics(
+    metrics: Mapping[str, Mapping[str, Any]],
+) -> tuple[dict[str, float], dict[str, Interval]]:
+    """The values of a slice's metrics that are numbers, and the bounds of those that have them."""
+    values: dict[str, float] = {}
+    bounds: dict[str, Interval] = {}
+    for long_name, metric in metrics.items():
+        name = _SHORT.get(long_name, long_name)
+        bounded = metric.get("boundedValue")
+        value = float(metric.get("doubleValue", math.nan) if bounded is None else bounded["value"])
+        if not math.isfinite(value):
+            continue
+        values[name] = value
+        if bounded is not None:
+            low, high = (float(bounded.get(end, math.nan)) for end in ("lowerBound", "upperBound"))
+            if math.isfinite(low) and math.isfinite(high):
+                least, most = _LIMITS.get(name, (-math.inf, math.inf))
+                bounds[name] = (max(low, least), min(high, most))
+    return values, bounds
+
+
+def _find_judged(evaluation_dir: str) -> str | None:
+    """TFMA's name of the trained model, where another one was measured beside it."""
+    from tensorflow_model_analysis.writers import eval_config_writer
+
+    *_, locations = eval_config_writer.load_eval_run(evaluation_dir)
+    return CANDIDATE if len(locations) > 1 else None

@@ -1,0 +1,144 @@
+"""Records of unknown class: loss and metrics are those of the other records, whatever they are."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from components.feeding.options import FeedingOptions
+from components.training.model import build_model
+from components.training.options import TrainingOptions
+from components.training.unknown import count_unknown, has_class, leave_out_unknown
+from components.view_options import ViewOptions
+from tests import graphs, shards
+from tests.drawings import write_folder
+from tests.ingest_runs import ingest
+from tests.training.test_trainer import make_fn_args, train, trainer
+
+pytestmark = pytest.mark.beam
+
+VIEW = ViewOptions(height_px=8, width_px=8)
+IMAGES = np.random.default_rng(0).random((12, 6)).astype(np.float32)
+# Batches of four: two unknown, all, none; so the means of batches have other weights than 4.
+LABELS = np.array([0, -1, 2, -1, -1, -1, -1, -1, 1, 1, 0, 2])
+WEIGHTS = np.linspace(0.5, 2, 12).astype(np.float32)
+KNOWN = LABELS >= 0
+
+
+def make_model(loss="sparse_categorical_crossentropy", **compiled):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3, activation="softmax")])
+    metrics = ["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(2, name="top")]
+    model.compile(keras.optimizers.SGD(0.5), loss, metrics=metrics, **compiled)
+    return model
+
+
+def batches(keep=slice(None), size=4, weights=False):
+    columns = (IMAGES[keep], LABELS[keep], *([WEIGHTS[keep]] if weights else []))
+    return tf.data.Dataset.from_tensor_slices(columns).batch(size)
+
+
+def wrong_if_wrong(labels, outputs):
+    """A loss of a person's own."""
+    chosen = tf.one_hot(tf.cast(tf.reshape(labels, [-1]), tf.int32), 3)
+    return tf.reduce_sum((outputs - chosen) ** 2, axis=-1)
+
+
+@pytest.mark.parametrize("weights", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["", "xla"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        keras.losses.SparseCategoricalCrossentropy(reduction="sum_over_batch_size"),
+        keras.losses.SparseCategoricalCrossentropy(ignore_class=-1),
+        wrong_if_wrong,
+    ],
+    ids=["name", "object", "ignore_class", "own"],
+)
+def test_evaluation_is_that_of_the_known_records_alone(loss, jit_compile, weights):
+    further = {"weighted_metrics": [keras.metrics.SparseCategoricalAccuracy(name="weighted")]}
+    options = {"jit_compile": jit_compile, **(further if weights else {})}
+    model = make_model(loss, **options)
+    alone = make_model(loss, **options)
+    alone.set_weights(model.get_weights())
+    leave_out_unknown(model)
+    found = model.evaluate(batches(weights=weights), verbose=0, return_dict=True)
+    expected = alone.evaluate(batches(KNOWN, 6, weights), verbose=0, return_dict=True)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert {"loss", "accuracy", "top"} <= set(found)
+
+
+def test_training_is_that_of_the_known_records_alone():
+    model, alone = make_model(), make_model()
+    leave_out_unknown(model)
+    history = model.fit(batches(), epochs=2, verbose=0).history
+    # The same batches without their unknown records; the one that has no other changes nothing.
+    parts = [batches(np.flatnonzero(KNOWN & (np.arange(12) // 4 == n))) for n in (0, 2)]
+    expected = alone.fit(parts[0].concatenate(parts[1]), epochs=2, verbose=0).history
+    for name, values in expected.items():
+        assert history[name] == pytest.approx(values, rel=1e-5)
+    for mine, other in zip(model.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5)
+
+
+def test_the_default_models_accuracy_leaves_them_out_by_itself():
+    model = build_model((8, 8, 1), 2, TrainingOptions())
+    images = np.random.default_rng(0).random((3, 8, 8, 1), np.float32)
+    known = model.evaluate(images[:2], np.array([0, 1]), verbose=0)
+    with_unknown = model.evaluate(images, np.array([0, 1, -1]), verbose=0)
+    assert with_unknown == pytest.approx(known, rel=1e-5)
+    shares = np.array([[1, 0], [0, 1], [0, 0]], np.float32)
+    assert model.evaluate(images, shares, verbose=0)[1] == pytest.approx(known[1])
+    weighed = model.evaluate(images, np.array([0, 1, -1]), sample_weight=np.ones(3), verbose=0)
+    assert weighed[1] == pytest.approx(known[1])
+
+
+def test_who_has_a_class():
+    assert has_class(tf.constant([0, -1, 3])).numpy().tolist() == [True, False, True]
+    assert has_class(tf.constant([[0], [-1]])).numpy().tolist() == [True, False]
+    shares = tf.constant([[0.25, 0.0], [0.0, 0.0]])
+    assert has_class(shares).numpy().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", ["build_linear_model", "build_dropout_model"])
+def test_training_takes_records_of_unknown_class_and_counts_them(name, tmp_path):
+    """Keras's own sparse cross entropy would fail on the id -1."""
+    fn_args = make_fn_args(tmp_path, training={"model": f"tests.training.models.{name}"})
+    labels = ["cat", "dog", "zebra"]
+    fn_args.train_files = [shards.write_shards(tmp_path / "t", shards.make_examples(9, labels))]
+    fn_args.eval_files = [shards.write_shards(tmp_path / "e", shards.make_examples(7, labels))]
+    trainer.run_fn(fn_args)
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert all(np.isfinite(values).all() for values in history["metrics"].values())
+    assert history["unknown_records"] == {"train": None, "eval": None}  # there is no index
+
+
+def test_without_an_unknown_record_nothing_is_changed(tmp_path, monkeypatch):
+    history, _ = train(tmp_path / "a")
+    monkeypatch.setattr(trainer, "leave_out_unknown", lambda model: 1 / 0)
+    monkeypatch.setattr(trainer, "count_unknown", lambda *_: 0)
+    again, _ = train(tmp_path / "b")
+    assert again["metrics"] == history["metrics"]
+
+
+def test_without_an_index_nobody_knows_how_many(tmp_path):
+    pattern = shards.write_shards(tmp_path / "Split-train", shards.make_examples(3, ["zebra"]))
+    streaming = FeedingOptions(source="streaming")
+    assert count_unknown([pattern], streaming, VIEW, graphs.shared_graph_dir(), "train") is None
+
+
+def test_an_index_tells_how_many_of_the_records_that_are_read(tmp_path):
+    images = write_folder(tmp_path / "images", ["cat", "dog", "emu", "zebra"], per_class=5)
+    ingest(images, tmp_path / "data", splits={"train": 0.5, "eval": 0.5})
+
+    def count(split, mode="eval", **options):
+        files = [str(tmp_path / "data" / f"Split-{split}" / "*")]
+        feeding = FeedingOptions(**options)
+        return count_unknown(files, feeding, VIEW, graphs.shared_graph_dir(), mode)
+
+    assert count("train") + count("eval") == count("train", "train") + count("eval") == 10
+    cats_and_emus = {"select": {"where": 'label in ("cat", "emu")'}}
+    assert count("train", **cats_and_emus) + count("eval", **cats_and_emus) == 5
