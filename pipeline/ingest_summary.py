@@ -5,8 +5,8 @@ from typing import Any
 
 from components.ingest.manifest import SKIPPED, read_manifest
 from components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
+from components.names import printable
 from pipeline.report.words import format_count
-from pipeline.rows import printable
 
 _MOST_NAMES = 5
 
