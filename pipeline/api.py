@@ -78,11 +78,11 @@ def ingest(
       UserError: if the person who called can put it right.
     """
     from pipeline.engine import choose_engine
-    from pipeline.preflight import check_output, survey_images
+    from pipeline.preflight import check_labels, check_output, survey_images
 
     chosen = read_group("ingest", config, options)
     flags = choose_engine(beam_args)
-    survey_images(images_dir, chosen)
+    check_labels(survey_images(images_dir, chosen), images_dir, chosen)
     check_output(output_dir, images_dir)
     from pipeline.ingest import ingest_folder
 

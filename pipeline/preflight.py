@@ -54,6 +54,36 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     return Survey(found, dict(sorted(counts.items())), fingerprint)
 
 
+def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:
+    """Some file must name a class, or all of them would be read to be quarantined.
+
+    Raises:
+      UserError: if none does, and labels are asked for.
+    """
+    if options.label_pattern is not None and not survey.classes:
+        raise UserError(
+            f"None of {survey.found:,} files in {images_dir!r} names a class by "
+            f"ingest.label_pattern={options.label_pattern!r}, by default from folders: "
+            f"<images>/<class>/<file>; {_suggest_parent(images_dir)}correct the pattern, or, for "
+            "images without labels, give --set ingest.label_pattern=null."
+        )
+
+
+def _suggest_parent(images_dir: str) -> str:
+    """Where one class's folder was named: the folder of all of them."""
+    if not files.is_local(images_dir):
+        return ""
+    parent, name = os.path.split(os.path.abspath(images_dir))
+    try:
+        with os.scandir(parent) as entries:
+            folders = sum(each.is_dir() and not each.name.startswith(".") for each in entries)
+    except OSError:  # It may be entered, but not be listed.
+        return ""
+    if folders < 2:
+        return ""
+    return f"if {name!r} is one of several classes, give --images {parent!r}; or "
+
+
 def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
     """A classifier needs two classes.
 

@@ -32,6 +32,27 @@ class PreviewSource:
     run_dir: str | None = None
 
 
+def refuse_run(folder: str, command: str) -> None:
+    """Of commands that take a data set: a run's folder may hold several, so none is chosen.
+
+    Args:
+      folder: that a person named.
+      command: what to call with the data set's own folder.
+
+    Raises:
+      UserError: if it is the output folder of a run; the message names the latest data set in it.
+    """
+    if files.exists(files.join(folder, MANIFEST)) or not files.exists(folder):
+        return
+    manifests = files.list_files(folder, f"{_EXAMPLES}/*/{MANIFEST}")
+    if manifests:
+        latest = _latest([path.rpartition("/")[0] for path in manifests])
+        raise UserError(
+            f"{folder!r} is the folder of a run, not of a data set; for its latest data set write: "
+            f"image-pipeline {command} {latest}"
+        )
+
+
 def find_source(folder: str) -> PreviewSource:
     """Finds out whether a folder is a data set or a run, whose latest transform graph is taken.
 
@@ -57,8 +78,13 @@ def find_source(folder: str) -> PreviewSource:
             "is gone or was changed; run the pipeline again."
         )
     folders = [path.rpartition("/")[0] for path in matching]
-    latest = max(folders, key=lambda path: int(path.rpartition("/")[2]))
+    latest = _latest(folders)
     return PreviewSource(latest, graph_dir, folder)
+
+
+def _latest(folders: Sequence[str]) -> str:
+    """Of folders of executions, which are numbered upwards."""
+    return max(folders, key=lambda path: int(path.rpartition("/")[2]))
 
 
 def read_config(

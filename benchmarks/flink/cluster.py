@@ -129,6 +129,25 @@ def start_cluster(job_server: pathlib.Path, log_dir: pathlib.Path) -> Iterator[F
         yield cluster
 
 
+@contextlib.contextmanager
+def start_pool(log_path: pathlib.Path) -> Iterator[list[str]]:
+    """Runs a pool of workers as long as the block; yields the Beam flags of a job that uses it."""
+    (port,) = find_free_ports(1)
+
+    def answers() -> bool:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        return True
+
+    with running(pool_command(port), log_path):
+        if not wait_until(answers, timeout_s=120):
+            raise RuntimeError(f"The pool of workers does not answer; {log_path} says why.")
+        yield [
+            "--environment_type=EXTERNAL",
+            f"--environment_config=127.0.0.1:{port}",
+            "--environment_cache_millis=60000",
+        ]
+
+
 def pool_command(port: int) -> list[str]:
     """The command that starts Beam's worker pool."""
     module = "apache_beam.runners.worker.worker_pool_main"

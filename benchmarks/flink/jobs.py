@@ -1,6 +1,7 @@
-"""Ingest and the analysis as jobs with processes of their own, on any runner."""
+"""Ingest and the analysis as jobs, and a whole run, in processes of their own, on any runner."""
 
 import dataclasses
+import json
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ from benchmarks.flink.cluster import FlinkCluster, running, wait_until
 
 SHARDS = 8
 JOB_TIMEOUT_S = 600
+RUN_TIMEOUT_S = 2400  # Six jobs of a pipeline, and its training.
 # The stage whose task manager is killed, in each job's own graph.
 KILLED_STAGE = {"ingest": "Prepare", "analysis": "ReadViews"}
 
@@ -78,6 +80,34 @@ def start_job(job: str, source: str, output: str, beam_args: Sequence[str]) -> f
     if failed or not found:
         raise RuntimeError(f"The job {job} failed:\n{said[-4000:]}")
     return float(found[1])
+
+
+def run_pipeline(images: pathlib.Path, output: pathlib.Path, beam_args: Sequence[str]) -> dict:
+    """Runs `image-pipeline run`, from the images to a pushed model; returns its summary.
+
+    Raises:
+      RuntimeError: with the end of its messages, if it fails or takes longer than `RUN_TIMEOUT_S`.
+    """
+    options = {
+        "ingest.shards": SHARDS,
+        "ingest.splits": "{train: 0.8, eval: 0.2}",
+        "view.height_px": 32,
+        "view.width_px": 32,
+        "training.epochs": 1,
+        "evaluation.min_accuracy": 0,
+    }
+    given = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+    call = [sys.executable, "-c", "from pipeline.cli import main; main()", "run", *given]
+    paths = ["--images", str(images), "--output", str(output)]
+    log_path = pathlib.Path(f"{output}.log")
+    with running([*call, *paths, "--", *beam_args], log_path) as process:
+        try:
+            failed = process.wait(RUN_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"The run did not end within {RUN_TIMEOUT_S} s.") from error
+    if failed:
+        raise RuntimeError(f"The run failed:\n{log_path.read_text(errors='replace')[-4000:]}")
+    return json.loads((output / "summary.json").read_text())
 
 
 def run_both(

@@ -13,6 +13,7 @@ from components.ingest.options import IngestOptions
 NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
 LISTED_BEFORE = "listed_before"  # a folder of which another name was listed before
+_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,9 +66,24 @@ def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRe
         yield from _list_remote(images_dir)
         return
     if not os.path.isdir(images_dir):
-        what = "is not a folder" if os.path.exists(images_dir) else "does not exist"
-        raise UserError(f"The images folder {images_dir!r} {what}; check --images.")
+        raise UserError(f"The images folder {images_dir!r} {_explain_no_folder(images_dir)}")
     yield from _list_folder(images_dir, "", follow_links, set())
+
+
+def _explain_no_folder(path: str) -> str:
+    if not os.path.exists(path):
+        return "does not exist; check --images."
+    name = path.lower()
+    if name.endswith(_ARCHIVES):
+        unpack = "unzip" if name.endswith(".zip") else "tar -xf"
+        return (
+            f"is not a folder but an archive; unpack it ({unpack} {path}) and give the folder that "
+            "comes out as --images."
+        )
+    folder = os.path.dirname(path) or "."
+    return (
+        f"is not a folder but a file; give a folder as --images, such as {folder!r} that holds it."
+    )
 
 
 def _list_folder(

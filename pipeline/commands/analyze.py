@@ -33,9 +33,11 @@ def analyze(
     from components.ingest.manifest import read_whole_manifest
     from pipeline.config import load_config
     from pipeline.engine import choose_engine
+    from pipeline.preview_source import refuse_run
 
     config = load_config(config_path, overrides)
     beam_args = choose_engine(beam_flags)
+    refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
     with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
         from pipeline.analysis import analyze_folder

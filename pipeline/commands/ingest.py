@@ -51,11 +51,11 @@ def ingest(
     """
     from pipeline.config import load_config
     from pipeline.engine import choose_engine
-    from pipeline.preflight import check_output, survey_images
+    from pipeline.preflight import check_labels, check_output, survey_images
 
     options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     beam_args = choose_engine(beam_flags)
-    survey_images(images_dir, options)
+    check_labels(survey_images(images_dir, options), images_dir, options)
     check_output(output_dir, images_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from pipeline.ingest import ingest_folder, print_ingest

@@ -18,8 +18,10 @@ def quarantine() -> None:
 @JSON
 def list_quarantine(data_set: str, as_json: bool) -> None:
     """List the files that the ingest to DATA_SET rejected: path, reason and message."""
+    from pipeline.preview_source import refuse_run
     from pipeline.quarantine import print_quarantine, read_quarantine
 
+    refuse_run(data_set, "quarantine list")
     reasons, lines = read_quarantine(data_set)
     if as_json:
         click.echo(to_json({"reasons": reasons, "files": lines}))

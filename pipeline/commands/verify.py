@@ -37,6 +37,9 @@ def verify(
     With --epoch, draws that epoch of training by the options (--config, --set), reads every record
     of it with its checksums, and checks that each comes as often as the options say.
     """
+    from pipeline.preview_source import refuse_run
+
+    refuse_run(data_set, "verify")
     if epoch is not None:
         _verify_epoch(data_set, epoch, config_path, overrides, as_json)
         return

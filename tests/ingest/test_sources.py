@@ -101,8 +101,15 @@ def test_a_missing_folder_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"nowhere' does not exist; check --images"):
         list(list_images(str(tmp_path / "nowhere")))
     _touch(tmp_path, "file")
-    with pytest.raises(UserError, match="is not a folder"):
+    with pytest.raises(UserError, match="is not a folder but a file; give a folder as --images"):
         list(list_images(str(tmp_path / "file")))
+
+
+@pytest.mark.parametrize(("name", "unpack"), [("x.tar", "tar -xf"), ("X.ZIP", "unzip")])
+def test_an_archive_is_to_be_unpacked(tmp_path, name, unpack):
+    _touch(tmp_path, name)
+    with pytest.raises(UserError, match=rf"an archive; unpack it \({unpack} .*{name}\) and give"):
+        list(list_images(str(tmp_path / name)))
 
 
 def _refs(*sizes):

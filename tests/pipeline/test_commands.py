@@ -83,6 +83,19 @@ def test_verify_of_no_folder_is_explained(tmp_path):
     assert message.startswith("There is no data set")
 
 
+@pytest.mark.parametrize("command", ["verify", "verify --epoch 0", "quarantine list", "analyze"])
+def test_where_a_run_is_named_its_data_set_is_told(folder, tmp_path, command):
+    examples = tmp_path / "run" / "artifacts" / "ImageExampleGen" / "examples"
+    for number in (9, 12):
+        shutil.copytree(folder / "out", examples / str(number))
+    further = ["--output", tmp_path / "graph"] if command == "analyze" else []
+    _, message = call(*command.split(), tmp_path / "run", *further)
+    assert message == (
+        f"'{tmp_path}/run' is the folder of a run, not of a data set; for its latest data set "
+        f"write: image-pipeline {command.removesuffix(' --epoch 0')} {examples}/12"
+    )
+
+
 def test_quarantine_list_shows_counts_then_files(folder):
     result, output = call("quarantine", "list", folder / "out")
     lines = output.splitlines()

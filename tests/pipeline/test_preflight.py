@@ -4,7 +4,7 @@ import pytest
 
 from components.errors import UserError
 from components.ingest.options import IngestOptions
-from pipeline.preflight import check_classes, check_output, survey_images
+from pipeline.preflight import check_classes, check_labels, check_output, survey_images
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
@@ -57,3 +57,18 @@ def test_masks_among_the_images_are_refused_before_any_work(tmp_path):
     images = write_folder(tmp_path / "pairs", classes=["images", "masks"], per_class=2)
     with pytest.raises(UserError, match=r"images and their masks, such as 'masks/000.png' of"):
         survey_images(str(images), IngestOptions(label_pattern=None))
+
+
+def test_a_folder_of_one_class_is_told_from_one_of_all_classes(tmp_path):
+    images = write_folder(tmp_path / "photos", per_class=2)
+    survey = survey_images(str(images / "cat"), IngestOptions())
+    with pytest.raises(UserError) as caught:
+        check_labels(survey, str(images / "cat"), IngestOptions())
+    message = str(caught.value)
+    assert message.startswith(f"None of 2 files in '{images}/cat' names a class by ingest.label")
+    assert f"if 'cat' is one of several classes, give --images '{images}'; or" in message
+    assert "--set ingest.label_pattern=null" in message
+    check_labels(survey, str(images / "cat"), IngestOptions(label_pattern=None))
+    (tmp_path / "photos" / "dog").rename(tmp_path / "dog")
+    with pytest.raises(UserError, match=r"<class>/<file>; correct the pattern"):
+        check_labels(survey, str(images / "cat"), IngestOptions())
