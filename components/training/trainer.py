@@ -16,7 +16,7 @@ from components.feeding.graph import read_class_names
 from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
 from components.feeding.passes import Mode
-from components.training.class_weights import read_class_weights, weigh_records
+from components.training.class_weights import check_unmixed, read_class_weights, weigh_records
 from components.training.clocks import EpochClock, StepCounter
 from components.training.executions import WholeEpochs, hide_length
 from components.training.options import TrainingOptions
@@ -39,7 +39,7 @@ def run_fn(fn_args: Any) -> None:
         dicts: {"view": {...}, "feeding": {...}, "training": {...}}; what is left out is default.
 
     Raises:
-      UserError: if a split has no batch.
+      UserError: if a split has no batch, or options exclude each other.
     """
     options = _read_options(fn_args.custom_config or {})
     class_names = read_class_names(fn_args.transform_graph_path)
@@ -57,11 +57,13 @@ class _AllOptions:
 
 
 def _read_options(config: Mapping[str, Any]) -> _AllOptions:
-    return _AllOptions(
+    options = _AllOptions(
         ViewOptions(**config.get("view", {})),
         FeedingOptions(**config.get("feeding", {})),
         TrainingOptions(**config.get("training", {})),
     )
+    check_unmixed(options.feeding, options.training)
+    return options
 
 
 def _build_model(options: _AllOptions, class_names: Sequence[str]) -> keras.Model:
@@ -133,6 +135,7 @@ def _read_batches(
         view=options.view,
         feeding=options.feeding,
         transform_graph_dir=fn_args.transform_graph_path,
+        again="same",  # Where training stands is said by `part`; Keras may look at data first.
         **part,
     )
 
