@@ -1,4 +1,4 @@
-"""Three plain functions for people who want no TFX: `ingest`, `analyze`, `input_fn`.
+"""Plain functions for people who want no TFX: `ingest`, `analyze`, `input_fn`, `steps_per_epoch`.
 
 They give the very bytes, statistics and batches of the command line and of the pipeline. Options
 are those of the configuration's group that each function reads, as keyword arguments; `config` is
@@ -143,9 +143,13 @@ def input_fn(
     first_step: int = 0,
     worker: int = 0,
     workers: int = 1,
+    again: str = "next",
     **options: Any,
 ) -> Any:
     """Reads a data set into batches: `components.feeding.input_fn.input_fn`, by folder and split.
+
+    Keras's `fit(data, epochs=n)` iterates it once for each epoch, and so gets n epochs, each in its
+    own order and with its own random views.
 
     Args:
       data_dir: the folder that ingest wrote.
@@ -162,6 +166,7 @@ def input_fn(
       first_step: number of the first pass's first batch.
       worker: number of this worker, from 0.
       workers: how many share each batch.
+      again: what iterating training's data again gives: the "next" epochs, or the "same".
       **options: of `feeding`, e.g. `batch_size=64` or `augment=["flip_horizontal"]`.
 
     Returns:
@@ -182,14 +187,48 @@ def input_fn(
         view=seen,
         feeding=feeding,
         transform_graph_dir=graph_dir,
-        mode=mode or ("train" if split == "train" else "eval"),  # type: ignore[arg-type]
+        mode=mode or _default_mode(split),  # type: ignore[arg-type]
         seed=read_group("training", config).seed if seed is None else seed,
         epochs=epochs,
         first_epoch=first_epoch,
         first_step=first_step,
         worker=worker,
         workers=workers,
+        again=again,  # type: ignore[arg-type]
     )
+
+
+def steps_per_epoch(
+    data_dir: str,
+    split: str = "train",
+    *,
+    mode: str | None = None,
+    config: Config = None,
+    **options: Any,
+) -> int:
+    """Counts the batches of an epoch, as `input_fn` makes them with the same arguments.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      split: whose records are read.
+      mode: as for `input_fn`.
+      config: whose group `feeding` is taken; None for the defaults.
+      **options: of `feeding`, e.g. `batch_size=64` or `remainder="drop"`.
+
+    Raises:
+      UserError: if there is no such data set or split, or an option does not fit it.
+    """
+    from pipeline.preview_source import list_split
+
+    feeding = read_group("feeding", config, options)
+    files = [list_split(data_dir, split)]
+    from components.feeding.input_fn import steps_per_epoch as count_steps
+
+    return count_steps(files, feeding, mode or _default_mode(split))  # type: ignore[arg-type]
+
+
+def _default_mode(split: str) -> str:
+    return "train" if split == "train" else "eval"
 
 
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:

@@ -1,5 +1,6 @@
 """Classes in the shares that are asked for, up to a cap: whole draws, and their order."""
 
+import functools
 from collections.abc import Mapping
 from typing import Literal
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from components.errors import UserError
 from components.feeding.draws import Draws, Rows, check_rows, take_rows
+from components.feeding.laps import draw_part
 from components.feeding.permutation import permute
 
 Weights = Literal["uniform"] | Mapping[int, float]
@@ -15,9 +17,11 @@ Weights = Literal["uniform"] | Mapping[int, float]
 class BalancedOrder:
     """Draws from lists of each class's rows, so that classes have the shares that are asked for.
 
-    Every epoch has the same number of draws of a class (see `share_draws`), placed at random. They
-    walk on around the class's shuffled list from epoch to epoch, so within an epoch, and within any
-    number of epochs, no row of a class is drawn more than once oftener than another.
+    Every epoch has the same number of draws of a class (see `share_draws`), placed at random: all
+    rows of the class as often as they fit in, and for the rest a part of them, in laps through the
+    class that are each in a new order (see `laps`). So within an epoch, and from the first epoch to
+    any other, no row of a class is drawn more than once oftener than another, and rows do not come
+    in the same company.
 
     Data sets are mixed with weights by the same means: let `labels` say whose row it is.
     """
@@ -31,7 +35,7 @@ class BalancedOrder:
         max_oversampling: float,
         length: int | None = None,
     ):
-        """Sorts the rows by class: 8 bytes a row are held.
+        """Sorts the rows by class: 8 bytes a row are held, and as much a draw for two epochs.
 
         Args:
           labels: int [n], the class of each of `rows`.
@@ -52,9 +56,11 @@ class BalancedOrder:
         chosen = class_weights(self._classes, weights)
         self.length = int(self._counts[chosen > 0].sum()) if length is None else length
         self._draws = share_draws(self._counts, chosen, self.length, max_oversampling)
-        shuffled = permute(np.arange(len(rows)), len(rows), (seed,))
-        self._rows = take_rows(rows, shuffled[np.argsort(labels[shuffled], kind="stable")])
+        self._whole, self._parts = np.divmod(self._draws, self._counts)
+        self._rows = take_rows(rows, np.argsort(labels, kind="stable"))
         self._seed = seed
+        # Of the epoch that is read and, at its end, the next one.
+        self._parts_of = functools.lru_cache(maxsize=2)(self._draw_parts)
 
     def shares(self) -> dict[int, float]:
         """The effective distribution: each class's share of an epoch's draws."""
@@ -71,10 +77,23 @@ class BalancedOrder:
         ends = np.cumsum(self._draws)
         number = np.searchsorted(ends, slots, side="right")
         draw = slots - (ends - self._draws)[number]
-        counts, first_rows = self._counts[number], (np.cumsum(self._counts) - self._counts)[number]
-        drawn_before = (epoch % self._counts * self._draws % self._counts)[number]
-        rows = self._rows[first_rows + (drawn_before + draw) % counts]
-        return Draws(rows, np.zeros_like(rows), draw // counts)
+        laps, place = np.divmod(draw, self._counts[number])
+        in_part = laps == self._whole[number]  # else in a whole lap, which has every row
+        before = (np.cumsum(self._parts) - self._parts)[number[in_part]]
+        place[in_part] = self._parts_of(epoch)[before + place[in_part]]
+        rows = self._rows[(np.cumsum(self._counts) - self._counts)[number] + place]
+        return Draws(rows, np.zeros_like(rows), laps)
+
+    def _draw_parts(self, epoch: int) -> np.ndarray:
+        """What an epoch draws beyond whole laps: places within the class, class by class: int64."""
+        parts = [
+            draw_part(count, part, epoch, (self._seed, number))
+            for number, (count, part) in enumerate(
+                zip(self._counts.tolist(), self._parts.tolist(), strict=True)
+            )
+            if part
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def class_weights(classes: np.ndarray, weights: Weights) -> np.ndarray:

@@ -86,10 +86,11 @@ def make_finish(
             batch[contract.IMAGE_INPUT], batch.get(KEY), batch.get(MIRRORED)
         )
         images = pixels(images)
+        count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
         if transform is None:
             return images, batch[contract.LABEL_INPUT]
         # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
-        class_ids = transform.transform_views(batch)[1]
+        class_ids = tf.ensure_shape(transform.transform_views(batch)[1], [count])
         if not feeding.mixes_labels:
             return images, class_ids
         own_share = tf.ones(tf.shape(class_ids), tf.float32) if own_share is None else own_share

@@ -14,7 +14,7 @@ from components.feeding.batches import batch_positions, real_records, steps_per_
 from components.feeding.draws import Draws
 from components.feeding.images import HeldImages, StoredImages
 from components.feeding.index import read_index
-from components.feeding.memory import Stage, fits, plan_indexed
+from components.feeding.memory import Stage, Use, fits, plan_indexed
 from components.feeding.options import FeedingOptions
 from components.feeding.python_calls import call_python
 from components.feeding.selection import make_order
@@ -181,10 +181,18 @@ class IndexedRecords:
         shape = (view.height_px, view.width_px, view.channels)
         return images if isinstance(images, HeldImages) and images.can_take(rows, shape) else None
 
-    def plan_memory(self) -> list[Stage]:
+    def check_step(self, first_step: int) -> None:
+        """Raises UserError unless an epoch has a batch of this number."""
+        if first_step >= self.steps:
+            raise UserError(
+                f"first_step must be less than the {self.steps} batches of an epoch, got "
+                f"{first_step}; go on with first_step=0 of the next first_epoch."
+            )
+
+    def plan_memory(self, use: Use) -> list[Stage]:
         """What reading batches holds in memory."""
         record_bytes = int(self.index.length.mean())
-        return plan_indexed(self._feeding, self._view, record_bytes, self.index.nbytes)
+        return plan_indexed(self._feeding, self._view, record_bytes, self.index.nbytes, use)
 
     def hold_decoded(self, others: list[Stage]) -> list[Stage]:
         """From now on decodes each image only once, if all fit beside the other stages as pixels.

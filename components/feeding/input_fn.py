@@ -10,7 +10,7 @@ from components.feeding.finishing import make_finish
 from components.feeding.graph import TransformGraph
 from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
-from components.feeding.passes import Mode, Passes, ViewReader
+from components.feeding.passes import Again, Mode, Passes, ViewReader
 from components.feeding.records import open_records
 from components.feeding.streaming import count_records, match_files
 from components.threads import usable_cores
@@ -30,10 +30,17 @@ def input_fn(
     first_step: int = 0,
     worker: int = 0,
     workers: int = 1,
+    again: Again = "next",
 ) -> tf.data.Dataset:
-    """Reads shards into batches; the batches are a pure function of the arguments.
+    """Reads shards into batches: a pure function of the arguments, and of the iteration's number.
 
     (With `feeding.data_service` their records are; their order is that of arrival.)
+
+    Iterated again, as by Keras's `fit` for each of its epochs, a data set for training gives the
+    next epochs: iteration k, from 0, begins with epoch `first_epoch + k * epochs` (or, if they are
+    without end, `first_epoch + k * 2**32`). An iteration counts from its first batch on, even if it
+    is left there. With a `first_step` there is one iteration only, as all others would be longer.
+    Evaluation is the same each time.
 
     Every epoch has every record exactly once (unless `feeding` balances classes, asks for many
     views, drops or pads the remainder, or skips bad records), in batches that never reach into the
@@ -56,15 +63,18 @@ def input_fn(
       workers: how many share each batch; `InputContext.num_input_pipelines`. Together they read
         what one would read, batch by batch. A small last batch may leave some without a record:
         workers that step together need `feeding.remainder` "drop" or "pad".
+      again: what iterating the data set of training again gives: the "next" epochs, or the "same".
 
     Returns:
       Pairs of images [batch, height, width, channels] (or as `feeding.layout` says), of
       `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
       If the steps mix images, labels are float32 [batch, classes], each class's share. Without a
-      graph, uint8 images and string class names.
+      graph, uint8 images and string class names. Its `cardinality` is known by the index, unless
+      bad records are skipped in evaluation.
 
     Raises:
-      UserError: if a pattern matches no file, or an option does not fit the data set.
+      UserError: if a pattern matches no file, an option does not fit the data set, or an epoch has
+        no batch, or none at `first_step`.
       ValueError: if the mode is neither "train" nor "eval".
     """
     if transform_graph_dir is None:
@@ -80,6 +90,7 @@ def input_fn(
         first_step=first_step,
         worker=worker,
         workers=workers,
+        again=again,
     )
     columns = () if transform is None else transform.columns
     views = ViewReader(match_files(files), view, feeding, passes, columns).read()
@@ -113,10 +124,10 @@ def read_eval_views(
       UserError: if a pattern matches no file.
     """
     # Whole shards in their own order: nothing that an index would be needed for.
-    feeding = FeedingOptions(batch_size=batch_size, source="streaming")
+    feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
     passes = Passes(mode="eval")
-    reader = ViewReader(match_files(files), view, feeding, passes, columns, keep)
-    return reader.read().prefetch(tf.data.AUTOTUNE)
+    reader = ViewReader(match_files(files), view, feeding, passes, columns, keep, "analysis")
+    return reader.read().prefetch(feeding.prefetch_batches)
 
 
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:

@@ -1,22 +1,21 @@
 """What the input pipeline holds in memory, stage by stage, computed before anything is read."""
 
 import dataclasses
-import pathlib
 from collections.abc import Sequence
-
-import psutil
+from typing import Literal
 
 from components.errors import UserError
+from components.feeding.free_memory import free_bytes
 from components.feeding.options import FeedingOptions
 from components.threads import usable_cores
 from components.view_options import ViewOptions
 
-# Where Linux tells a container's limit (cgroup v2).
-_CGROUP = pathlib.Path("/sys/fs/cgroup")
 # Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
 _READ_AHEAD_BYTES = 256 * 1024
 # More batches side by side would keep more cores busy, but each takes its memory.
 _MOST_BATCHES = 8
+# What the views are for: an analysis takes no random steps, and has no floats.
+Use = Literal["train", "eval", "analysis"]
 _PIXEL_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}
 
 
@@ -36,26 +35,26 @@ class Stage:
 
 
 def plan_streaming(
-    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, shards: int, training: bool
+    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, shards: int, use: Use
 ) -> list[Stage]:
     """What streaming holds; `record_bytes` is the mean size of a serialized record."""
     files = min(feeding.files_at_once, shards)
     read = Stage("read ahead", files * _READ_AHEAD_BYTES, f"{files} files_at_once x 256 KiB")
-    records = feeding.shuffle_records if training else 0
+    records = feeding.shuffle_records if use == "train" else 0
     window = Stage(
         "shuffle window",
         records * record_bytes,
         f"{records} shuffle_records x {record_bytes} bytes, encoded",
     )
-    return [read, window, *_plan_batches(feeding, view, record_bytes)]
+    return [read, window, *_plan_batches(feeding, view, record_bytes, use)]
 
 
 def plan_indexed(
-    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int
+    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, index_bytes: int, use: Use
 ) -> list[Stage]:
     """What random access holds."""
     index = Stage("index", index_bytes, "54 bytes a record")
-    return [index, *_plan_batches(feeding, view, record_bytes)]
+    return [index, *_plan_batches(feeding, view, record_bytes, use)]
 
 
 def batches_in_work() -> int:
@@ -63,19 +62,27 @@ def batches_in_work() -> int:
     return min(usable_cores(), _MOST_BATCHES)
 
 
-def _plan_batches(feeding: FeedingOptions, view: ViewOptions, record_bytes: int) -> list[Stage]:
+def _plan_batches(
+    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, use: Use
+) -> list[Stage]:
     batch, ready, work = feeding.batch_size, feeding.prefetch_batches, batches_in_work()
     pixels = view.height_px * view.width_px * view.channels
     size = f"{view.height_px} x {view.width_px} x {view.channels}"
-    # A pixel as float32 while a step works on it; TensorFlow's kernels hold some of them at a time.
-    step_bytes = (4 if feeding.compiled else 12) if feeding.augment else 0
-    return [
+    waiting, why = (ready, "ready") if use == "analysis" else (work, "in work")
+    stages = [
         Stage("encoded batches", 3 * batch * record_bytes, f"3 x {batch} batch_size, encoded"),
         Stage(
             "views",
-            (work + 2) * batch * pixels,
-            f"({work} + 2 in work) x {batch} batch_size x {size}, uint8",
+            (waiting + 2) * batch * pixels,
+            f"({waiting} + 2 {why}) x {batch} batch_size x {size}, uint8",
         ),
+    ]
+    if use == "analysis":  # It has views only.
+        return stages
+    # A pixel as float32 while a step works on it; TensorFlow's kernels hold some of them at a time.
+    step_bytes = (4 if feeding.compiled else 12) if feeding.augment and use == "train" else 0
+    return [
+        *stages,
         Stage(
             "random steps",
             work * batch * pixels * step_bytes,
@@ -90,7 +97,7 @@ def _plan_batches(feeding: FeedingOptions, view: ViewOptions, record_bytes: int)
     ]
 
 
-def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
+def check_budget(stages: Sequence[Stage], feeding: FeedingOptions, use: Use = "train") -> str:
     """Holds the plan against the budget.
 
     Returns:
@@ -105,15 +112,22 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions) -> str:
         for stage in stages
     ]
     plan = "\n".join([f"The input pipeline holds about {_megabytes(total)}:", *lines])
-    budget, available = _budget(feeding)
-    if total > budget:
+    if total > _budget(feeding)[0]:
         largest = max(stages, key=lambda stage: stage.size_bytes)
-        raise UserError(
-            f"{plan}\nThat must stay within feeding.memory_fraction = {feeding.memory_fraction:g} "
-            f"of the {_megabytes(available)} available, {_megabytes(budget)}; lower what makes "
-            f"the {largest.name} large, or raise memory_fraction."
-        )
+        raise UserError(f"{plan}\nThat must stay within {_explain(largest, feeding, use)}")
     return plan
+
+
+def _explain(largest: Stage, feeding: FeedingOptions, use: Use) -> str:
+    """The budget in words, and the way out, by options that are read."""
+    budget, available = _budget(feeding)
+    of = f"of the {_megabytes(available)} available, {_megabytes(budget)}; lower "
+    if use == "analysis":
+        return f"{feeding.memory_fraction:g} {of}transform.batch_size, or the view's size."
+    return (
+        f"feeding.memory_fraction = {feeding.memory_fraction:g} {of}what makes the "
+        f"{largest.name} large, or raise memory_fraction."
+    )
 
 
 def fits(stages: Sequence[Stage], feeding: FeedingOptions) -> bool:
@@ -127,19 +141,8 @@ def fits(stages: Sequence[Stage], feeding: FeedingOptions) -> bool:
 
 def _budget(feeding: FeedingOptions) -> tuple[int, int]:
     """The budget, and the free memory that it is a share of, in bytes."""
-    available = _free_bytes()
+    available = free_bytes()
     return int(feeding.memory_fraction * available), available
-
-
-def _free_bytes() -> int:
-    """The free memory, of the machine or of the container that this process is in."""
-    machine = psutil.virtual_memory().available
-    try:
-        limit = (_CGROUP / "memory.max").read_text().strip()
-        used = int((_CGROUP / "memory.current").read_text())
-    except (OSError, ValueError):
-        return machine
-    return machine if limit == "max" else min(machine, max(0, int(limit) - used))
 
 
 def _megabytes(size_bytes: int) -> str:

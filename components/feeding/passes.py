@@ -9,11 +9,13 @@ import tensorflow as tf
 
 from components import contract
 from components.augment import crop, draws
+from components.errors import UserError
 from components.feeding import memory, service
 from components.feeding.batches import worker_bounds
 from components.feeding.compiled import compile_or_keep
 from components.feeding.finishing import KEY, MIRRORED
 from components.feeding.indexed import IndexedRecords
+from components.feeding.iterations import ENDLESS, Iterations
 from components.feeding.options import FeedingOptions
 from components.feeding.record_views import view_record
 from components.feeding.records import open_records
@@ -21,6 +23,7 @@ from components.feeding.streaming import StreamedRecords
 from components.view_options import ViewOptions
 
 Mode = Literal["train", "eval"]
+Again = Literal["next", "same"]
 Tensors = dict[str, tf.Tensor]
 _LOG = logging.getLogger(__name__)
 
@@ -36,9 +39,15 @@ class Passes:
     first_step: int = 0
     worker: int = 0
     workers: int = 1
+    again: Again = "same"
 
     def __post_init__(self) -> None:
-        """Checks the mode and the worker."""
+        """Checks the mode, the worker, and where the passes begin."""
+        if self.again not in ("next", "same"):
+            raise UserError(f"again must be 'next' or 'same', got {self.again!r}.")
+        for name, least in (("first_epoch", 0), ("first_step", 0), ("epochs", 1)):
+            if (value := getattr(self, name)) is not None and value < least:
+                raise UserError(f"{name} must be at least {least}, got {value}.")
         if self.mode not in ("train", "eval"):
             raise ValueError(f"mode must be 'train' or 'eval', got {self.mode!r}.")
         if not 0 <= self.worker < self.workers:
@@ -70,9 +79,42 @@ class Passes:
             )
         return size
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether each iteration has other epochs than those before it."""
+        return self.training and self.again == "next"
+
     def count_epochs(self) -> tf.data.Dataset:
-        """The numbers of the epochs: int64 scalars."""
-        counter = tf.data.Dataset.counter(self.first_epoch)
+        """The numbers of the epochs: int64 scalars; in each iteration others, if it goes on."""
+        if not self.goes_on:
+            return self._count_from(self.first_epoch)
+        stride = ENDLESS if self.epochs is None else self.epochs
+        more = None
+        if self.first_step and self.epochs is not None:
+            # Keras takes the first iteration's length for that of all, and would cut them short.
+            more = (
+                f"they begin at first_step={self.first_step}, and those that follow would be more: "
+                f"make another data set, with first_epoch={self.first_epoch + self.epochs}, or "
+                "say again='same'"
+            )
+        return Iterations(more).flat_map(
+            lambda number: self._count_from(self.first_epoch + number * stride)
+        )
+
+    def count_batches(self, steps: int | None) -> int:
+        """The batches of an iteration, or tf.data's constant for as many as there will be.
+
+        Args:
+          steps: batches an epoch; None where only reading tells.
+        """
+        if self.epochs is None:
+            return tf.data.INFINITE_CARDINALITY
+        if steps is None:
+            return tf.data.UNKNOWN_CARDINALITY
+        return self.epochs * steps - self.first_step
+
+    def _count_from(self, first: int | tf.Tensor) -> tf.data.Dataset:
+        counter = tf.data.Dataset.counter(first)
         return counter if self.epochs is None else counter.take(self.epochs)
 
 
@@ -98,8 +140,11 @@ class ViewReader:
         passes: Passes,
         columns: Sequence[str] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        use: memory.Use | None = None,
     ):
         """Opens the records, and checks what reading them will hold in memory.
+
+        `use` is what the views are for, None for the mode of the passes.
 
         Raises:
           UserError: if an option does not fit the data set, or the memory is too small.
@@ -123,10 +168,11 @@ class ViewReader:
         self._records = open_records(
             paths, feeding, view, passes.training, passes.seed, columns, keep
         )
-        stages = self._records.plan_memory()
+        self._records.check_step(passes.first_step)
+        stages = self._records.plan_memory(use or passes.mode)
         if isinstance(self._records, IndexedRecords):
             stages += self._records.hold_decoded(stages)
-        _LOG.info(memory.check_budget(stages, feeding))
+        _LOG.info(memory.check_budget(stages, feeding, use or passes.mode))
 
     def read(self) -> tf.data.Dataset:
         """All passes, one after the other.
@@ -146,9 +192,23 @@ class ViewReader:
 
         # The epoch's number reaches every key, and the functions are traced once for all epochs.
         batches = self._passes.count_epochs().flat_map(read_epoch)
-        if self._passes.training or self._feeding.bad_records == "stop":
+        if self._may_be_empty:
+            batches = batches.filter(lambda batch: tf.size(batch["label"]) > 0)
+        steps = None if self._may_be_empty else self._steps
+        number = self._passes.count_batches(steps)
+        if number == tf.data.UNKNOWN_CARDINALITY:
             return batches
-        return batches.filter(lambda batch: tf.size(batch["label"]) > 0)
+        return batches.apply(tf.data.experimental.assert_cardinality(number))
+
+    @property
+    def _steps(self) -> int | None:
+        """Batches of an epoch, where they are known before they are read."""
+        return self._records.steps if isinstance(self._records, IndexedRecords) else None
+
+    @property
+    def _may_be_empty(self) -> bool:
+        """Whether skipped records may leave nothing of a batch."""
+        return not self._passes.training and self._feeding.bad_records == "skip"
 
     @property
     def _is_static(self) -> bool:
@@ -192,7 +252,10 @@ class ViewReader:
         count = self._batch_size if self._is_static else None
         shape = [count, view.height_px, view.width_px, view.channels]
         viewed["image"] = tf.ensure_shape(viewed["image"], shape)
-        return self._select(viewed)
+        return {
+            name: values if name == contract.IMAGE_INPUT else tf.ensure_shape(values, [count])
+            for name, values in self._select(viewed).items()
+        }
 
     def _draw_keys(self, drawn: Tensors, epoch: tf.Tensor) -> tuple[Tensors, tf.Tensor | None]:
         """Adds each view's key, and whether it is mirrored; and draws the crops."""

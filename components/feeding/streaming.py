@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from components import record, remote
 from components.errors import UserError
 from components.feeding import parse
-from components.feeding.memory import Stage, plan_streaming
+from components.feeding.memory import Stage, Use, plan_streaming
 from components.feeding.options import FeedingOptions
 from components.feeding.pixels import StoredImage, decode_whole
 from components.feeding.python_calls import call_python
@@ -66,9 +66,57 @@ class StreamedRecords:
         Their images are there already, encoded.
         """
         batch_size = self._feeding.batch_size
-        drop = self._training and self._feeding.remainder == "drop"
         records = self.read_serialized(epoch).skip(first_step * batch_size)
-        return records.batch(batch_size, drop_remainder=drop).map(self.parse_records)
+        batches = records.batch(batch_size, drop_remainder=self._drops)
+        if self._training:
+            batches = self._refuse_none(batches, first_step)
+        return batches.map(self.parse_records)
+
+    @property
+    def _drops(self) -> bool:
+        return self._training and self._feeding.remainder == "drop"
+
+    def check_step(self, first_step: int) -> None:
+        """Raises UserError unless training has a first batch.
+
+        Whether there is a later one is only found out by reading all before it: then, and once.
+        """
+        if not self._training or first_step:
+            return
+        needed = self._feeding.batch_size if self._drops else 1
+        found = count_records(self.paths, needed)
+        if found < needed:
+            raise UserError(
+                f"an epoch must have a batch of records, but {self._name_paths()} hold {found}, "
+                f"feeding.batch_size is {self._feeding.batch_size} and feeding.remainder is "
+                f"{self._feeding.remainder}; add images, lower feeding.batch_size, or keep the "
+                "remainder."
+            )
+
+    def _refuse_none(self, batches: tf.data.Dataset, first_step: tf.Tensor) -> tf.data.Dataset:
+        """Raises UserError instead of giving no batch: endless epochs of none would hang."""
+
+        def refuse(step: np.ndarray) -> list[np.int64]:
+            raise UserError(
+                f"an epoch must have a batch at first_step={step}, but {self._name_paths()} end "
+                f"before it, in batches of {self._feeding.batch_size}; go on with first_step=0 of "
+                "the next first_epoch."
+            )
+
+        def count(before: tf.Tensor, batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            (counted,) = tf.cond(
+                (tf.size(batch) == 0) & (before == 0),
+                lambda: call_python(refuse, [first_step], [tf.int64]),
+                lambda: [before + 1],
+            )
+            return tf.ensure_shape(counted, []), batch
+
+        end = tf.data.Dataset.from_tensors(tf.zeros([0], tf.string))
+        counted = batches.concatenate(end).scan(tf.constant(0, tf.int64), count)
+        return counted.filter(lambda batch: tf.size(batch) > 0)
+
+    def _name_paths(self) -> str:
+        return f"{self.paths[0]} and {len(self.paths) - 1} more files"
 
     def parse_records(self, serialized: tf.Tensor) -> parse.Tensors:
         """Parses records (string [batch]) to what `draw_epoch` gives."""
@@ -127,7 +175,7 @@ class StreamedRecords:
 
         return [self._maker.make(load, len(encoded[0]), windows if len(windows) else None)]
 
-    def plan_memory(self) -> list[Stage]:
+    def plan_memory(self, use: Use) -> list[Stage]:
         """What reading batches of this view holds in memory, by the first 100 records' size."""
         first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
         if first:
@@ -135,7 +183,7 @@ class StreamedRecords:
         sizes = [len(serialized) for serialized in first]
         mean = sum(sizes) // max(len(sizes), 1)
         shards = len(self.paths)
-        return plan_streaming(self._feeding, self._view, mean, shards, self._training)
+        return plan_streaming(self._feeding, self._view, mean, shards, use)
 
     def _check_features(self, serialized: bytes) -> None:
         """The first record, maybe of other origin, must have all features that are parsed."""
@@ -160,8 +208,8 @@ class StreamedRecords:
         return self._keep(parsed[record.SOURCE_ID])  # type: ignore[misc]
 
 
-def count_records(files: Sequence[str]) -> int:
-    """Counts the records of TFRecord files by reading them once.
+def count_records(files: Sequence[str], at_most: int = -1) -> int:
+    """Counts the records of TFRecord files by reading them once, up to so many (-1 for all).
 
     Raises:
       UserError: if a pattern matches no file.
@@ -170,7 +218,7 @@ def count_records(files: Sequence[str]) -> int:
     records = tf.data.Dataset.from_tensor_slices(paths).interleave(
         read_shard, cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
     )
-    return int(records.reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
+    return int(records.take(at_most).reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
 
 
 def match_files(files: Sequence[str]) -> list[str]:

@@ -4,7 +4,18 @@ import numpy as np
 import tensorflow as tf
 
 from components.errors import UserError
+from components.feeding.options import FeedingOptions
+from components.training.options import TrainingOptions
 from components.transform.statistics import read_statistics
+
+
+def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:
+    """Raises UserError if records are to be weighed by their class, but have two."""
+    if feeding.mixes_labels and training.class_weights != "none":
+        raise UserError(
+            "training.class_weights weigh records of one class, but mixup and cutmix give "
+            "each record two; leave out one of them, or set feeding.balance."
+        )
 
 
 def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.ndarray:

@@ -16,7 +16,7 @@ from components.feeding.input_fn import input_fn, steps_per_epoch
 from components.feeding.options import FeedingOptions
 from components.feeding.passes import Mode
 from components.json_text import to_json
-from components.training.class_weights import read_class_weights, weigh_records
+from components.training.class_weights import check_unmixed, read_class_weights, weigh_records
 from components.training.clocks import EpochClock, StepCounter
 from components.training.executions import WholeEpochs, hide_length
 from components.training.model_check import CheckedModel, build_checked_model
@@ -43,7 +43,8 @@ def run_fn(fn_args: Any) -> None:
         dicts: {"view": {...}, "feeding": {...}, "training": {...}}; what is left out is default.
 
     Raises:
-      UserError: if a split has no batch, or the model cannot be trained and exported.
+      UserError: if a split has no batch, options exclude each other, or the model cannot be
+        trained and exported.
     """
     options = _read_options(fn_args.custom_config or {})
     class_names = read_class_names(fn_args.transform_graph_path)
@@ -68,11 +69,13 @@ class _AllOptions:
 
 
 def _read_options(config: Mapping[str, Any]) -> _AllOptions:
-    return _AllOptions(
+    options = _AllOptions(
         ViewOptions(**config.get("view", {})),
         FeedingOptions(**config.get("feeding", {})),
         TrainingOptions(**config.get("training", {})),
     )
+    check_unmixed(options.feeding, options.training)
+    return options
 
 
 def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: CheckedModel) -> None:
@@ -152,6 +155,7 @@ def _read_batches(
         view=options.view,
         feeding=options.feeding,
         transform_graph_dir=fn_args.transform_graph_path,
+        again="same",  # Where training stands is said by `part`; Keras may look at data first.
         **part,
     )
 

@@ -121,7 +121,7 @@ def open_subject(
         )
     paths = streaming.match_files(patterns)
     records = open_records(paths, feeding, view, training=True, seed=training.seed)
-    stages = records.plan_memory()
+    stages = records.plan_memory("train")
     held = records.hold_decoded(stages) if isinstance(records, IndexedRecords) else []
     memory = (*stages, *held)
     stays = stays_in_memory(paths)

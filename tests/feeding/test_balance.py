@@ -47,17 +47,30 @@ def test_targets_are_reached_within_one_percent():
 
 
 @settings(deadline=None)
-@given(COUNTS, st.integers(0, 10**6), st.integers(0, 100), st.integers(1, 400))
-def test_rows_of_a_class_are_drawn_equally_often(counts, seed, epoch, length):
+@given(COUNTS, st.integers(0, 10**6), st.integers(1, 400), st.integers(1, 12))
+def test_rows_of_a_class_are_drawn_equally_often(counts, seed, length, epochs):
     drawing = balanced(counts, seed=seed, length=length)
     drawn = np.zeros(sum(counts), np.int64)
-    for number in range(epoch, epoch + 3):
+    for number in range(epochs):
         once = np.bincount(epoch_of(drawing, number).rows, minlength=sum(counts))
         drawn += once
-        for times in (once, drawn):  # In one epoch, and in several.
+        for times in (once, drawn):  # In one epoch, and in all so far.
             for label in range(len(counts)):
                 of_class = times[labels_of(counts) == label]
                 assert of_class.max() - of_class.min() <= 1
+
+
+def test_an_undersampled_classes_rows_come_in_changing_company():
+    drawing = balanced([40, 9], {0: 1, 1: 1}, length=18)  # nine a class
+    together = np.zeros((40, 40))
+    for epoch in range(2000):
+        rows = epoch_of(drawing, epoch).rows
+        rows = rows[rows < 40]
+        together[np.ix_(rows, rows)] += 1
+    pairs = together[np.triu_indices(40, 1)] / 2000
+    # Nine of forty, drawn at random: 0.046 on average, and five standard deviations of 0.0047.
+    assert pairs.mean() == pytest.approx(9 * 8 / (40 * 39))
+    assert np.abs(pairs - pairs.mean()).max() < 5 * 0.0047
 
 
 @settings(deadline=None)

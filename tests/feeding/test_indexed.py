@@ -460,3 +460,23 @@ def test_a_damaged_image_is_named_without_checksums_too(copied):
         read(copied, "eval", feeding={"verify": "none"})
     assert "record 2 of" in str(find_user_error(caught.value))
     assert "its image cannot be decoded" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_step_beyond_the_epoch_is_refused(train_shards, mode):
+    steps = -(-len(read_index(train_shards)) // 4)
+    with pytest.raises(UserError, match=rf"less than the {steps} batches .* got {steps}; go on"):
+        read(train_shards, mode, first_step=steps)
+    assert len(read(train_shards, mode, first_step=steps - 1)) > 0
+
+
+@pytest.mark.parametrize("remainder", ["drop", "pad"])
+def test_batches_of_one_size_say_so(train_shards, remainder):
+    batches = input_fn.input_fn(
+        train_shards,
+        view=VIEW,
+        feeding=FeedingOptions(batch_size=4, remainder=remainder),
+        transform_graph_dir=None,
+        mode="train",
+    )
+    assert [spec.shape.as_list() for spec in batches.element_spec] == [[4, 8, 8, 3], [4]]

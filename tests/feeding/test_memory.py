@@ -1,4 +1,3 @@
-import psutil
 import pytest
 
 from components.errors import UserError
@@ -13,13 +12,10 @@ VIEW = ViewOptions(height_px=10, width_px=20)
 
 
 @pytest.fixture(autouse=True)
-def cgroup(monkeypatch, tmp_path):
-    """A machine of 3 cores and 16 GB of free memory; the folder that tells a container's limit."""
-    found = psutil.virtual_memory()._replace(available=16_000_000_000)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+def machine(monkeypatch):
+    """A machine of 3 cores and 16 GB of free memory."""
+    monkeypatch.setattr(memory, "free_bytes", lambda: 16_000_000_000)
     monkeypatch.setattr(memory, "usable_cores", lambda: 3)
-    return tmp_path
 
 
 def sizes(stages):
@@ -28,7 +24,7 @@ def sizes(stages):
 
 def test_what_streaming_holds():
     feeding = FeedingOptions(batch_size=8, shuffle_records=50, files_at_once=3, prefetch_batches=4)
-    assert sizes(plan_streaming(feeding, VIEW, record_bytes=1000, shards=9, training=True)) == {
+    assert sizes(plan_streaming(feeding, VIEW, record_bytes=1000, shards=9, use="train")) == {
         "read ahead": 3 * 262_144,
         "shuffle window": 50_000,
         "encoded batches": 3 * 8 * 1000,
@@ -39,13 +35,13 @@ def test_what_streaming_holds():
 
 
 def test_evaluation_has_no_window_and_no_more_files_than_shards():
-    found = sizes(plan_streaming(FeedingOptions(), VIEW, 1000, shards=2, training=False))
+    found = sizes(plan_streaming(FeedingOptions(), VIEW, 1000, shards=2, use="eval"))
     assert found["shuffle window"] == 0
     assert found["read ahead"] == 2 * 262_144
 
 
 def test_the_index_counts():
-    assert sizes(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000))["index"] == 5_000
+    assert sizes(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000, "train"))["index"] == 5_000
 
 
 @pytest.mark.parametrize(
@@ -53,7 +49,7 @@ def test_the_index_counts():
 )
 def test_ready_batches_have_the_models_type(dtype, pixel_bytes):
     feeding = FeedingOptions(batch_size=8, dtype=dtype)
-    found = sizes(plan_indexed(feeding, VIEW, 1000, 5_000))
+    found = sizes(plan_indexed(feeding, VIEW, 1000, 5_000, "train"))
     assert found["ready batches"] == (2 + 3) * 8 * 600 * pixel_bytes
 
 
@@ -61,7 +57,8 @@ def test_ready_batches_have_the_models_type(dtype, pixel_bytes):
     ("options", "step_bytes"), [({}, 4), ({"compiled": False}, 12), ({"augment": []}, 0)], ids=str
 )
 def test_random_steps_hold_memory_too(options, step_bytes):
-    found = sizes(plan_indexed(FeedingOptions(batch_size=8, **options), VIEW, 1000, 5_000))
+    feeding = FeedingOptions(batch_size=8, **options)
+    found = sizes(plan_indexed(feeding, VIEW, 1000, 5_000, "train"))
     assert found["random steps"] == 3 * 8 * 600 * step_bytes
 
 
@@ -71,7 +68,9 @@ def test_many_cores_do_not_work_on_as_many_batches(monkeypatch):
 
 
 def test_a_plan_within_the_budget_is_told_by_stage():
-    plan = check_budget(plan_indexed(FeedingOptions(), VIEW, 1000, 5_000_000), FeedingOptions())
+    plan = check_budget(
+        plan_indexed(FeedingOptions(), VIEW, 1000, 5_000_000, "train"), FeedingOptions()
+    )
     assert plan.splitlines()[0] == "The input pipeline holds about 6.6 MB:"
     assert "ready batches" in plan and "(2 prefetch_batches + 3 in work) x 64 batch_size" in plan
 
@@ -88,27 +87,45 @@ def test_a_plan_within_the_budget_is_told_by_stage():
 )
 def test_a_plan_over_the_budget_is_refused_and_names_the_stage(options, record_bytes, culprit):
     feeding = FeedingOptions(**options)
-    stages = plan_streaming(feeding, ViewOptions(), record_bytes, shards=16, training=True)
+    stages = plan_streaming(feeding, ViewOptions(), record_bytes, shards=16, use="train")
     with pytest.raises(UserError, match=rf"8,000.0 MB; lower what makes the {culprit} large"):
         check_budget(stages, feeding)
     check_budget(stages[:1], feeding)
 
 
 def test_the_share_of_memory_is_an_option():
-    stages = plan_indexed(FeedingOptions(), VIEW, 1000, 9_000_000_000)
+    stages = plan_indexed(FeedingOptions(), VIEW, 1000, 9_000_000_000, "train")
     check_budget(stages, FeedingOptions(memory_fraction=0.6))
     with pytest.raises(UserError, match=r"memory_fraction = 0.5 of the 16,000.0 MB available"):
         check_budget(stages, FeedingOptions(memory_fraction=0.5))
 
 
-@pytest.mark.parametrize(
-    ("limit", "available"), [("max", "16,000.0"), ("9000000000", "8,000.0"), ("500000000", "0.0")]
-)
-def test_a_container_has_no_more_than_its_limit(cgroup, limit, available):
-    (cgroup / "memory.max").write_text(f"{limit}\n")
-    (cgroup / "memory.current").write_text("1000000000\n")
-    with pytest.raises(UserError, match=rf"of the {available} MB available"):
-        check_budget([Stage("pixels", 10**12, "")], FeedingOptions())
+def test_evaluation_holds_no_random_steps():
+    found = sizes(plan_indexed(FeedingOptions(batch_size=8), VIEW, 1000, 5_000, "eval"))
+    assert found["random steps"] == 0 and found["ready batches"] > 0
+
+
+def test_an_analysis_holds_views_alone():
+    feeding = FeedingOptions(batch_size=8, prefetch_batches=2)
+    assert sizes(plan_streaming(feeding, VIEW, 1000, shards=1, use="analysis")) == {
+        "read ahead": 262_144,
+        "shuffle window": 0,
+        "encoded batches": 3 * 8 * 1000,
+        "views": (2 + 2) * 8 * 600,
+    }
+
+
+def test_an_analysis_is_advised_what_it_reads():
+    feeding = FeedingOptions(batch_size=10**8)
+    stages = plan_streaming(feeding, VIEW, 1000, shards=1, use="analysis")
+    with pytest.raises(UserError) as caught:
+        check_budget(stages, feeding, "analysis")
+    message = str(caught.value)
+    assert message.endswith(
+        "must stay within 0.5 of the 16,000.0 MB available, 8,000.0 MB; lower "
+        "transform.batch_size, or the view's size."
+    )
+    assert "prefetch_batches" not in message and "feeding." not in message
 
 
 def test_what_is_held_fits_if_two_of_it_do():

@@ -1,5 +1,6 @@
 import pytest
 
+from components.errors import UserError
 from components.feeding.options import FeedingOptions
 from components.feeding.passes import Passes
 
@@ -37,3 +38,16 @@ def test_epochs_are_counted_from_the_first(epochs):
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         Passes(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"first_step": -1}, "first_step must be at least 0, got -1"),
+        ({"first_epoch": -2}, "first_epoch must be at least 0, got -2"),
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+    ],
+)
+def test_places_before_the_beginning_are_refused(arguments, message):
+    with pytest.raises(UserError, match=message):
+        Passes(mode="train", **arguments)

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError
+from components.errors import UserError, find_user_error
 from components.feeding import streaming
 from components.feeding.input_fn import input_fn
 from components.feeding.options import FeedingOptions
@@ -87,3 +87,43 @@ def test_without_a_graph_the_plan_counts_bytes_not_floats(pattern, caplog):
         )
     assert next(iter(batches))[0].dtype == tf.uint8
     assert "x 4 batch_size x 8 x 8 x 3, uint8" in caplog.text and "float32" not in caplog.text
+
+
+def stream(pattern, mode="train", epochs=None, first_step=0, **feeding):
+    feeding = FeedingOptions(source="streaming", augment=[], **feeding)
+    view = ViewOptions(height_px=12, width_px=16)
+    return input_fn(
+        [pattern],
+        view=view,
+        feeding=feeding,
+        transform_graph_dir=None,
+        mode=mode,
+        epochs=epochs,
+        first_step=first_step,
+    )
+
+
+@pytest.mark.parametrize("epochs", [1, None])
+def test_an_epoch_without_a_batch_is_refused_at_once(pattern, epochs):
+    with pytest.raises(UserError, match=r"hold 20, feeding.batch_size is 21 and .* is drop; add"):
+        stream(pattern, epochs=epochs, batch_size=21, remainder="drop")
+    assert len(list(stream(pattern, epochs=1, batch_size=21))) == 1
+
+
+@pytest.mark.parametrize("epochs", [1, None])
+def test_shards_of_nothing_are_refused_at_once(tmp_path, epochs):
+    empty = shards.write_shards(tmp_path, [], 2)
+    with pytest.raises(UserError, match=r"and 1 more files hold 0, .* add images"):
+        stream(empty, epochs=epochs)
+
+
+@pytest.mark.parametrize("remainder", ["keep", "drop"])
+def test_a_step_beyond_the_epoch_is_refused_when_it_is_reached(pattern, remainder):
+    feeding = {"batch_size": 8, "remainder": remainder}
+    steps = 2 if remainder == "drop" else 3
+    assert len(list(stream(pattern, epochs=1, first_step=steps - 1, **feeding))) == 1
+    with pytest.raises(tf.errors.OpError) as caught:
+        list(stream(pattern, epochs=2, first_step=steps, **feeding))
+    told = str(find_user_error(caught.value))
+    assert f"must have a batch at first_step={steps}, but" in told
+    assert "go on with first_step=0 of the next first_epoch" in told

@@ -16,7 +16,7 @@ from components.feeding.options import FeedingOptions
 from components.ingest.component import ImageExampleGen
 from components.transform.component import ImageTransform
 from components.view_options import ViewOptions
-from pipeline.api import analyze, ingest, input_fn
+from pipeline.api import analyze, ingest, input_fn, steps_per_epoch
 from pipeline.config import load_config
 from tests.drawings import write_folder
 from tests.pipeline.test_cli import call
@@ -188,6 +188,24 @@ def test_mode_seed_and_place_are_passed_on(folder):
     np.testing.assert_array_equal(part[0][0], whole[0][0][2:])
     shuffled = _numbers(input_fn(data, "eval", mode="train", seed=3, **common))
     assert any((a[0] != b[0]).any() for a, b in zip(shuffled, _eval(data, common), strict=True))
+
+
+def test_a_second_iteration_is_the_next_epoch_or_the_same(folder):
+    data, common = str(folder / "data"), {"view": VIEW, "batch_size": 4, "seed": 3}
+    going_on, same = input_fn(data, **common), input_fn(data, again="same", **common)
+    _assert_equal(
+        _numbers(going_on) + _numbers(going_on), _numbers(input_fn(data, epochs=2, **common))
+    )
+    _assert_equal(_numbers(same), _numbers(same))
+
+
+@pytest.mark.parametrize("remainder", ["keep", "drop"])
+def test_the_steps_of_an_epoch_are_counted(folder, remainder):
+    data, common = str(folder / "data"), {"batch_size": 3, "remainder": remainder}
+    for split in ("train", "eval"):
+        batches = input_fn(data, split, view=VIEW, **common)
+        steps = steps_per_epoch(data, split, **common)
+        assert steps == len(_numbers(batches)) == int(batches.cardinality())
 
 
 def _eval(data, common):
