@@ -1,9 +1,15 @@
 """What holds for all tests: the order of files, examples without a clock, and a heap kept apart."""
 
 import gc
+import os
 
 import hypothesis
 import pytest
+
+# TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
+# are not minutes apart.
+os.environ.setdefault("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", "1000")
+os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 
 # What takes longest, in that order: begun last, it would be waited for alone.
 LONGEST = (
