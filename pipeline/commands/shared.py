@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from components.errors import UserError
+from components.errors import UserError, find_user_error
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
@@ -52,6 +52,8 @@ def open_terminal(log_path: str) -> Iterator[Any]:
             raise
         except Exception as error:
             traceback.print_exc()
+            if known := find_user_error(error):  # Of a store, from inside TensorFlow.
+                raise known from error
             raise UnexpectedError(f"{type(error).__name__}: {error}", log_path) from error
 
 

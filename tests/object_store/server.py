@@ -48,8 +48,8 @@ class Desk:
         self.delay_s = delay_s
         self._requests: collections.Counter[str] = collections.Counter()
         self._waiting = self._most_waiting = 0
-        self._fault, self._faulty_kind, self._faults_left = "", "", 0
-        self._faults = 0
+        self._fault, self._faulty_kind, self._times = "", "", 0
+        self._faults: collections.Counter[str] = collections.Counter()
         self._lock = threading.Condition()
 
     def wait(self) -> None:
@@ -65,10 +65,12 @@ class Desk:
         """Counts a request; returns the fault that it meets, or ""."""
         with self._lock:
             self._requests[kind] += 1
-            if self._faulty_kind not in (kind, "any") or not self._faults_left:
+            if self._faulty_kind not in (kind, "any", "each"):
                 return ""
-            self._faults_left -= 1
-            self._faults += 1
+            met = self._faults[kind] if self._faulty_kind == "each" else self._faults.total()
+            if met >= self._times:
+                return ""
+            self._faults[kind] += 1
             fault = self._fault
             if fault == SILENT:
                 self._lock.wait_for(lambda: self._fault != SILENT)
@@ -81,15 +83,16 @@ class Desk:
             self.delay_s = float(wanted.get("delay_s", self.delay_s))
             if "fault" in wanted:
                 self._fault, self._faulty_kind = wanted["fault"], wanted["kind"]
-                self._faults_left = int(wanted["times"])
+                self._times = int(wanted["times"])
+                self._faults.clear()
                 self._lock.notify_all()
             counted = {
                 "requests": dict(self._requests),
                 "at_once": self._most_waiting,
-                "faults": self._faults,
+                "faults": self._faults.total(),
             }
             self._requests.clear()
-            self._most_waiting = self._faults = 0
+            self._most_waiting = 0
         return counted
 
 

@@ -30,13 +30,13 @@ class Store:
     def control(self, **wanted: float | str) -> dict[str, Any]:
         """Sets what is given of `delay_s`, and together `fault`, `kind` and `times`.
 
-        The next `times` requests of the kind then meet the fault: a status such as "503", "drop"
-        (the connection ends without a word), "half" (it ends in the middle of the answer), or
-        "silent" (no answer before the fault is set anew).
+        The next `times` requests of the kind ("any", or as many of "each") then meet the fault: a
+        status such as "503", "drop" (the connection ends without a word), "half" (it ends in the
+        middle of the answer), or "silent" (no answer before the fault is set anew).
 
         Returns:
           What was counted since the last call: `requests`, their numbers by kind; `at_once`, how
-          many waited for an answer side by side; `faults`, how many met the fault.
+          many waited for an answer side by side; `faults`, how many met the latest fault.
         """
         query = urllib.parse.urlencode(wanted)
         with urllib.request.urlopen(f"{self.address}/_control?{query}", timeout=10) as answer:
