@@ -17,6 +17,7 @@ LONGEST = (
     "tests/kubeflow_compile",
     "tests/feeding/test_indexed.py",
     "tests/notebooks",
+    "tests/object_store/test_faults.py",
     "tests/pipeline/test_end_to_end.py",
     "tests/pipeline/doctor",
     "tests/pipeline/test_span_runs.py",

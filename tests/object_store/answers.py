@@ -5,50 +5,17 @@ TensorFlow's clients send. Whatever it does not know is answered with 501, so th
 """
 
 import dataclasses
-import email.message
-import email.parser
-import json
+import email
 import re
-import urllib.parse
 from collections.abc import Mapping
 from http import HTTPStatus
 
 from tests.object_store.bucket import PAGE_OBJECTS, Bucket, Object
+from tests.object_store.messages import Answer, Request, read_parts, read_request, refuse, say
+from tests.object_store.uploads import upload
 
-_PART = re.compile(r"bytes (?:(?P<start>\d+)-\d+|\*)/(?:(?P<total>\d+)|\*)")
 _RANGE = re.compile(r"bytes=(?P<start>\d+)-(?P<end>\d*)")
 _BOUNDARY = "an-answer"
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """A request; `names` are the parts of its path, decoded, and `base` is where links lead."""
-
-    method: str
-    names: list[str]
-    query: Mapping[str, str]
-    headers: email.message.Message
-    body: bytes
-    base: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """An answer; its length goes without saying."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-def read_request(
-    method: str, url: str, headers: email.message.Message, body: bytes, base: str
-) -> Request:
-    """Reads a request's path and query."""
-    split = urllib.parse.urlsplit(url)
-    names = [urllib.parse.unquote(name) for name in split.path.removeprefix("/").split("/")]
-    query = dict(urllib.parse.parse_qsl(split.query, keep_blank_values=True))
-    return Request(method, names, query, headers, body, base)
 
 
 def kind_of(request: Request) -> str:
@@ -75,21 +42,21 @@ def answer(bucket: Bucket, request: Request) -> Answer:
         case ("POST", "batch", "storage", "v1"):
             return _answer_batch(bucket, request)
         case (_, "storage" | "upload", "v1", "b", name, *_) if name != bucket.name:
-            return _refuse(404, "The specified bucket does not exist.")
+            return refuse(404, "The specified bucket does not exist.")
         case (_, "upload" | "download", "storage", "v1", "b", name, *_) if name != bucket.name:
-            return _refuse(404, "The specified bucket does not exist.")
+            return refuse(404, "The specified bucket does not exist.")
         case ("GET", "storage", "v1", "b", name):
-            return _say({"kind": "storage#bucket", "id": name, "name": name, "location": "US"})
+            return say({"kind": "storage#bucket", "id": name, "name": name, "location": "US"})
         case ("GET", "storage", "v1", "b", _, "storageLayout"):
-            return _say({"location": "US", "hierarchicalNamespace": {"enabled": False}})
+            return say({"location": "US", "hierarchicalNamespace": {"enabled": False}})
         case ("GET", "storage", "v1", "b", _, "o"):
             return _list(bucket, request)
         case ("DELETE", "storage", "v1", "b", _, "o", name):
-            return Answer(204) if bucket.delete(name) else _refuse(404, f"No such object: {name}")
+            return Answer(204) if bucket.delete(name) else refuse(404, f"No such object: {name}")
         case ("POST", "storage", "v1", "b", _, "o", name, "rewriteTo" | "copyTo" as how, *target):
             return _copy(bucket, name, target, how)
         case (_, "upload", "storage", "v1", "b", _, "o"):
-            return _upload(bucket, request)
+            return upload(bucket, request)
         case ("GET", "storage", "v1", "b", _, "o", name) | (
             "GET",
             "download",
@@ -105,17 +72,8 @@ def answer(bucket: Bucket, request: Request) -> Answer:
         case ("GET", name, *path) if name == bucket.name:
             return _give(bucket, "/".join(path), request, whole=True)
         case ("GET", name, *_) if name not in ("storage", "upload", "download", "batch"):
-            return _refuse(404, "The specified bucket does not exist.")
-    return _refuse(501, f"This store does not know {request.method} {request.names}.")
-
-
-def _say(content: object, status: int = 200, **headers: str) -> Answer:
-    body = json.dumps(content).encode()
-    return Answer(status, body, {"Content-Type": "application/json"} | headers)
-
-
-def _refuse(status: int, message: str) -> Answer:
-    return _say({"error": {"code": status, "message": message}}, status)
+            return refuse(404, "The specified bucket does not exist.")
+    return refuse(501, f"This store does not know {request.method} {request.names}.")
 
 
 def _list(bucket: Bucket, request: Request) -> Answer:
@@ -134,7 +92,7 @@ def _list(bucket: Bucket, request: Request) -> Answer:
         content["prefixes"] = page.folders
     if page.next_name is not None:
         content["nextPageToken"] = page.next_name
-    return _say(content)
+    return say(content)
 
 
 def _give(bucket: Bucket, name: str, request: Request, whole: bool) -> Answer:
@@ -143,9 +101,9 @@ def _give(bucket: Bucket, name: str, request: Request, whole: bool) -> Answer:
     if found is None or request.query.get("generation", str(found.generation)) != str(
         found.generation
     ):
-        return _refuse(404, f"No such object: {bucket.name}/{name}")
+        return refuse(404, f"No such object: {bucket.name}/{name}")
     if not whole:
-        return _say(found.describe(bucket.name))
+        return say(found.describe(bucket.name))
     headers = {
         "Content-Type": found.content_type,
         "X-Goog-Generation": str(found.generation),
@@ -160,7 +118,7 @@ def _give(bucket: Bucket, name: str, request: Request, whole: bool) -> Answer:
 def _give_part(found: Object, start: int, last: str, headers: Mapping[str, str]) -> Answer:
     size = len(found.content)
     if start >= size:
-        refused = _refuse(416, "The requested range cannot be satisfied.")
+        refused = refuse(416, "The requested range cannot be satisfied.")
         return dataclasses.replace(
             refused, headers={**refused.headers, "Content-Range": f"bytes */{size}"}
         )
@@ -172,12 +130,12 @@ def _give_part(found: Object, start: int, last: str, headers: Mapping[str, str])
 def _copy(bucket: Bucket, name: str, target: list[str], how: str) -> Answer:
     found = bucket.find(name)
     if found is None or target[:3:2] != ["b", "o"] or target[1] != bucket.name:
-        return _refuse(404, f"No such object: {name}")
+        return refuse(404, f"No such object: {name}")
     copied = bucket.write(target[3], found.content, found.content_type).describe(bucket.name)
     if how == "copyTo":
-        return _say(copied)
+        return say(copied)
     size = str(len(found.content))
-    return _say(
+    return say(
         {
             "kind": "storage#rewriteResponse",
             "totalBytesRewritten": size,
@@ -188,73 +146,10 @@ def _copy(bucket: Bucket, name: str, target: list[str], how: str) -> Answer:
     )
 
 
-def _upload(bucket: Bucket, request: Request) -> Answer:
-    if "upload_id" in request.query:
-        return _take_part(bucket, request)
-    content_type = request.headers.get("Content-Type", "application/octet-stream")
-    match (request.method, request.query.get("uploadType")):
-        case ("POST", "media"):
-            return _write(bucket, {}, request.query, request.body, content_type)
-        case ("POST", "multipart"):
-            described, content = _read_parts(content_type, request.body)
-            data = content.get_payload(decode=True)
-            meta = json.loads(described.get_payload(decode=True))
-            return _write(bucket, meta, request.query, data, content.get_content_type())
-        case ("POST", "resumable"):
-            meta = json.loads(request.body or b"{}")
-            name = request.query.get("name", meta.get("name"))
-            content_type = request.headers.get("X-Upload-Content-Type", "application/octet-stream")
-            query = urllib.parse.urlencode(
-                {"uploadType": "resumable", "upload_id": bucket.begin_upload(name, content_type)}
-            )
-            where = f"{request.base}/upload/storage/v1/b/{bucket.name}/o?{query}"
-            return Answer(200, headers={"Location": where})
-    return _refuse(400, "Uploads are media, multipart or resumable.")
-
-
-def _write(
-    bucket: Bucket,
-    meta: Mapping[str, str],
-    query: Mapping[str, str],
-    content: bytes,
-    content_type: str,
-) -> Answer:
-    """Writes an object, unless it did not arrive as it was sent."""
-    name = query.get("name", meta.get("name", ""))
-    sent = Object(name, content, content_type, 0, "")
-    if meta.get("crc32c", sent.crc32c) != sent.crc32c:
-        return _refuse(400, f"Provided CRC32C {meta['crc32c']} does not match {sent.crc32c}.")
-    return _say(bucket.write(name, content, content_type).describe(bucket.name))
-
-
-def _take_part(bucket: Bucket, request: Request) -> Answer:
-    """Takes a part of an upload, says how much has come, or forgets the upload."""
-    upload = bucket.find_upload(request.query["upload_id"])
-    if upload is None:
-        return _refuse(404, "No such upload.")
-    if request.method == "DELETE":
-        bucket.abandon_upload(request.query["upload_id"])
-        return Answer(499)
-    content_range = request.headers.get("Content-Range")
-    if content_range is None:
-        bucket.take_part(upload, 0, request.body, len(request.body))
-    elif part := _PART.fullmatch(content_range):
-        total = None if part["total"] is None else int(part["total"])
-        start = len(upload.received) if part["start"] is None else int(part["start"])
-        bucket.take_part(upload, start, request.body, total)
-    else:
-        return _refuse(400, f"Content-Range: {content_range} cannot be read.")
-    if upload.finished is not None:
-        return _say(upload.finished.describe(bucket.name))
-    last = len(upload.received) - 1
-    headers = {"Range": f"bytes=0-{last}"} if last >= 0 else {}
-    return Answer(HTTPStatus.PERMANENT_REDIRECT, headers=headers)  # Here: "resume incomplete".
-
-
 def _answer_batch(bucket: Bucket, request: Request) -> Answer:
     """Answers several requests in one."""
     parts = []
-    for sent in _read_parts(request.headers["Content-Type"], request.body):
+    for sent in read_parts(request.headers["Content-Type"], request.body):
         line, _, rest = str(sent.get_payload()).lstrip().partition("\n")
         method, url, _ = line.split(" ", 2)
         headers, _, body = rest.replace("\r\n", "\n").partition("\n\n")
@@ -269,8 +164,3 @@ def _answer_batch(bucket: Bucket, request: Request) -> Answer:
     edge = f"--{_BOUNDARY}".encode()
     body = b"".join(edge + b"\r\n" + part + b"\r\n" for part in parts) + edge + b"--\r\n"
     return Answer(200, body, {"Content-Type": f"multipart/mixed; boundary={_BOUNDARY}"})
-
-
-def _read_parts(content_type: str, body: bytes) -> list[email.message.Message]:
-    head = f"Content-Type: {content_type}\r\n\r\n".encode()
-    return email.parser.BytesParser().parsebytes(head + body).get_payload()
