@@ -3,12 +3,12 @@
     python -m benchmarks.object_store --images FOLDER [--limit 400] [--copies 3] [--repeats 3]
         [--delay-ms 50] [--threads 0] [--tasks images ingest stream]
 
-FOLDER holds photos, in any layout. The store is `tests/object_store/server.py`: PyPI's
-`gcp-storage-emulator` on loopback, each of whose answers waits for the delay. Local and store take
-turns. `images` is an ingest with the images in the store and all else on the disk; `ingest` has the
-working folder and the output there, too; `stream` is one epoch of `input_fn` at 224 px with random
-crops. A line gives medians: images/s, CPU seconds of this process, those of the store (it shares
-this machine's cores, which a real one would not), and requests an image.
+FOLDER holds photos, in any layout. The store is `tests/object_store/server.py` on loopback, each of
+whose answers waits for the delay. Local and store take turns. `images` is an ingest with the images
+in the store and all else on the disk; `ingest` has the working folder and the output there, too;
+`stream` is one epoch of `input_fn` at 224 px with random crops. A line gives medians: images/s, CPU
+seconds of this process, those of the store (it shares this machine's cores, which a real one would
+not), and requests an image.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Time, memory and disk of planning very many images, without pixels.
 
-    python benchmarks/plan_scale.py [--images 10000000]
+    python benchmarks/plan_scale.py [--images 10000000] [--shard-bytes 128000000]
 
 Writes the rows that preparing so many images would leave behind (random hashes, real paths), then
 runs the shipped `plan_shards` over them: duplicates, splits, order, shards, books.
@@ -72,7 +72,9 @@ def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=10_000_000)
-    images = parser.parse_args().images
+    parser.add_argument("--shard-bytes", type=int, default=IngestOptions().shard_bytes)
+    arguments = parser.parse_args()
+    images, options = arguments.images, IngestOptions(shard_bytes=arguments.shard_bytes)
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch, "prepared")
         folder.mkdir()
@@ -83,7 +85,7 @@ def main() -> None:
             chunks.append(PreparedChunk(number, first + rows >= images, rows, 0, name))
         started, cpu = time.perf_counter(), psutil.Process().cpu_times()
         with watch_memory() as memory:
-            tasks = plan_shards(chunks, scratch, IngestOptions())
+            tasks = plan_shards(chunks, scratch, options)
         spent = psutil.Process().cpu_times()
         placed = sum(path.stat().st_size for path in pathlib.Path(scratch).glob("placed-*"))
         print(f"{images:,} images in {len(tasks):,} shards, {len(chunks):,} chunks")

@@ -22,7 +22,8 @@ class UserError(Exception):
 def find_user_error(error: BaseException) -> UserError | None:
     """Finds the `UserError` behind an error that a Beam runner or TFX reports.
 
-    Runners carry a worker's exception as the text of its traceback only, so the text is searched.
+    Runners carry a worker's exception as the text of its traceback only, so the text is searched:
+    for a `UserError`, and for what TensorFlow says once an object store has failed all its tries.
 
     Args:
       error: what the runner raised.
@@ -36,7 +37,18 @@ def find_user_error(error: BaseException) -> UserError | None:
             return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
             return UserError(_STAGE.sub("", found[-1].strip()))
-    return next(filter(None, map(_explain_full_disk, walk_causes(error))), None)
+    for explain in (_explain_full_disk, _explain_store):
+        for cause in walk_causes(error):
+            if known := explain(cause):
+                return known
+    return None
+
+
+def _explain_store(error: BaseException) -> UserError | None:
+    """TensorFlow tells of a store that failed by the words of its message alone."""
+    if not (failed := _TENSORFLOW_S_STORE.search(str(error))):
+        return None
+    return store_error(failed[2] or "an object store", failed[1])
 
 
 def _explain_full_disk(error: BaseException) -> UserError | None:
@@ -61,6 +73,16 @@ def raise_interrupt(error: BaseException) -> None:
             raise cause from None
 
 
+def store_error(uri: str, reason: str) -> UserError:
+    """What is said of a store that does not do what it was asked for, in one line."""
+    reason = " ".join(reason.split())
+    shown = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}…"
+    return UserError(
+        f"{uri}: its store refused or did not answer ({shown}); check the address, the network, "
+        "and what the credentials allow."
+    )
+
+
 def walk_causes(error: BaseException) -> Iterator[BaseException]:
     """An error, what caused it, what caused that, …: each once, since causes may form a circle."""
     seen: set[int] = set()
@@ -82,3 +104,8 @@ _IN_WORDS = re.compile(
 )
 # What Beam appends to a worker's message.
 _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")
+# TensorFlow's `curl_http_request.cc` and `gcs_file_system.cc`: what went wrong, with which file.
+_TENSORFLOW_S_STORE = re.compile(
+    r"Error executing an HTTP request: (.*?)(?:\s+when [\w ]+?(gs://[^\s']+)|\Z)", re.DOTALL
+)
+_REASON_LENGTH = 300

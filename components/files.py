@@ -185,7 +185,7 @@ def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
     Raises:
       UserError: if there is no such bucket, or its store refuses, or does not answer.
     """
-    for uri, size_bytes, modified_s in sorted(remote.list_tree(folder)):
+    for uri, size_bytes, modified_s in remote.list_tree(folder):
         yield uri[len(folder.rstrip("/")) + 1 :], size_bytes, int(modified_s * 1e9)
 
 

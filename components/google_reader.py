@@ -1,10 +1,11 @@
-"""Reads files of Google's store by urllib3, with half of the CPU time that Google's client takes.
+"""Reads and lists files of Google's store by urllib3, with half of its own client's CPU time.
 
 That client is built on requests: 0.9 ms to read a photo of 110 kB, most of it with Python's lock,
 for which the threads that decode wait, too. Google's own transport for urllib3 takes 0.4 ms.
 """
 
 import base64
+import json
 import os
 import re
 import urllib.parse
@@ -40,6 +41,7 @@ class GoogleReader:
         # Tokens come from elsewhere, maybe not by this proxy.
         self._http._request = Request()  # type: ignore[assignment]
         self._buckets = f"{client.api_endpoint}/download/storage/v1/b"
+        self._lists = f"{client.api_endpoint}/storage/v1/b"
 
     def read(self, bucket: str, name: str, start: int, end: int | None) -> bytes:
         """Reads a file, or a part of it that may reach over its end, by one request.
@@ -54,8 +56,6 @@ class GoogleReader:
           GoogleAPICallError: if the store refuses; `code` is HTTP's.
           OSError: if what arrived is not what the store has.
         """
-        from google.api_core.exceptions import from_http_status
-
         if end is not None and end <= start:
             return b""
         headers = {"Accept-Encoding": "gzip"}  # As it is stored, or the store would unpack it.
@@ -66,12 +66,21 @@ class GoogleReader:
         answer = self._http.request("GET", url, headers=headers, decode_content=False)
         if is_part and answer.status == _NOTHING_THERE:
             return b""
-        if answer.status not in (200, 206):
-            reason = answer.data.decode(errors="replace") or str(answer.reason)
-            raise from_http_status(answer.status, reason)
+        _check_status(answer)
         if not is_part:  # The store knows the checksum of whole files.
             _check(answer.data, answer.headers.get("x-goog-hash", ""))
         return answer.data
+
+    def list_page(self, bucket: str, **parameters: str) -> dict[str, Any]:
+        """Asks for a page of the list of a bucket's files: JSON, see the store's `objects.list`.
+
+        Raises:
+          GoogleAPICallError: if the store refuses; `code` is HTTP's.
+        """
+        url = f"{self._lists}/{bucket}/o?{urllib.parse.urlencode(parameters)}"
+        answer = self._http.request("GET", url)
+        _check_status(answer)
+        return json.loads(answer.data)
 
 
 def _make_pool(url: str, connections: int) -> Any:
@@ -97,6 +106,14 @@ def _make_pool(url: str, connections: int) -> Any:
         ),
     }
     return pool
+
+
+def _check_status(answer: Any) -> None:
+    from google.api_core.exceptions import from_http_status
+
+    if answer.status not in (200, 206):
+        reason = answer.data.decode(errors="replace") or str(answer.reason)
+        raise from_http_status(answer.status, reason)
 
 
 def _check(data: bytes, hashes: str) -> None:

@@ -7,11 +7,13 @@ and three requests to read a photo of 110 kB; with one client and one request it
 
 import concurrent.futures
 import contextlib
+import functools
 import io
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from components.google_listing import list_files
 from components.google_reader import GoogleReader
 from components.threads import start
 
@@ -19,6 +21,8 @@ from components.threads import start
 _CONNECTIONS = 256
 # What is sent at once; Google wants a multiple of 256 KiB.
 _PART_BYTES = 8 * 2**20
+# Google takes so many requests in one.
+_BATCH_FILES = 100
 _CONTENT_TYPE = "application/octet-stream"
 # Beam's options, and its access to the store that was made with them.
 _KEPT: list = []
@@ -65,6 +69,36 @@ def read_file(access: Any, uri: str, start: int, end: int | None) -> bytes:
       end: the byte before which the part ends; None for the file's end.
     """
     return access.reader.read(*_split(uri), start, end)
+
+
+def list_tree(access: Any, folder: str) -> Iterator[tuple[str, int, float]]:
+    """All files below a folder, in the order of their URIs, as `remote.list_tree`."""
+    bucket, prefix = _split(f"{folder.rstrip('/')}/")
+    list_page = functools.partial(access.reader.list_page, bucket)
+    for name, size_bytes, changed_s in list_files(list_page, prefix):
+        yield f"gs://{bucket}/{name}", size_bytes, changed_s
+
+
+def delete(access: Any, uris: Sequence[str]) -> None:
+    """Deletes files, a hundred by one request; those that are not there are left out.
+
+    Beam's own loses the store's error once it has tried for long enough.
+    """
+    for start_number in range(0, len(uris), _BATCH_FILES):
+        batch = uris[start_number : start_number + _BATCH_FILES]
+        access._storage_client_retry(lambda batch=batch: _delete_batch(access, batch))()
+
+
+def _delete_batch(access: Any, uris: Sequence[str]) -> None:
+    from google.api_core.exceptions import from_http_response
+
+    batch = access.client.batch(raise_exception=False)
+    with batch:
+        for bucket, name in map(_split, uris):
+            access.client.bucket(bucket).delete_blob(name)
+    for answer in batch._responses:
+        if answer.status_code >= 400 and answer.status_code != 404:
+            raise from_http_response(answer)
 
 
 class Writer(io.BytesIO):

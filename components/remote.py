@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
 from components import google_store
-from components.errors import UserError
+from components.errors import UserError, store_error
 from components.threads import call_within
 
 # Finding out that there are no credentials takes Google's client more than half a minute.
@@ -132,8 +132,10 @@ def list_matches(pattern: str, limit: int | None = None) -> list:
         return match.metadata_list
 
 
-def list_tree(folder: str) -> list[tuple[str, int, float]]:
-    """All files below a folder: URI, size in bytes, time of change in seconds (0 where unknown).
+def list_tree(folder: str) -> Iterator[tuple[str, int, float]]:
+    """All files below a folder, by their URIs: URI, size in bytes, time of change in seconds.
+
+    The time is 0 where it is unknown. Of Google's store some pages are held, of others the list.
 
     Raises:
       UserError: if there is no such bucket, or its store refuses, or does not answer.
@@ -141,17 +143,19 @@ def list_tree(folder: str) -> list[tuple[str, int, float]]:
     if not _is_google(folder):
         check_answers(folder)
         found = list_matches(f"{folder.rstrip('/')}/**")
-        return [(f.path, f.size_in_bytes, f.last_updated_in_seconds or 0) for f in found]
-    access = _file_system(folder)._gcsIO()
-    listed = iter(access.list_files(f"{folder.rstrip('/')}/", with_metadata=True))
+        yield from sorted((f.path, f.size_in_bytes, f.last_updated_in_seconds or 0) for f in found)
+        return
+    listed = google_store.list_tree(_file_system(folder)._gcsIO(), folder)
 
-    def take(most: int | None) -> list:
+    def take_first() -> list:
         with _explained(folder):
-            return list(itertools.islice(listed, most))
+            return list(itertools.islice(listed, 1))
 
     with _answering(folder):  # Only the first page's answer is limited: there may be many.
-        found = call_within(ANSWER_TIMEOUT_S, lambda: take(1)) + take(None)
-    return [(uri, size_bytes, changed_s) for uri, (size_bytes, changed_s) in found]
+        first = call_within(ANSWER_TIMEOUT_S, take_first)
+    yield from first
+    with _explained(folder):
+        yield from listed
 
 
 def delete(uris: Sequence[str]) -> None:
@@ -161,9 +165,7 @@ def delete(uris: Sequence[str]) -> None:
     with _explained(uris[0]):
         system = _file_system(uris[0])
         if _is_google(uris[0]):
-            failed = [code for _, code in system._gcsIO().delete_batch(list(uris)) if code]
-            if failed:
-                raise OSError(f"{len(failed)} files were not deleted, status {failed[0]}")
+            google_store.delete(system._gcsIO(), uris)
         elif found := [uri for uri in uris if system.exists(uri)]:
             system.delete(found)
 
@@ -227,11 +229,7 @@ def _explained(uri: str) -> Iterator[None]:
         cause = _innermost(error)
         if getattr(cause, "code", None) == 404:
             raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error
-        reason = " ".join(f"{type(cause).__name__}: {cause}".split())
-        raise UserError(
-            f"{uri}: its store refused or did not answer ({reason}); check the address, the "
-            "network, and what the credentials allow."
-        ) from error
+        raise store_error(uri, f"{type(cause).__name__}: {cause}") from error
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -1,9 +1,15 @@
 """What holds for all tests: the order of files, examples without a clock, and a heap kept apart."""
 
 import gc
+import os
 
 import hypothesis
 import pytest
+
+# TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
+# are not minutes apart.
+os.environ.setdefault("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", "1000")
+os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 
 # What takes longest, in that order: begun last, it would be waited for alone.
 LONGEST = (
@@ -11,6 +17,7 @@ LONGEST = (
     "tests/kubeflow_compile",
     "tests/feeding/test_indexed.py",
     "tests/notebooks",
+    "tests/object_store/test_faults.py",
     "tests/pipeline/test_end_to_end.py",
     "tests/pipeline/doctor",
     "tests/pipeline/test_span_runs.py",

@@ -78,3 +78,26 @@ def test_a_full_disk_says_less_than_the_error_that_a_person_was_meant_to_read():
     error = OSError(errno.ENOSPC, "")
     error.__cause__ = UserError("Cannot write /out/a: No space left on device; free it.")
     assert str(find_user_error(error)) == str(error.__cause__)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tensorflow.python.framework.errors_impl.AbortedError: All 10 retry attempts failed. The "
+        "last failure: Error executing an HTTP request: libcurl code 52 meaning 'no data',\n"
+        "error details: Empty reply\n\t when uploading gs://bucket/graph/ [while running 'Write']",
+        "Error executing an HTTP request: libcurl code 52 meaning 'no data', error details: Empty "
+        "reply\n\t when reading metadata of gs://bucket/graph/",
+    ],
+)
+def test_a_store_that_failed_tensorflow_s_tries_is_named(text):
+    assert str(find_user_error(RuntimeError(text))) == (
+        "gs://bucket/graph/: its store refused or did not answer (libcurl code 52 meaning 'no "
+        "data', error details: Empty reply); check the address, the network, and what the "
+        "credentials allow."
+    )
+
+
+def test_a_store_s_answer_is_cut():
+    text = f"Error executing an HTTP request: HTTP response code 403 with body '{'x' * 1000}'"
+    assert len(str(find_user_error(RuntimeError(text)))) < 500

@@ -1,15 +1,13 @@
 """Brings the rows of all chunks into the order of the shards, in bounded memory.
 
-The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, in
-batches of a quarter of a million, each batch sorted by place and appended to one file as one Arrow
-record batch a shard. A shard's task knows in which bytes of the file its record batches lie.
+The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, to
+be written in the shards' order into one file. A shard's task knows where in it its rows are.
 """
 
 import collections
 import contextlib
 import dataclasses
 import hashlib
-import itertools
 import json
 import os
 import tempfile
@@ -23,19 +21,10 @@ from components import files
 from components.errors import UserError
 from components.ingest.books import write_books
 from components.ingest.options import IngestOptions
-from components.ingest.plan import (
-    NOWHERE,
-    Placement,
-    Sources,
-    empty_sources,
-    place_sources,
-)
-from components.ingest.prepare import ROW_SCHEMA, PreparedChunk, read_rows
+from components.ingest.placed_rows import RowSpan, read_placed_rows, write_placed_rows
+from components.ingest.plan import NOWHERE, Sources, empty_sources, place_sources
+from components.ingest.prepare import PreparedChunk, read_rows
 from components.threads import call_together, map_in_order
-
-ROWS_AT_ONCE = 250_000
-# Of the file of all shards' rows: record batches, one behind the other.
-PLACED_SCHEMA = ROW_SCHEMA.append(pa.field("position", pa.int32()))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +38,7 @@ class ShardTask:
       number: number over all splits.
       total: how many there are over all splits.
       rows_file: in the working folder, of all shards' rows.
-      row_spans: first byte and end in it of each record batch of this shard's rows.
+      row_span: where in it this shard's rows are.
     """
 
     split: str
@@ -58,7 +47,7 @@ class ShardTask:
     number: int
     total: int
     rows_file: str
-    row_spans: tuple[tuple[int, int], ...]
+    row_span: RowSpan
 
     @property
     def path(self) -> str:
@@ -95,9 +84,11 @@ def plan_shards(
         sources, labels = _read_sources(chunks, paths, options)
         placement = place_sources(sources, options)
         tables = map(read_rows, paths)
+        scratch_dir = work_dir if files.is_local(work_dir) else None
+        target = files.join(work_dir, rows_file)
         _, row_spans = call_together(
             lambda: write_books(tables, sources, placement, labels, work_dir, options),
-            lambda: _write_placed_rows(paths, placement, files.join(work_dir, rows_file)),
+            lambda: write_placed_rows(paths, placement, target, scratch_dir),
         )
     total = sum(placement.split_shards)
     pairs = [
@@ -106,7 +97,7 @@ def plan_shards(
         for shard in range(shards)
     ]
     return [
-        ShardTask(*pair, number, total, rows_file, tuple(row_spans[number]))
+        ShardTask(*pair, number, total, rows_file, row_spans[number])
         for number, pair in enumerate(pairs)
     ]
 
@@ -135,13 +126,9 @@ def check_share_of_bad(
     raise UserError("\n".join([f"{verdict}:", *lines, "Repair or remove them, or allow more."]))
 
 
-def read_placed_rows(task: ShardTask, work_dir: str) -> pa.Table:
-    """Reads the rows of a shard, in their final order; see `PLACED_SCHEMA`."""
-    path = files.join(work_dir, task.rows_file)
-    threads = files.count_threads(work_dir)
-    read = map_in_order(lambda span: files.read_file(path, *span), task.row_spans, threads)
-    batches = [pa.ipc.read_record_batch(pa.py_buffer(data), PLACED_SCHEMA) for data in read]
-    return pa.Table.from_batches(batches, PLACED_SCHEMA).sort_by("position")
+def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:
+    """Reads the rows of a shard, in their final order."""
+    return read_placed_rows(files.join(work_dir, task.rows_file), task.row_span)
 
 
 def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
@@ -225,40 +212,3 @@ def _hash_groups(groups: list[str | None], content: np.ndarray) -> np.ndarray:
 
 def _codes(column: pa.ChunkedArray, codes: dict) -> np.ndarray:
     return np.array([codes.get(value, NOWHERE) for value in column.to_pylist()], np.int32)
-
-
-def _write_placed_rows(
-    paths: Sequence[str], placement: Placement, target: str
-) -> list[list[tuple[int, int]]]:
-    """Writes the rows of all shards into one file, one record batch a shard and pass.
-
-    Returns:
-      For each shard, in which bytes of the file its record batches lie.
-    """
-    total, done = sum(placement.split_shards), 0
-    spans: list[list[tuple[int, int]]] = [[] for _ in range(total)]
-    with files.write_atomically(target) as file:
-        for rows in _large_tables(paths):
-            window = slice(done, done + len(rows))
-            shard, position = placement.shard[window], placement.position[window]
-            order = np.lexsort((position, shard))
-            placed = rows.append_column("position", pa.array(position)).take(pa.array(order))
-            edges = np.searchsorted(shard[order], np.arange(total + 1))
-            (batch,) = placed.combine_chunks().to_batches()
-            for number, (begin, end) in enumerate(itertools.pairwise(edges)):
-                start = file.tell()
-                file.write(batch.slice(begin, end - begin).serialize())
-                spans[number].append((start, file.tell()))
-            done += len(rows)
-    return spans
-
-
-def _large_tables(paths: Sequence[str]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    for path in paths:
-        held.append(read_rows(path))
-        if sum(map(len, held)) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(held).combine_chunks()
-            held = []
-    if held:
-        yield pa.concat_tables(held).combine_chunks()

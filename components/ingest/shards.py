@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from components import files, record
-from components.ingest.partition import ShardTask, read_placed_rows
+from components.ingest.partition import ShardTask, read_task_rows
 from components.ingest.payloads import open_payloads
 from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from components.threads import call_together, start
@@ -78,7 +78,7 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     """
     shard_path = files.join(output_dir, task.path)
     rows, has_name = call_together(
-        lambda: read_placed_rows(task, work_dir), lambda: files.is_file(shard_path)
+        lambda: read_task_rows(task, work_dir), lambda: files.is_file(shard_path)
     )
     index_path = files.join(work_dir, "index", f"{task.path}-{_hash_rows(rows)}.arrow")
     if has_name and files.is_file(f"{index_path}.json"):

@@ -135,7 +135,8 @@ def _reference(entry: os.DirEntry, path: str) -> ImageRef:
 
 def _list_remote(images_dir: str) -> Iterator[ImageRef]:
     for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
-        if not any(part.startswith(".") for part in path.split("/")):
+        is_folder = not path or path.endswith("/")  # What a store's browser leaves for a folder.
+        if not is_folder and not any(part.startswith(".") for part in path.split("/")):
             yield ImageRef(path, size_bytes, modified_ns)
 
 

@@ -10,7 +10,7 @@ import tensorflow_transform.beam as tft_beam
 from components import progress
 from components.beam_job import make_scratch, run_job
 from components.dotted import load_named
-from components.errors import UserError
+from components.errors import UserError, find_user_error
 from components.feeding.input_fn import read_eval_views
 from components.transform import span_cache
 from components.transform.analysis import AnalyzeImages
@@ -69,15 +69,16 @@ def run_analysis(
             tft_beam.Context(temp_dir=scratch),
         ):
             root | "AnalyzeImages" >> analysis
+        _check_result(output_dir, spans, view, options)
+        is_named = not options.columns or is_named_by_label(function, view, options)
+        summary = write_summary(output_dir, spans, view, options, is_named)
     except UserError:
         raise
     except Exception as error:
-        if known := find_function_error(error, options.preprocessing_fn):
+        name = options.preprocessing_fn
+        if known := find_function_error(error, name) or find_user_error(error):
             raise known from error
         raise
-    _check_result(output_dir, spans, view, options)
-    is_named = not options.columns or is_named_by_label(function, view, options)
-    summary = write_summary(output_dir, spans, view, options, is_named)
     if options.preprocessing_fn == TransformOptions().preprocessing_fn:
         check_classes(summary["classes"], spans)
     if cache_dir is not None:

@@ -3,7 +3,7 @@
 import pytest
 
 from components.ingest.options import IngestOptions
-from components.ingest.partition import plan_shards, read_placed_rows
+from components.ingest.partition import plan_shards, read_task_rows
 from components.ingest.prepare import prepare_chunk
 from components.ingest.sources import list_images, make_chunks
 from tests.drawings import write_folder
@@ -20,7 +20,7 @@ def _plan(images, work, seed):
 
 
 def _read_paths(task, work):
-    return read_placed_rows(task, str(work))["path"].to_pylist()
+    return read_task_rows(task, str(work))["path"].to_pylist()
 
 
 def test_two_plans_in_one_folder_do_not_mix(tmp_path):

@@ -2,7 +2,7 @@ import pytest
 
 from components import files
 from tests.drawings import write_folder
-from tests.object_store.runs import analyze, ingest
+from tests.object_store.runs import analyze, ingest, train
 from tests.object_store.store import run_store, use_store
 
 
@@ -32,3 +32,9 @@ def places(store, tmp_path_factory):
 def graphs(places):
     """What `analysis.json` holds of each place; the graphs lie in its folder `graph`."""
     return {name: analyze(f"{root}/data", f"{root}/graph") for name, root in places.items()}
+
+
+@pytest.fixture(scope="package")
+def trained(places, graphs):
+    """Metrics and answers of a model that was trained in the local folder."""
+    return train(places["local"], "streaming")

@@ -49,14 +49,19 @@ def read_batches(root: str, mode: str, source: str) -> list[list[np.ndarray]]:
     return [list(batch) for batch in data.as_numpy_iterator()]
 
 
-def train(root: str, source: str) -> tuple[dict, np.ndarray]:
-    """Trains for two epochs; returns the metrics and what the exported model answers."""
+def train(root: str, source: str, target: str | None = None) -> tuple[dict, np.ndarray]:
+    """Trains on a root's data for two epochs, and writes to it or to another one.
+
+    Returns:
+      The metrics, and what the exported model answers.
+    """
+    target = target or root
     arguments = types.SimpleNamespace(
         train_files=[f"{root}/data/Split-train/*"],
         eval_files=[f"{root}/data/Split-eval/*"],
         transform_graph_path=f"{root}/graph",
-        serving_model_dir=f"{root}/serving",
-        model_run_dir=f"{root}/run",
+        serving_model_dir=f"{target}/serving",
+        model_run_dir=f"{target}/run",
         custom_config={
             "view": {"height_px": SIZE_PX, "width_px": SIZE_PX},
             "feeding": {"batch_size": 4, "source": source},
@@ -64,12 +69,12 @@ def train(root: str, source: str) -> tuple[dict, np.ndarray]:
                 "model": "tests.training.models.build_linear_model",
                 "epochs": 2,
                 "learning_rate": 0.1,
-                "checkpoint_dir": f"{root}/checkpoints",
+                "checkpoint_dir": f"{target}/checkpoints",
             },
         },
     )
     trainer.run_fn(arguments)
-    history = json.loads(files.read_file(f"{root}/run/history.json"))
+    history = json.loads(files.read_file(f"{target}/run/history.json"))
     model = tf.saved_model.load(arguments.serving_model_dir)
     picture = tf.constant([encode_png(draw(0))])
     answer = model.signatures["serving_default"](image_bytes=picture)

@@ -1,84 +1,74 @@
-"""A store like Google's on loopback: PyPI's `gcp-storage-emulator`, as slow as a far one.
+"""A store like Google's on loopback, as slow as a far one, and as unreliable as is asked for.
 
     python -m tests.object_store.server FOLDER [--delay-ms 50]
 
-prints the address. The emulator alone answers one connection after the other and without a delay;
-here each has a thread, stays open, and every request waits, whatever others do. Beam's client finds
-the store by STORAGE_EMULATOR_HOST. TensorFlow's has Google's host names and TLS built in, but takes
-a proxy and a certificate authority from the environment: for CONNECT the store itself speaks TLS,
-as these hosts, with a certificate that it writes to FOLDER.
+prints the address. Each connection has a thread and stays open, and every request waits, whatever
+others do. Beam's client finds the store by STORAGE_EMULATOR_HOST. TensorFlow's has Google's host
+names and TLS built in, but takes a proxy and a certificate authority from the environment: for
+CONNECT the store itself speaks TLS, as these hosts, with a certificate that it writes to FOLDER.
 """
 
 import argparse
-import collections
 import datetime
 import functools
 import http.server
-import io
 import ipaddress
 import json
 import pathlib
+import socket
 import ssl
-import threading
-import time
+import sys
 import urllib.parse
-from typing import Any, ClassVar
+from http import HTTPStatus
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from gcp_storage_emulator import server as emulator
-from gcp_storage_emulator.handlers.buckets import create_bucket
-from gcp_storage_emulator.storage import Storage
+
+from tests.object_store.answers import answer, kind_of
+from tests.object_store.bucket import Bucket
+from tests.object_store.desk import DROP, HALF, Desk
+from tests.object_store.messages import Answer, read_request
 
 BUCKET = "bucket"
 CERTIFICATE = "certificate.pem"
 GOOGLE_HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 
 
-class Handler(emulator.RequestHandler):
-    """The emulator's, for connections that stay open, with a delay, a count and TLS."""
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One connection, to its end: requests one after another, maybe with TLS."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # Headers and body in one packet: two would wait for each other's receipt.
-    delay_s = 0.0
-    counts: ClassVar[collections.Counter[str]] = collections.Counter()
-    waiting = most_waiting = 0
-    lock = threading.Lock()  # The emulator's storage is not made for threads.
     tls: ssl.SSLContext
 
-    def __init__(self, storage: Storage, *args: Any):
-        """Serves one connection, to its end."""
-        self.is_tls = False
-        super().__init__(storage, *args)
+    def __init__(self, bucket: Bucket, desk: Desk, *args: Any):
+        """Serves the connection."""
+        self._bucket, self._desk = bucket, desk
+        self._is_tls = False
+        super().__init__(*args)
 
     def handle_method(self) -> None:
-        """Waits, then has the emulator answer; reads the whole request in any case."""
+        """Reads the whole request, waits, and answers or does what is asked for instead."""
+        body = self._read_body()
         url = urllib.parse.urlsplit(self.path)
         if url.path == "/_control":
-            return self._control(dict(urllib.parse.parse_qsl(url.query)))
-        if "Transfer-Encoding" in self.headers:  # TensorFlow's also say the content's length.
-            del self.headers["Content-Length"]
-        body = emulator._read_raw_data(self) or b""
-        with self.lock:
-            Handler.waiting += 1
-            Handler.most_waiting = max(Handler.waiting, Handler.most_waiting)
-        time.sleep(Handler.delay_s)
-        own = f"127.0.0.1:{self.server.server_address[1]}"  # Links lead here, whoever asks.
-        for name, value in {"Host": own, "Content-Length": str(len(body))}.items():
-            del self.headers[name]
-            self.headers[name] = value
-        del self.headers["Transfer-Encoding"]
-        stream, self.rfile = self.rfile, io.BufferedReader(io.BytesIO(body))
-        with self.lock:
-            Handler.waiting -= 1
-            self.counts[_kind(self.command, url)] += 1
-            if url.path.endswith("/storageLayout"):  # The emulator does not know it.
-                self._answer({"location": "US", "hierarchicalNamespace": {"enabled": False}})
-            else:
-                emulator.Router(self).handle(self.command)
-        self.rfile = stream
+            counted = self._desk.control(dict(urllib.parse.parse_qsl(url.query)))
+            return self._send(Answer(200, json.dumps(counted).encode()))
+        base = f"https://{GOOGLE_HOSTS[0]}" if self._is_tls else f"http://{self._address()}"
+        request = read_request(self.command, self.path, self.headers, body, base)
+        self._desk.wait()
+        fault = self._desk.note(kind_of(request))
+        if fault == DROP:
+            return self._hang_up()
+        if fault.isdigit():
+            return self._send(Answer(int(fault), b'{"error": {"message": "a fault"}}'))
+        given = answer(self._bucket, request)
+        if fault == HALF:
+            return self._send_half(given)
+        self._send(given)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = handle_method
 
@@ -88,8 +78,10 @@ class Handler(emulator.RequestHandler):
         self.end_headers()
         self.wfile.flush()
         self.connection = self.tls.wrap_socket(self.connection, server_side=True)
-        self.is_tls = True
-        self.setup_streams()
+        self._is_tls = True
+        self.rfile = self.connection.makefile("rb", self.rbufsize)
+        self.wfile = self.connection.makefile("wb", self.wbufsize)
+        self.close_connection = False
 
     def handle_expect_100(self) -> bool:
         """Says at once that the body is welcome: TensorFlow's client waits a second for that."""
@@ -97,48 +89,47 @@ class Handler(emulator.RequestHandler):
         self.wfile.flush()
         return welcome
 
-    def setup_streams(self) -> None:
-        """Reads from and writes to the connection as it is now."""
-        self.rfile = self.connection.makefile("rb", self.rbufsize)
-        self.wfile = self.connection.makefile("wb", self.wbufsize)
-        self.close_connection = False
+    def log_message(self, *args: Any) -> None:
+        """Says nothing: the log is for what goes wrong."""
 
-    def send_header(self, keyword: str, value: str) -> None:
-        """Where an upload goes on must be the host where it began."""
-        if self.is_tls and keyword == "Location":
-            value = f"https://{GOOGLE_HOSTS[0]}/{value.split('/', 3)[3]}"
-        super().send_header(keyword, value)
+    def _address(self) -> str:
+        return f"127.0.0.1:{self.server.server_address[1]}"
 
-    def _control(self, wanted: dict[str, str]) -> None:
-        """Sets the delay; answers with what was counted since the last time."""
-        Handler.delay_s = float(wanted.get("delay_s", Handler.delay_s))
-        with self.lock:
-            counted = {"requests": dict(self.counts), "at_once": Handler.most_waiting}
-            self.counts.clear()
-            Handler.most_waiting = 0
-        self._answer(counted)
+    def _read_body(self) -> bytes:
+        """The body, to its very end: what is left of it would be taken for the next request."""
+        if "chunked" not in self.headers.get("Transfer-Encoding", "").lower():
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b""  # Where both are there, the length means nothing (RFC 9112, 6.3).
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # Trailers, up to an empty line.
+        return body
 
-    def _answer(self, content: Any) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
+    def _send(self, given: Answer) -> None:
+        self._send_head(given)
+        self.wfile.write(given.body)
+
+    def _send_head(self, given: Answer) -> None:
+        known = given.status in HTTPStatus._value2member_map_
+        self.send_response(given.status, None if known else "Closed")
+        for name, value in given.headers.items():
+            self.send_header(name, value)
+        if given.status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", str(len(given.body)))
         self.end_headers()
-        self.wfile.write(body)
 
+    def _send_half(self, given: Answer) -> None:
+        """The connection ends in the middle of the body."""
+        self._send_head(given)
+        self.wfile.write(given.body[: len(given.body) // 2])
+        self.wfile.flush()
+        self._hang_up()
 
-def _kind(method: str, url: urllib.parse.SplitResult) -> str:
-    """What a request is about, in one word."""
-    if url.path.startswith("/upload"):
-        return "upload"
-    if url.path.startswith("/batch"):
-        return "delete"
-    if method == "GET" and url.path.endswith("/o"):
-        return "list"
-    if url.path == f"/storage/v1/b/{BUCKET}":  # Google's client asks once, for its own reports.
-        return "bucket"
-    is_media = "alt=media" in url.query or not url.path.startswith("/storage/")
-    return "read" if method == "GET" and is_media else {"GET": "stat"}.get(method, method)
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
 
 
 def write_certificate(folder: pathlib.Path) -> ssl.SSLContext:
@@ -165,17 +156,14 @@ def write_certificate(folder: pathlib.Path) -> ssl.SSLContext:
     return context
 
 
-class _Memory(Storage):
-    """The emulator's, without a copy of all objects' descriptions after every write: 40 ms of it
-    when there are 2,000."""
-
-    def _write_config_to_file(self) -> None:
-        """Keeps nothing beyond the process's end."""
-
-
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client may leave whenever it likes; all else belongs into the log."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 def main() -> None:
@@ -184,11 +172,9 @@ def main() -> None:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--delay-ms", type=float, default=0)
     arguments = parser.parse_args()
-    Handler.delay_s = arguments.delay_ms / 1000
     Handler.tls = write_certificate(arguments.folder)
-    storage = _Memory(use_memory_fs=True)
-    create_bucket(BUCKET, storage)
-    with _Server(("127.0.0.1", 0), functools.partial(Handler, storage)) as server:
+    serve = functools.partial(Handler, Bucket(BUCKET), Desk(arguments.delay_ms / 1000))
+    with _Server(("127.0.0.1", 0), serve) as server:
         print(f"http://127.0.0.1:{server.server_port}", flush=True)
         server.serve_forever()
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,13 +27,18 @@ class Store:
         self.process_id = process_id
         self.environment = environment
 
-    def control(self, **wanted: float) -> dict[str, Any]:
-        """Sets `delay_s` if it is given; returns what was counted since the last call.
+    def control(self, **wanted: float | str) -> dict[str, Any]:
+        """Sets what is given of `delay_s`, and together `fault`, `kind` and `times`.
+
+        The next `times` requests of the kind ("any", or as many of "each") then meet the fault: a
+        status such as "503", "drop" (the connection ends without a word), "half" (it ends in the
+        middle of the answer), or "silent" (no answer before the fault is set anew).
 
         Returns:
-          `requests`, their numbers by kind; `at_once`, how many waited for an answer side by side.
+          What was counted since the last call: `requests`, their numbers by kind; `at_once`, how
+          many waited for an answer side by side; `faults`, how many met the latest fault.
         """
-        query = "&".join(f"{name}={value}" for name, value in wanted.items())
+        query = urllib.parse.urlencode(wanted)
         with urllib.request.urlopen(f"{self.address}/_control?{query}", timeout=10) as answer:
             return json.load(answer)
 

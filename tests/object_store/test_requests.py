@@ -4,7 +4,8 @@ import pytest
 
 from components import files
 from components.ingest import payloads
-from components.threads import REMOTE_THREADS
+from components.ingest.sources import list_images
+from components.threads import REMOTE_THREADS, map_in_order
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest
 
@@ -87,3 +88,20 @@ def test_what_a_shard_takes_of_a_block_is_one_request(many, store, monkeypatch):
     ingest(many, f"{store.uri}/blocks-data", shards=10, splits={"train": 1.0})
     rows, payload_spans, indexes, others = 10, 10, 10, 7
     assert store.control()["requests"]["read"] == (150 + rows + payload_spans + indexes + others)
+
+
+def test_a_long_list_is_a_request_a_page_and_holds_a_few_pages(store):
+    """One folder of 2,600 files and one of 3: a first page, the folders, and theirs."""
+    names = [f"a/{number:04}.jpg" for number in range(2600)] + [f"b/{n}.jpg" for n in range(3)]
+    list(map_in_order(lambda name: _write(f"{store.uri}/long/{name}"), names, 16))
+    store.control()
+    listed = files.list_remote_tree(f"{store.uri}/long")
+    assert next(listed)[:2] == ("a/0000.jpg", 4)
+    assert [name for name, _, _ in listed] == names[1:]
+    assert store.control()["requests"] == {"list": 1 + 1 + 3 + 1}
+
+
+def test_what_stands_for_a_folder_is_no_image(store):
+    for name in ("", "cat/", "cat/1.jpg", ".hidden/1.jpg"):
+        _write(f"{store.uri}/marked/{name}")
+    assert [ref.path for ref in list_images(f"{store.uri}/marked")] == ["cat/1.jpg"]

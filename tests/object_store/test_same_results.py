@@ -58,10 +58,9 @@ def test_the_index_is_for_local_disks(places, graphs):
         read_batches(places["store"], "train", "indexed")
 
 
-def test_training_learns_and_exports_the_same(places, graphs):
-    (metrics, answer), (store_metrics, store_answer) = (
-        train(root, "streaming") for root in places.values()
-    )
+def test_training_learns_and_exports_the_same(places, graphs, trained):
+    metrics, answer = trained
+    store_metrics, store_answer = train(places["store"], "streaming")
     assert store_metrics == metrics
     assert len(metrics["loss"]) == 2
     np.testing.assert_array_equal(store_answer, answer)

@@ -1,0 +1,130 @@
+"""A store that drops connections or is busy is asked again; one that goes on so is one message."""
+
+import numpy as np
+import pytest
+
+from components import files, google_reader, google_store, remote
+from components.errors import UserError, find_user_error
+from tests.object_store.runs import analyze, ingest, read_batches, read_tree, train
+
+pytestmark = pytest.mark.beam
+
+FAULTS = ("drop", "half", "503")
+KINDS = ("list", "stat", "read", "upload", "delete")
+MESSAGE = r"gs://bucket\S*: its store refused or did not answer \(.+\); check the address"
+
+
+@pytest.fixture(autouse=True)
+def whole(store):
+    """What was asked for ends with the test."""
+    yield
+    store.control(fault="none", kind="any", times=0)
+
+
+@pytest.fixture
+def impatient(store, monkeypatch):
+    """Clients ask again for a second, not for minutes; TensorFlow's are so in all tests."""
+    monkeypatch.setattr(google_reader, "_RETRIES", 1)
+    google_store.forget_client()
+    access = remote._file_system(store.uri)._gcsIO()
+    monkeypatch.setattr(
+        access, "_storage_client_retry", access._storage_client_retry.with_timeout(1)
+    )
+    yield
+    google_store.forget_client()
+
+
+def _write(uri, size_bytes=1):
+    with files.write_atomically(uri) as file:
+        for start in range(0, size_bytes, 2**20):
+            file.write(b"x" * min(2**20, size_bytes - start))
+
+
+CALLS = {
+    "list": lambda uri: list(files.list_remote_tree(uri.rpartition("/")[0])),
+    "read": files.read_file,
+    "stat": files.is_file,
+    "upload": _write,
+    "delete": files.delete,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_own_requests_are_sent_again(store, kind, fault):
+    uri = f"{store.uri}/faults-{kind}/{fault}"
+    _write(uri)
+    expected = CALLS[kind](uri)
+    if kind == "delete":
+        _write(uri)
+    store.control(fault=fault, kind=kind, times=2)
+    found = CALLS[kind](uri)
+    assert store.control()["faults"] == 2
+    assert found == expected
+    assert files.is_file(uri) == (kind != "delete")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_large_file_whose_parts_fail_arrives_whole(store, fault):
+    uri = f"{store.uri}/faults-large"
+    size_bytes = 20 * 2**20 + 1
+    store.control(fault=fault, kind="upload", times=2)
+    _write(uri, size_bytes)
+    assert store.control()["faults"] == 2
+    assert files.read_file(uri) == b"x" * size_bytes
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_own_requests_that_fail_for_good_are_one_message(store, impatient, kind, fault):
+    uri = f"{store.uri}/lost/{kind}"
+    store.control(fault=fault, kind=kind, times=10**6)
+    with pytest.raises(UserError, match=MESSAGE) as caught:
+        CALLS[kind](uri)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def outlasting(store):
+    """Where a data set, a graph and a model are written while connections are dropped."""
+    return f"{store.uri}/outlasting"
+
+
+def test_an_ingest_outlasts_a_store_that_drops(store, places, outlasting):
+    store.control(fault="drop", kind="each", times=2)
+    ingest(f"{store.uri}/images", f"{outlasting}/data")
+    assert store.control()["faults"] >= 2 * len(KINDS)
+    assert read_tree(f"{outlasting}/data") == read_tree(f"{places['local']}/data")
+
+
+def test_an_analysis_outlasts_a_store_that_drops(store, places, graphs, outlasting):
+    store.control(fault="drop", kind="each", times=2)
+    found = analyze(f"{places['store']}/data", f"{outlasting}/graph")
+    assert store.control()["faults"] >= 2 * len(KINDS)
+    assert found == graphs["local"]
+
+
+def test_a_training_outlasts_a_store_that_drops(store, places, graphs, trained, outlasting):
+    store.control(fault="drop", kind="each", times=2)
+    metrics, answer = train(places["store"], "streaming", outlasting)
+    assert store.control()["faults"] >= 2 * len(KINDS)
+    assert metrics == trained[0]
+    np.testing.assert_array_equal(answer, trained[1])
+
+
+@pytest.mark.parametrize("kind", ["list", "stat", "read", "upload"])
+def test_an_analysis_whose_store_fails_for_good_ends_with_one_message(
+    store, places, impatient, kind
+):
+    store.control(fault="drop", kind=kind, times=10**6)
+    with pytest.raises(UserError, match=r"gs://bucket.*(did not answer|attempts failed)") as caught:
+        analyze(f"{places['store']}/data", f"{store.uri}/failed-{kind}")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_batches_whose_store_fails_for_good_end_with_one_message(store, places, graphs, impatient):
+    store.control(fault="drop", kind="read", times=10**6)
+    with pytest.raises(Exception) as caught:
+        read_batches(places["store"], "eval", "streaming")
+    assert find_user_error(caught.value) is not None
