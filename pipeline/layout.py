@@ -78,7 +78,7 @@ def list_images_of(paths: Collection[str]) -> list[str]:
 
 def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:
     masks = find_masks(lambda: images)
-    return masks and Layout("image/mask pairs", len(images), others, masks=masks)
+    return None if masks is None else Layout("image/mask pairs", len(images), others, masks=masks)
 
 
 def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
