@@ -1,5 +1,8 @@
 """What a Dataflow job must be told: checked before anything is sent to Google's cloud."""
 
+import os
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 
 from components import files
@@ -13,7 +16,9 @@ _NEEDED = {
 # Any of these brings this project to the workers.
 _CODE = ("sdk_container_image", "setup_file", "extra_package")
 _BUCKETS = ("temp_location", "staging_location")
+_TEMPLATE = "template_location"
 _AUTOSCALING = ("NONE", "THROUGHPUT_BASED")
+CONNECT_TIMEOUT_S = 5
 
 
 def check_dataflow_flags(given: Mapping[str, str]) -> None:
@@ -45,7 +50,7 @@ def _check_buckets(given: Mapping[str, str]) -> None:
             "DataflowRunner needs --temp_location=gs://BUCKET/FOLDER (or --staging_location): "
             "without one Beam would make a bucket of its own."
         )
-    if "://" not in given.get("template_location", "://"):
+    if "://" not in given.get(_TEMPLATE, "://"):
         return
     for name, uri in named.items():
         if not uri.startswith("gs://"):
@@ -73,6 +78,43 @@ def _check_scaling(given: Mapping[str, str]) -> None:
         raise UserError(
             f"--autoscaling_algorithm must be one of {', '.join(_AUTOSCALING)}, got {algorithm!r}."
         )
+
+
+def check_places(given: Mapping[str, str]) -> None:
+    """Where Beam puts what the workers fetch, and a template, must be there.
+
+    Beam tries again and again to write to a folder or a store that is not there, for ten minutes.
+
+    Args:
+      given: Beam flags and their values, without the leading dashes.
+
+    Raises:
+      UserError: naming the flag whose folder is missing, or the store that does not answer.
+    """
+    places = {name: given[name] for name in (*_BUCKETS, _TEMPLATE) if given.get(name)}
+    for name, place in places.items():
+        folder = os.path.dirname(place) or "." if name == _TEMPLATE else place
+        if files.is_local(place) and not os.path.isdir(folder):
+            raise UserError(f"--{name}={place}: there is no folder {folder!r}; make it.")
+    uris = [place for place in places.values() if not files.is_local(place)]
+    if uris:
+        _check_google_answers()
+    for bucket in dict.fromkeys("/".join(uri.split("/")[:3]) for uri in uris):
+        files.check_answers(bucket)
+
+
+def _check_google_answers() -> None:
+    """Found out within seconds; Google's own client would go on asking."""
+    url = os.environ.get("STORAGE_EMULATOR_HOST", "https://storage.googleapis.com")
+    try:
+        urllib.request.urlopen(url, timeout=CONNECT_TIMEOUT_S).close()
+    except urllib.error.HTTPError:  # It has answered.
+        return
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"Google's store does not answer at {url} within {CONNECT_TIMEOUT_S} s ({error}); the "
+            "job's files are put there, so check the network."
+        ) from error
 
 
 def check_remote(**paths: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from components import files
 from components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
 from components.errors import UserError
-from pipeline.dataflow import check_credentials, check_dataflow_flags
+from pipeline.dataflow import check_credentials, check_dataflow_flags, check_places
 
 CONNECT_TIMEOUT_S = 5
 
@@ -47,8 +47,8 @@ def check_engine(beam_args: Sequence[str]) -> None:
 
     Raises:
       UserError: if a job server's jar or Java is missing, or if a Flink, a job server or a pool of
-        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots, or if a flag or
-        the credentials of a Dataflow job are missing.
+        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots, or if a flag,
+        the credentials or a folder of a Dataflow job are missing.
     """
     given = split_flags(beam_args)
     if given.get("runner") == "FlinkRunner":
@@ -57,6 +57,7 @@ def check_engine(beam_args: Sequence[str]) -> None:
     if given.get("runner") == "DataflowRunner":
         check_dataflow_flags(given)
         check_credentials(given)
+        check_places(given)
     endpoint = given.get("job_endpoint", "embed")
     if endpoint != "embed":
         _check_listens("--job_endpoint", endpoint)

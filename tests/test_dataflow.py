@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -15,7 +16,8 @@ from google.auth.exceptions import DefaultCredentialsError
 
 from components.beam_args import LOCAL_BEAM_ARGS
 from components.errors import UserError
-from pipeline.dataflow import check_credentials, check_dataflow_flags
+from pipeline import dataflow
+from pipeline.dataflow import check_credentials, check_dataflow_flags, check_places
 from pipeline.engine import check_engine, split_flags
 from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
@@ -96,9 +98,45 @@ def test_nobody_logged_in_is_said_before_the_job_is_sent(monkeypatch):
     monkeypatch.setattr(google.auth, "default", refuse)
     with pytest.raises(UserError, match="finds no Google credentials; run `gcloud auth"):
         check_engine(["--runner=DataflowRunner", *FLAGS])
-    check_engine(["--runner=DataflowRunner", *FLAGS, "--no_auth"])
+    check_credentials(_given("--no_auth"))
     monkeypatch.setattr(google.auth, "default", lambda: (object(), "p"))
     check_credentials({})
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("flag", ["temp_location", "staging_location"])
+def test_a_missing_folder_is_said_before_beam_tries_to_write_there(flag, tmp_path):
+    template = f"--template_location={tmp_path}/template.json"
+    flags = ["--runner=DataflowRunner", "--no_auth", *FLAGS[:2], IMAGE, template]
+    with pytest.raises(UserError, match=f"--{flag}={tmp_path}/none: there is no folder .*make it"):
+        check_engine([*flags, f"--{flag}={tmp_path}/none"])
+    check_engine([*flags, f"--{flag}={tmp_path}"])
+
+
+@pytest.mark.unit
+def test_a_templates_folder_is_looked_for(tmp_path):
+    with pytest.raises(UserError, match=f"--template_location={tmp_path}/a/t: there is no folder"):
+        check_places({"template_location": f"{tmp_path}/a/t"})
+    check_places({"template_location": f"{tmp_path}/t"})
+
+
+@pytest.mark.unit
+def test_without_a_network_it_is_said_that_google_does_not_answer(monkeypatch):
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))  # And nobody listens.
+        url = f"http://127.0.0.1:{unheard.getsockname()[1]}"
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        with pytest.raises(UserError, match=f"Google's store does not answer at {url} within 5 s"):
+            check_engine(["--runner=DataflowRunner", *FLAGS, "--no_auth"])
+
+
+@pytest.mark.unit
+def test_each_bucket_is_asked_for_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(dataflow, "_check_google_answers", lambda: asked.append("google"))
+    monkeypatch.setattr(dataflow.files, "check_answers", asked.append)
+    check_places(_given("--staging_location=gs://b/staging", "--template_location=gs://c/t.json"))
+    assert asked == ["google", "gs://b", "gs://c"]
 
 
 @pytest.mark.unit

@@ -40,6 +40,7 @@ setattr(owner, name, noisy)
 from pipeline.cli import main
 main()
 """
+_BATCHES = ("--set", "feeding.batch_size=4")
 _WAYS = ("print", "stderr", "C to 1", "C to 2", "logging", "absl", "warnings")
 _CONTROL = re.compile(r"\x1b\[[?\d;]*[a-zA-Z]|\r")
 
@@ -112,7 +113,7 @@ def test_verify(folder):
 
 def test_verify_of_an_epoch(folder):
     place = "components.feeding.verify_epoch:_read_step"
-    seen = _run_in_terminal(place, "verify", folder / "data", "--epoch", "0")
+    seen = _run_in_terminal(place, "verify", folder / "data", "--epoch", "0", *_BATCHES)
     first, second, *rest = seen.splitlines()
     assert first.startswith("Epoch 0: ") and second.split() == ["shuffle", "here", "ideal"]
     assert len(rest) == 4

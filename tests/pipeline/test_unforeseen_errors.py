@@ -20,7 +20,7 @@ DOCTOR = ("doctor", "data", "--seconds", "0.01", *_SMALL)
 PREVIEW = ("preview", "data", "--output", "preview.png")
 PLAN = ("plan", "--images", "images")
 COMPILE = ("compile", "--runner=dataflow", "--images=i", "--output=o", "--template=t")
-COMPILE += ("--", "--project=p", "--region=r", "--temp_location=tmp", "--no_auth")
+COMPILE += ("--", "--project=p", "--region=r", "--temp_location=.", "--no_auth")
 COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
