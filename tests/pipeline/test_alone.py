@@ -1,11 +1,16 @@
-"""Ingest, retry and the analysis tell workers elsewhere where things are."""
+"""Workers elsewhere are told where things are, and one run at a time writes to a folder."""
+
+import types
 
 import pytest
 
+from components.errors import UserError
 from components.ingest.options import IngestOptions
+from components.locks import hold_lock
 from components.transform.options import TransformOptions
 from components.view_options import ViewOptions
 from pipeline import analysis, ingest
+from pipeline.commands import run
 
 pytestmark = pytest.mark.unit
 
@@ -49,3 +54,19 @@ def test_paths_are_absolute(module, name, folders, call, tmp_path, monkeypatch):
     with pytest.raises(InterruptedError):
         call()
     assert asked == [f"{tmp_path}/{name}" for name in folders]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: ingest.ingest_folder("images", out, IngestOptions(), []),
+        lambda out: ingest.retry_folder("images", out, None, []),
+        lambda out: run._run_and_tell(types.SimpleNamespace(output_dir=out), None, False, True),
+    ],
+    ids=["ingest", "retry", "run"],
+)
+def test_a_second_run_into_one_folder_is_refused_before_it_does_anything(tmp_path, call):
+    out = tmp_path / "out"
+    with hold_lock(str(out)), pytest.raises(UserError, match=r"Another run \(process .* writing"):
+        call(str(out))
+    assert list(out.iterdir()) == []
