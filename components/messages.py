@@ -10,14 +10,13 @@ _RAISED = re.compile(
     re.MULTILINE,
 )
 # First lines of Keras's and TensorFlow's that only lead up to the message.
-_LEADS_UP = re.compile(r".*:$|Exception encountered when calling|\d+ root error")
+_LEADS_UP = re.compile(r".*:$|Exception encountered when calling")
 # "Arguments received by Dense.call():" and a list, at the end of Keras's messages.
 _ARGUMENTS = re.compile(r"^\s*(?:Call a|A)rguments received by ", re.MULTILINE)
 # "[[{{node model/dense}}]] [Op:__inference_one_step_12]", at the end of TensorFlow's.
 _NODE = re.compile(r"\s*(?:\[\[.*?\]\]|\[Op:[^\]]*\]).*$")
-# "(0) INVALID_ARGUMENT: message", where several nodes failed, and the lines that count them.
-_ORDINAL = re.compile(r"^\(\d+\)\s+(?:[A-Z_]+: +)?")
-_COUNT = re.compile(r"\d+ (?:successful operations|derived errors ignored|root error)")
+# "(0) INVALID_ARGUMENT: message", where several nodes failed.
+_FIRST_NODE = re.compile(r"root error\(s\) found\.\s*^\s*\(0\)\s+(?:[A-Z_]+: +)?(.*)", re.MULTILINE)
 
 
 def describe_error(error: BaseException) -> str:
@@ -37,12 +36,13 @@ def find_line(message: str) -> str:
     """The line of a message that says what went wrong: the first one, if it does not lead up to it.
 
     Keras's and TensorFlow's begin with the likes of "Graph execution error:", and end with lists of
-    arguments, names of nodes and counts of errors; the message is the last line between them.
+    arguments and names of nodes; the message is the last line between them. Where several nodes
+    failed, it is that of the first, which TensorFlow numbers 0.
     """
-    text = _ARGUMENTS.split(message)[0]
-    lines = [line for line in text.splitlines() if line.strip()]
-    said = [_NODE.sub("", line).strip() for line in lines]
-    said = [_ORDINAL.sub("", line) for line in said if line and not _COUNT.match(line)]
+    if first := _FIRST_NODE.search(message):
+        return first[1].strip()
+    lines = [line.strip() for line in _ARGUMENTS.split(message)[0].splitlines() if line.strip()]
+    said = [line for line in (_NODE.sub("", line) for line in lines) if line]
     if not said:
-        return lines[0].strip() if lines else ""
-    return said[-1] if _LEADS_UP.match(lines[0].strip()) else said[0]
+        return ""
+    return said[-1] if _LEADS_UP.match(lines[0]) else said[0]

@@ -70,7 +70,9 @@ def call_together(*functions: Callable[[], Any]) -> list[Any]:
     Returns:
       What each of them returned, in their order; the first error is raised when all have ended.
     """
-    return list(map_in_order(lambda function: function(), functions, len(functions)))
+    with concurrent.futures.ThreadPoolExecutor(max(1, len(functions))) as pool:
+        calls = [pool.submit(function) for function in functions]
+    return [call.result() for call in calls]
 
 
 def call_within(seconds: float, function: Callable[[], Result]) -> Result:

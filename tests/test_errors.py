@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from components.errors import UserError, find_user_error, walk_causes
+from components.errors import UserError, find_user_error, raise_interrupt, walk_causes
 
 pytestmark = pytest.mark.unit
 
@@ -101,3 +101,15 @@ def test_a_store_that_failed_tensorflow_s_tries_is_named(text):
 def test_a_store_s_answer_is_cut():
     text = f"Error executing an HTTP request: HTTP response code 403 with body '{'x' * 1000}'"
     assert len(str(find_user_error(RuntimeError(text)))) < 500
+
+
+def test_ctrl_c_is_found_behind_what_a_runner_made_of_it():
+    try:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("KeyboardInterrupt [while running 'Write']")  # noqa: B904
+    except RuntimeError as error:
+        with pytest.raises(KeyboardInterrupt):
+            raise_interrupt(error)
+    raise_interrupt(ValueError("another"))

@@ -50,3 +50,57 @@ def test_a_type_and_its_line_and_of_a_workers_traceback_the_last_one():
         "package.errors.StrangeError: second\nwith details"
     )
     assert describe_error(RuntimeError(text)) == "StrangeError: second"
+
+
+_REMOTE = """The job failed:
+Traceback (most recent call last):
+  File "worker.py", line 1, in do
+    process()
+OSError: [Errno 5] Input/output error
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "worker.py", line 2, in do
+    raise
+some.package.OtherError: the disk is gone [while running 'Ingest/Write']
+"""
+_GRAPH = """Graph execution error:
+
+Detected at node Equal defined at (most recent call last):
+  File "model.py", line 3, in call
+
+Detected at node Equal defined at (most recent call last):
+<stack traces unavailable>
+Incompatible shapes: [32] vs. [32,2]
+\t [[{{node Equal}}]] [Op:__inference_multi_step_on_iterator_77]"""
+_ROOTS = """Graph execution error:
+
+Detected at node 'Cast' defined at (most recent call last):
+2 root error(s) found.
+  (0) INVALID_ARGUMENT:  labels must be below 2
+\t [[{{node Cast}}]]
+  (1) CANCELLED:  Function was cancelled
+0 successful operations."""
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("x must be y\nand more"), "ValueError: x must be y"),
+        (KeyError("accuracy"), "KeyError: 'accuracy'"),
+        (RuntimeError(), "RuntimeError"),
+        (RuntimeError("\n \n"), "RuntimeError"),
+        (
+            RuntimeError(_REMOTE),
+            "OtherError: the disk is gone [while running 'Ingest/Write']",
+        ),
+        (RuntimeError(_GRAPH), "RuntimeError: Incompatible shapes: [32] vs. [32,2]"),
+        (RuntimeError(_ROOTS), "RuntimeError: labels must be below 2"),
+        (RuntimeError("Graph execution error:"), "RuntimeError: Graph execution error:"),
+        (OSError("a" * 999), f"OSError: {'a' * 291}"),
+    ],
+    ids=range(9),
+)
+def test_an_unforeseen_error_is_told_by_the_line_that_says_what_happened(error, line):
+    assert describe_error(error) == line

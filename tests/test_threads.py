@@ -1,3 +1,4 @@
+import concurrent.futures
 import itertools
 import threading
 import time
@@ -93,3 +94,24 @@ def test_fewer_wait_with_less_ahead():
     next(results)
     time.sleep(0.05)
     assert len(started) <= 2
+
+
+def test_after_an_error_nothing_more_is_begun(monkeypatch):
+    begun, is_ending = [], threading.Event()
+    shutdown = concurrent.futures.ThreadPoolExecutor.shutdown
+
+    def end(pool, **options):
+        shutdown(pool, **{**options, "wait": False})
+        is_ending.set()
+        shutdown(pool)
+
+    def work(item):
+        begun.append(item)
+        if item == 0:
+            raise KeyError("first")
+        is_ending.wait(120)
+
+    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "shutdown", end)
+    with pytest.raises(KeyError, match="first"):
+        next(map_in_order(work, range(100), 2, ahead=40))
+    assert len(begun) <= 3  # One a thread, and the one that failed.
