@@ -18,7 +18,7 @@ from components.feeding.finishing import make_augment
 from components.feeding.graph import TransformGraph
 from components.feeding.indexed import IndexedRecords
 from components.feeding.options import FeedingOptions
-from components.feeding.passes import make_keys_of
+from components.feeding.passes import make_keys
 from components.feeding.streaming import match_files
 from components.view_options import ViewOptions
 
@@ -43,14 +43,14 @@ def main() -> None:
     images = np.random.default_rng(0).integers(
         0, 256, (size, view.height_px, view.width_px, view.channels), np.uint8
     )
-    keys = tf.function(make_keys_of(0), jit_compile=True)
+    seed, keys = tf.constant(0, tf.int64), tf.function(make_keys, jit_compile=True)
     pixels = TransformGraph(arguments.graph).compile_pixels()
     augment = tf.function(make_augment(feeding, view))
-    batch_keys = keys(epoch, drawn[3], drawn[2], drawn[1])
+    batch_keys = keys(seed, epoch, drawn[3], drawn[2], drawn[1])
     mirrored = tf.zeros([size], tf.bool)
     parts: dict[str, Callable[[], Any]] = {
         "exact order": lambda: records.draw_columns(0, 0),
-        "keys": lambda: keys(epoch, drawn[3], drawn[2], drawn[1]),
+        "keys": lambda: keys(seed, epoch, drawn[3], drawn[2], drawn[1]),
         f"steps {' '.join(arguments.steps)}": lambda: augment(images, batch_keys, mirrored),
         "transform graph": lambda: pixels(images),
     }

@@ -43,15 +43,15 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
       UserError: if a user's function cannot be imported or called.
       ValueError: if a user's function gives anything but uint8 images of the same shape.
     """
-    for function in step_functions(steps):
+    for _, _, function in step_functions(steps):
         batch = function(batch, keys)
     return batch
 
 
-def step_functions(steps: Sequence[Options]) -> list[StepFunction]:
-    """The steps as functions, in their order; see `apply_steps`."""
+def step_functions(steps: Sequence[Options]) -> list[tuple[int, Options, StepFunction]]:
+    """The steps' places in the list, options and functions, in their order; see `apply_steps`."""
     return [
-        functools.partial(_apply_step, step=step, place=place)
+        (place, step, functools.partial(_apply_step, step=step, place=place))
         for place, step in enumerate(steps)
         if not isinstance(step, options.RandomResizedCrop)
     ]

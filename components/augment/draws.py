@@ -17,7 +17,7 @@ _FLOAT_BITS = 24
 
 
 def record_keys(
-    seed: int, epoch: tf.Tensor, record_ids: tf.Tensor, copies: tf.Tensor | int = 0
+    seed: int | tf.Tensor, epoch: tf.Tensor, record_ids: tf.Tensor, copies: tf.Tensor | int = 0
 ) -> tf.Tensor:
     """The keys of some records in one epoch.
 
@@ -33,7 +33,9 @@ def record_keys(
     Returns:
       uint64 [batch].
     """
-    start = fold(fold(tf.zeros_like(record_ids, tf.uint64), tf.constant(seed, tf.int64)), epoch)
+    start = fold(
+        fold(tf.zeros_like(record_ids, tf.uint64), tf.convert_to_tensor(seed, tf.int64)), epoch
+    )
     return fold(fold(start, record_ids), copies)
 
 

@@ -6,7 +6,8 @@ labels up in a table), so the branch from image to image is cut out of it.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,23 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from components import contract
 
 _LOG = logging.getLogger(__name__)
+# XLA keeps what it compiled as long as the process lives, so each function is compiled once only:
+# a notebook or a sweep makes many data sets.
+_COMPILED: dict[Hashable, Callable[..., Any]] = {}
+_LOCK = threading.RLock()
+
+
+def once(key: Hashable, make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """What `make` made for this key before, or makes now.
+
+    Args:
+      key: all that the function depends on.
+      make: makes it.
+    """
+    with _LOCK:
+        if key not in _COMPILED:
+            _COMPILED[key] = make()
+        return _COMPILED[key]
 
 
 def compile_or_keep(

@@ -5,18 +5,19 @@ times as long, each of them reading and writing the whole batch.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import tensorflow as tf
 
 from components import contract
 from components.augment import apply, flip, labels
 from components.augment.batch import Batch
-from components.augment.options import FlipHorizontal
+from components.augment.options import FlipHorizontal, UserStep
 from components.errors import UserError
-from components.feeding.compiled import compile_or_keep
+from components.feeding.compiled import compile_or_keep, once
 from components.feeding.graph import TransformGraph
 from components.feeding.options import FeedingOptions
+from components.options import Options
 from components.view_options import ViewOptions
 
 # Keys of a batch beside the transform graph's inputs.
@@ -38,9 +39,11 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
     ]
     # Each step alone: fused with the next one, XLA would compute it again for each of its uses, and
     # take up to five times as long.
-    plain = apply.step_functions(steps)
-    functions = [_compile_step(function, feeding, view, tf.uint64) for function in plain]
-    mirror = _compile_step(flip.mirror, feeding, view, tf.bool) if mirrors else None
+    functions = [
+        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64)
+        for place, step, function in apply.step_functions(steps)
+    ]
+    mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool) if mirrors else None
 
     def augment(
         images: tf.Tensor, keys: tf.Tensor, mirrored: tf.Tensor
@@ -109,7 +112,10 @@ def _make_pixels(transform: TransformGraph | None, feeding: FeedingOptions) -> P
     def pixels(images: tf.Tensor) -> tf.Tensor:
         return _lay_out(tf.cast(normalise(images), feeding.dtype), feeding.layout)
 
-    return pixels if compiled is None else tf.function(pixels, jit_compile=True)
+    if compiled is None:
+        return pixels
+    key = ("pixels", compiled, feeding.dtype, feeding.layout)
+    return once(key, lambda: tf.function(pixels, jit_compile=True))
 
 
 def _lay_out(images: tf.Tensor, layout: str) -> tf.Tensor:
@@ -123,16 +129,29 @@ def _take_as_they_are(
     return images, None
 
 
+def _key_of(step: Options, place: int) -> Hashable:
+    """What a step depends on; None for a person's own, which may depend on anything."""
+    return None if isinstance(step, UserStep) else (step.model_dump_json(), place)
+
+
 def _compile_step(
-    function: apply.StepFunction, feeding: FeedingOptions, view: ViewOptions, second: tf.DType
+    function: apply.StepFunction,
+    key: Hashable,
+    feeding: FeedingOptions,
+    view: ViewOptions,
+    second: tf.DType,
 ) -> apply.StepFunction:
     """The step as the options want it; its second argument is of the type `second` [batch]."""
     if not feeding.compiled:
         return function
-    images = tf.zeros((3, view.height_px, view.width_px, view.channels), tf.uint8)
-    return compile_or_keep(
-        function,
-        (Batch(images), tf.zeros([3], second)),
-        "A random step is not compiled, and may take ten times as long; leave it out, or set "
-        "feeding.compiled=false.",
-    )
+    shape = (3, view.height_px, view.width_px, view.channels)
+
+    def compile_step() -> apply.StepFunction:
+        return compile_or_keep(
+            function,
+            (Batch(tf.zeros(shape, tf.uint8)), tf.zeros([3], second)),
+            "A random step is not compiled, and may take ten times as long; leave it out, or set "
+            "feeding.compiled=false.",
+        )
+
+    return compile_step() if key is None else once(("step", key, shape), compile_step)

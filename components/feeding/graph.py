@@ -1,5 +1,6 @@
 """The saved transform graph, applied to batches by plain TensorFlow."""
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ import tensorflow as tf
 
 from components import contract
 from components.errors import UserError
-from components.feeding.compiled import compile_pixels
+from components.feeding.compiled import compile_pixels, once
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
 # because importing tf.Transform for it would cost every reader of batches ten seconds.
@@ -49,6 +50,17 @@ def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
+def _fingerprint(transform_graph_dir: str) -> str:
+    """A hash of all that a saved graph computes with; its vocabularies are no pixels."""
+    folder = os.path.join(transform_graph_dir, _SAVED_MODEL_DIR)
+    digest = hashlib.sha256()
+    for pattern in ("saved_model.pb", "variables/*"):
+        for path in sorted(tf.io.gfile.glob(os.path.join(folder, pattern))):
+            with tf.io.gfile.GFile(path, "rb") as file:
+                digest.update(file.read())
+    return digest.hexdigest()
+
+
 class TransformGraph(tf.Module):
     """What tf.Transform learnt from the whole data set, as a function of batches.
 
@@ -59,6 +71,7 @@ class TransformGraph(tf.Module):
         """Loads the graph from the folder that tf.Transform wrote."""
         super().__init__()
         self._folder = transform_graph_dir
+        self._fingerprint = _fingerprint(transform_graph_dir)
         self._loaded = tf.saved_model.load(os.path.join(transform_graph_dir, _SAVED_MODEL_DIR))
         (specs,), _ = self.input_signature
         own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
@@ -101,7 +114,8 @@ class TransformGraph(tf.Module):
 
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """`transform_images`, compiled by XLA; None where that gives other bits."""
-        return compile_pixels(self._loaded.transform_fn)
+        key = ("graph", self._fingerprint)
+        return once(key, lambda: compile_pixels(self._loaded.transform_fn))
 
     @property
     def class_names(self) -> list[str]:

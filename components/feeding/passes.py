@@ -12,7 +12,7 @@ from components.augment import crop, draws
 from components.errors import UserError
 from components.feeding import memory, service
 from components.feeding.batches import worker_bounds
-from components.feeding.compiled import compile_or_keep
+from components.feeding.compiled import compile_or_keep, once
 from components.feeding.finishing import KEY, MIRRORED
 from components.feeding.indexed import IndexedRecords
 from components.feeding.iterations import ENDLESS, Iterations
@@ -118,15 +118,21 @@ class Passes:
         return counter if self.epochs is None else counter.take(self.epochs)
 
 
-def make_keys_of(seed: int) -> Callable[..., tf.Tensor]:
-    """The function that makes views' keys: of epoch, record ids, copies and numbers of views."""
+def make_keys(
+    seed: tf.Tensor, epoch: tf.Tensor, ids: tf.Tensor, copies: tf.Tensor, views: tf.Tensor
+) -> tf.Tensor:
+    """Views' keys, uint64 [batch], of seed, epoch, record ids, copies and numbers of views."""
+    return draws.fold(draws.record_keys(seed, epoch, ids, copies), views)
 
-    def make_keys(
-        epoch: tf.Tensor, record_ids: tf.Tensor, copies: tf.Tensor, views: tf.Tensor
-    ) -> tf.Tensor:
-        return draws.fold(draws.record_keys(seed, epoch, record_ids, copies), views)
 
-    return make_keys
+def _compile_keys() -> Callable[..., tf.Tensor]:
+    # Sixty small ops on integers: a tenth of a 32-pixel image's time.
+    number, numbers = tf.constant(0, tf.int64), tf.zeros([2], tf.int64)
+    return compile_or_keep(
+        make_keys,
+        (number, number, numbers, numbers, numbers),
+        "Keys are drawn by TensorFlow's kernels, in the same bits; set feeding.compiled=false.",
+    )
 
 
 class ViewReader:
@@ -155,16 +161,9 @@ class ViewReader:
         self._passes = passes
         self._columns = tuple(columns)
         self._batch_size = passes.share_of_batch(feeding)
-        self._make_keys = make_keys_of(passes.seed)
+        self._make_keys: Callable[..., tf.Tensor] = make_keys
         if passes.training and feeding.compiled and feeding.data_service is None:
-            # Sixty small ops on integers: a tenth of a 32-pixel image's time.
-            number, numbers = tf.constant(0, tf.int64), tf.zeros([2], tf.int64)
-            self._make_keys = compile_or_keep(
-                self._make_keys,
-                (number, numbers, numbers, numbers),
-                "Keys are drawn by TensorFlow's kernels, in the same bits; set "
-                "feeding.compiled=false.",
-            )
+            self._make_keys = once("keys", _compile_keys)
         self._records = open_records(
             paths, feeding, view, passes.training, passes.seed, columns, keep
         )
@@ -264,7 +263,8 @@ class ViewReader:
         # With mirror images each crop comes twice, and both have all random steps in common.
         mirrors = self._feeding.many_views.mirror
         views = drawn["view"] // 2 if mirrors else drawn["view"]
-        keys = self._make_keys(epoch, drawn["record_id"], drawn["copy"], views)
+        seed = tf.constant(self._passes.seed, tf.int64)
+        keys = self._make_keys(seed, epoch, drawn["record_id"], drawn["copy"], views)
         drawn = drawn | {KEY: keys, MIRRORED: (drawn["view"] % 2 == 1) & mirrors}
         if self._feeding.crop is None:
             return drawn, None

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow_transform as tft
 
 from components import contract
-from components.feeding.compiled import compile_or_keep, compile_pixels
+from components.feeding.compiled import compile_or_keep, compile_pixels, once
 from components.feeding.graph import TransformGraph
 from components.transform import preprocessing
 from tests import graphs
@@ -92,3 +92,20 @@ def test_other_bits_are_refused(tmp_path, caplog, monkeypatch):
     with caplog.at_level(logging.WARNING):
         assert compile_pixels(graph._loaded.transform_fn) is None
     assert "it gives other bits than TensorFlow's kernels" in caplog.text
+
+
+def test_what_was_made_once_is_taken_again():
+    made = []
+    first = once(("test", 1), lambda: made.append(1) or len)
+    assert once(("test", 1), lambda: made.append(2) or max) is first is len
+    assert once(("test", 2), lambda: made.append(3) or max) is max
+    assert made == [1, 3]
+
+
+def test_a_graph_is_compiled_once_however_often_it_is_loaded(tmp_path):
+    graph = load(tmp_path / "one", standardize_by_constants)
+    again = TransformGraph(str(tmp_path / "one"))
+    assert graph.compile_pixels() is again.compile_pixels()
+    assert load(tmp_path / "two", preprocessing.subtract_mean).compile_pixels() is not None
+    other = TransformGraph(str(tmp_path / "two"))
+    assert other.compile_pixels() is not graph.compile_pixels()

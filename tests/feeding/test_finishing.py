@@ -172,3 +172,22 @@ def test_a_graph_that_cannot_be_compiled_is_applied_all_the_same(tmp_path, caplo
 def test_an_odd_batch_cannot_be_mixed():
     with pytest.raises(ValueError, match=r"batch_size must be even, got 3; set feeding.batch_size"):
         FeedingOptions(batch_size=3, augment=["mixup"])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_data_sets_share_what_is_compiled(monkeypatch, dtype):
+    finish(dtype=dtype)
+    compiled = []
+    monkeypatch.setattr(tf, "function", lambda *_, **options: compiled.append(options))
+    transform = TransformGraph(graphs.shared_graph_dir())
+    options = FeedingOptions(augment=STEPS, dtype=dtype)
+    make_finish(transform, options, VIEW, True)
+    assert compiled == []
+
+
+def test_labels_have_the_batchs_static_shape():
+    for steps, shape in ((STEPS, [6]), ((*STEPS, "mixup"), [6, 2])):
+        transform = TransformGraph(graphs.shared_graph_dir())
+        made = make_finish(transform, FeedingOptions(augment=steps), VIEW, True)
+        images, labels = tf.data.Dataset.from_tensors(draw_batch()).map(made).element_spec
+        assert (images.shape.as_list(), labels.shape.as_list()) == ([6, 8, 8, 3], shape)

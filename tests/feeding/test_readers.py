@@ -118,13 +118,13 @@ from components.view_options import ViewOptions
 paths = sorted(glob.glob(sys.argv[1] + "/*"))
 feeding = FeedingOptions(batch_size=4, **json.loads(sys.argv[2]))
 
-def make(context=None):
+def make(context=None, again="next"):
     part = {} if context is None else {
         "worker": context.input_pipeline_id, "workers": context.num_input_pipelines
     }
     return input_fn(
         paths, view=ViewOptions(height_px=8, width_px=8), feeding=feeding,
-        transform_graph_dir=None, mode="train", seed=3, epochs=2, **part
+        transform_graph_dir=None, mode="train", seed=3, epochs=2, again=again, **part
     )
 
 def fingerprint(images):
@@ -133,17 +133,21 @@ def fingerprint(images):
 def name(values):
     return [value.decode() for value in values.numpy().tolist()]
 
-found = {"loop": [], "replicas": [[], []], "devices": [], "keras": []}
+found = {"loop": [], "replicas": [[], []], "parts": [[], []], "devices": [], "keras": []}
 for images, labels in make():
     found["loop"].append(name(fingerprint(images)))
 
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-for images, labels in strategy.distribute_datasets_from_function(make):
-    parts = strategy.experimental_local_results(
-        strategy.run(lambda images: fingerprint(images), args=(images,))
-    )
-    for number, part in enumerate(parts):
-        found["replicas"][number].append(name(part))
+def part(context):
+    return make(context).rebatch(context.get_per_replica_batch_size(4))
+
+for key, function in (("replicas", make), ("parts", part)):
+    for images, labels in strategy.distribute_datasets_from_function(function):
+        parts = strategy.experimental_local_results(
+            strategy.run(lambda images: fingerprint(images), args=(images,))
+        )
+        for number, one in enumerate(parts):
+            found[key][number].append(name(one))
 found["devices"] = len(set(strategy.extended.worker_devices))
 
 class Watching(keras.Sequential):
@@ -156,7 +160,8 @@ with strategy.scope():
     model = Watching([layers.Input((8, 8, 3)), layers.Rescaling(1 / 255), layers.Flatten(),
                       layers.Dense(1)])
     model.compile("sgd", "mse", jit_compile=False)
-data = make().map(lambda images, labels: (images, tf.zeros([tf.shape(images)[0], 1])))
+# Under a strategy Keras looks at the first batch, and begins anew.
+data = make(again="same").map(lambda images, labels: (images, tf.zeros([tf.shape(images)[0], 1])))
 options = tf.data.Options()
 options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
 history = model.fit(
@@ -184,6 +189,8 @@ def test_a_loop_keras_and_two_replicas_read_the_same_batches(train_shards):
     assert (found["devices"], found["losses"]) == (2, 2)
     # A data set from a function gives whole batches, to the replicas in turn.
     assert list(itertools.chain(*zip(*found["replicas"], strict=True))) == found["loop"]
+    # Parted as docs/feeding.md says, a step of both of them together trains on one global batch.
+    assert [one + other for one, other in zip(*found["parts"], strict=True)] == found["loop"]
 
 
 def _count(batches):

@@ -185,6 +185,18 @@ def test_wrong_options_are_refused(section, values, message, tmp_path):
         trainer.run_fn(make_fn_args(tmp_path, **{section: values}))
 
 
+def test_class_weights_with_mixed_labels_are_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer, "read_class_names", lambda _: pytest.fail("it began to work"))
+    with pytest.raises(UserError, match="class_weights weigh records of one class, but mixup"):
+        trainer.run_fn(
+            make_fn_args(
+                tmp_path,
+                feeding={"batch_size": 4, "augment": ["mixup"]},
+                training={"class_weights": "balanced"},
+            )
+        )
+
+
 def test_class_names_come_in_the_order_of_ids():
     assert trainer.read_class_names(graphs.shared_graph_dir()) == ["cat", "dog"]
 
