@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from components.errors import UserError, describe_error
-from pipeline.interrupts import was_interrupted
+from pipeline.interrupts import end_if_interrupted, was_interrupted
 from pipeline.temporary import make_lasting_folder
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
@@ -73,6 +73,17 @@ def quiet_libraries(command: str) -> Iterator[Any]:
                 raise
             error.log_path = shutil.move(error.log_path, make_lasting_folder())
             raise
+
+
+class EndsIfInterrupted(click.Command):
+    """A command that ends with a line of this project's, before Click says "Aborted!"."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        finally:
+            end_if_interrupted()
 
 
 class UnexpectedError(Exception):
