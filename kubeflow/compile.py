@@ -11,7 +11,6 @@ This folder is no package: PyPI has a package named kubeflow, which it would sha
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ import click
 from components import files
 from components.errors import UserError
 from components.ingest.span_pattern import LATEST, has_span
-from pipeline.commands.shared import say
+from pipeline.commands.shared import EndsIfInterrupted, say
 
 if TYPE_CHECKING:
     from pipeline.config import PipelineConfig
@@ -119,7 +118,10 @@ def _write_job(job: dict[str, Any], path: str) -> None:
         raise UserError(f"Cannot write the output {path!r}: {error.strerror}.") from error
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=EndsIfInterrupted,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option("--images", "images_dir", required=True, help="URI of the images.")
 @click.option("--root", "pipeline_root", required=True, help="URI for the steps' outputs.")
 @click.option("--push", "push_dir", required=True, help="URI for models that passed.")
@@ -173,15 +175,10 @@ def compile_command(
 
 
 def main() -> None:
-    """Runs the command line; an error that a person can put right becomes one message."""
-    # TensorFlow reads these when it is imported; both lines are about messages only.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    try:
-        compile_command()
-    except UserError as error:
-        say(f"Error: {error}", fg="red", err=True)
-        sys.exit(1)
+    """Runs the command line as `image-pipeline` does: one message for an error, and its codes."""
+    from pipeline import cli
+
+    cli.main(compile_command)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -21,20 +20,14 @@ from pipeline.commands.preview import preview
 from pipeline.commands.quarantine import quarantine
 from pipeline.commands.report import report
 from pipeline.commands.run import demo, run
-from pipeline.commands.shared import UnexpectedError, say
+from pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
 from pipeline.commands.verify import verify
 from pipeline.interrupts import end_if_interrupted, listen, was_interrupted
 from pipeline.temporary import make_lasting_folder, use_folder
 
 
-class _Group(click.Group):
-    """Ends an interrupted command before Click says so in words of its own."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        finally:
-            end_if_interrupted()
+class _Group(EndsIfInterrupted, click.Group):
+    """All commands."""
 
 
 @click.group(
@@ -78,8 +71,8 @@ def _make_working_folder_importable() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*paths, folder])
 
 
-def main() -> None:
-    """Runs the command line in this process; errors become one message and an exit code."""
+def main(command: click.Command = cli) -> None:
+    """Runs a command line in this process; errors become one message and an exit code."""
     # TensorFlow reads these when it is imported; both lines are about messages only.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
@@ -87,22 +80,23 @@ def main() -> None:
     use_folder()
     listen()
     try:
-        sys.exit(call())
+        sys.exit(call(command=command))
     finally:
         end_if_interrupted()
 
 
-def call(arguments: Sequence[str] | None = None) -> int:
+def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -> int:
     """Runs a command, and says what went wrong.
 
     Args:
       arguments: of the command line; None for this process's.
+      command: the command line.
 
     Returns:
       The exit code.
     """
     try:
-        cli(arguments)
+        command(arguments)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except UserError as error:

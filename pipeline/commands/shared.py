@@ -13,7 +13,7 @@ import click
 from components.errors import UserError, find_user_error
 from components.messages import describe_error
 from components.names import printable_text
-from pipeline.interrupts import was_interrupted
+from pipeline.interrupts import end_if_interrupted, was_interrupted
 from pipeline.temporary import make_lasting_folder
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
@@ -92,6 +92,17 @@ def quiet_libraries(command: str) -> Iterator[Any]:
                 raise
             error.log_path = shutil.move(error.log_path, make_lasting_folder())
             raise
+
+
+class EndsIfInterrupted(click.Command):
+    """A command that ends with a line of this project's, before Click says "Aborted!"."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        finally:
+            end_if_interrupted()
 
 
 class UnexpectedError(Exception):

@@ -206,7 +206,7 @@ def test_evaluation_is_the_same_each_time(train_shards):
         ("eval", {"epochs": 2, "first_step": 1}, lambda n: 2 * n - 1),
         ("eval", {"feeding": {"bad_records": "skip"}}, lambda _: tf.data.UNKNOWN_CARDINALITY),
     ],
-    ids=str,
+    ids=["train", "epochs", "endless", "first step", "drop", "pad", "eval", "skip"],
 )
 def test_the_number_of_batches_is_known(train_shards, mode, options, expected):
     assert len(read_index(train_shards)) % BATCH
