@@ -11,6 +11,12 @@ pytestmark = pytest.mark.unit
     [
         ({"label_pattern": "(.+)/.*"}, r"label_pattern must contain \(\?P<label>…\)"),
         ({"group_pattern": "x"}, r"group_pattern must contain \(\?P<group>…\)"),
+        (
+            {"label_pattern": "(?P<label>[a-z"},
+            r"must be a regular expression .* at position \d+; for",
+        ),
+        ({"split_pattern": "(?P<split>*)"}, "split_pattern must be a regular expression"),
+        ({"group_pattern": "(?P<group>a{1,99999999999})"}, "group_pattern must be a regular"),
         ({"splits": {"train": 0.8, "eval": 0.3}}, "must add up to 1"),
         ({"splits": {"train/": 0.5, "eval": 0.5}}, "split names are letters"),
         ({"splits": {"train": 1.0, "eval": 0.0}}, "greater than 0"),

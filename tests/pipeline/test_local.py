@@ -3,9 +3,13 @@
 import pytest
 
 from components import progress
+from components.errors import UserError
 from components.progress import Progress
 from pipeline import local
+from pipeline.config import PipelineConfig
 from pipeline.executions import ComponentRun
+from pipeline.run_plan import plan_run
+from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
 
@@ -38,3 +42,22 @@ def test_evaluation_is_of_the_eval_records_of_every_span(monkeypatch):
 def test_a_run_that_took_its_data_from_an_earlier_one_shows_the_time_only():
     local._begin_evaluation([_run("Trainer", model="model")])
     assert progress.look() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_vocabulary", "must number the labels by a vocabulary"),
+        ("double_image", "must return the image as float32, got float64"),
+        ("gray_image", "in the view's size"),
+    ],
+)
+def test_a_preprocessing_fn_that_cannot_be_used_is_refused_before_ingest(tmp_path, name, message):
+    path = f"tests.transform.bad_functions.{name}"
+    config = PipelineConfig.model_validate({"transform": {"preprocessing_fn": path}})
+    images = write_folder(tmp_path / "images", per_class=2)
+    plan, _ = plan_run(config, str(images), str(tmp_path / "out"), ())
+    started = []
+    with pytest.raises(UserError, match=message):
+        local.run_locally(plan, started.append, started.append)
+    assert not started and list((tmp_path / "out").iterdir()) == []

@@ -136,12 +136,10 @@ def test_one_damaged_image_costs_its_own_row_of_eight(signatures):
     assert served["label"].numpy()[~is_valid].tolist() == [b""] * 3
 
 
-def test_a_request_of_nothing_but_damage_and_one_of_nothing_are_answered(signatures):
-    for count in (0, 3):
-        files = tf.constant([b"x"] * count, tf.string, shape=[count])
-        served = signatures["serving_default"](image_bytes=files)
-        assert served["valid"].numpy().tolist() == [False] * count
-        assert served["probabilities"].shape == (count, 2)
+def test_a_request_of_nothing_but_damage_is_answered(signatures):
+    served = signatures["serving_default"](image_bytes=tf.constant([b"x"] * 3))
+    assert served["valid"].numpy().tolist() == [False] * 3
+    assert served["probabilities"].shape == (3, 2)
 
 
 def test_a_damaged_image_is_told_by_loaders_of_tensorflow_1_too(export_dir):

@@ -32,7 +32,7 @@ def check(function):
         ("compressed_vocabulary", r"plain list of names, .* store_frequency and file_format"),
         ("other_vocabulary", r"by the vocabulary 'classes', but the trainer reads .* 'label'"),
         ("vocabulary_with_buckets", r"by their hash \(num_oov_buckets\).*an unknown label is -1"),
-        ("unknown_is_a_class", r"not in the vocabulary the id 0, .*pass default_value=-1"),
+        ("unknown_is_a_class", r"not in the vocabulary the id 0; .*pass default_value=-1"),
     ],
 )
 def test_a_wrong_vocabulary_is_refused(function, message):
