@@ -29,6 +29,7 @@ def summarize_manifest(manifest: dict) -> dict[str, Any]:
         "quarantine_reasons": manifest["quarantine_reasons"],
         "skipped": manifest.get("skipped", 0),
         "skipped_kinds": manifest.get("skipped_kinds", {}),
+        "skipped_examples": manifest.get("skipped_examples", {}),
         "conflicting_labels": manifest["conflicting_labels"],
         "near_duplicates": manifest.get("near_duplicates"),
         "straddling": manifest["straddling"],
@@ -60,7 +61,11 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
     ]
     if ingest.get("skipped"):
-        kinds = _list_counts(ingest["skipped_kinds"])
+        examples = ingest["skipped_examples"]
+        kinds = "; ".join(
+            f"{kind} {count:,}, for example {examples[kind]}"
+            for kind, count in ingest["skipped_kinds"].items()
+        )
         rows.append(("skipped, no images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
     for split, names in ingest["missing_classes"].items():
         rows.append((f"not in {split}", _list_classes(names)))

@@ -63,6 +63,7 @@ def write_books(
         "quarantine_reasons": _count(line["reason"] for line in quarantined),
         "skipped": len(skipped),
         "skipped_kinds": _count(line["kind"] for line in skipped),
+        "skipped_examples": {line["kind"]: line["path"] for line in reversed(skipped)},
         "conflicting_labels": count_conflicts(sources, placement),
         "straddling": count_straddling(placement),
         "classes": _count_classes(sources, placement, labels, options),

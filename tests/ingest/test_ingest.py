@@ -13,6 +13,7 @@ from components.errors import UserError
 from components.ingest import shards
 from components.ingest.manifest import read_manifest
 from components.ingest.verify import verify_data_set
+from pipeline.ingest_summary import ingest_rows, summarize_manifest
 from tests.drawings import draw, write_folder
 from tests.ingest_runs import ingest, read_lines
 
@@ -204,6 +205,11 @@ def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
     books = ("found", "written", "duplicates", "quarantined", "skipped")
     assert [manifest[key] for key in books] == [23, 20, 0, 0, 3]
     assert manifest["skipped_kinds"] == {"archive": 1, "system_file": 1, "text": 1}
+    rows = dict(ingest_rows(summarize_manifest(manifest)))
+    assert rows["skipped, no images"] == (
+        "3 (archive 1, for example all.zip; system_file 1, for example cat/Thumbs.db; "
+        "text 1, for example README.md); see skipped.jsonl"
+    )
     lines = read_lines(tmp_path / "out" / "skipped.jsonl")
     assert [(line["path"], line["kind"], line["bytes"]) for line in lines] == [
         ("README.md", "text", 19),

@@ -78,7 +78,7 @@ def _forget(folder):
     (folder / "out" / ".source.json").unlink()
     path = folder / "out" / MANIFEST
     manifest = json.loads(path.read_text())
-    for name in ("manifest_sha256", "skipped", "skipped_kinds"):
+    for name in ("manifest_sha256", "skipped", "skipped_kinds", "skipped_examples"):
         del manifest[name]
     for name in ("follow_links", "conflicting_labels"):
         del manifest["options"][name]
