@@ -8,7 +8,7 @@ labels up in a table), so the branch from image to image is cut out of it.
 import logging
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -17,13 +17,14 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from components import contract
 
 _LOG = logging.getLogger(__name__)
+Function = TypeVar("Function")
 # XLA keeps what it compiled as long as the process lives, so each function is compiled once only:
 # a notebook or a sweep makes many data sets.
-_COMPILED: dict[Hashable, Callable[..., Any]] = {}
+_COMPILED: dict[Hashable, Any] = {}
 _LOCK = threading.RLock()
 
 
-def once(key: Hashable, make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+def once(key: Hashable, make: Callable[[], Function]) -> Function:
     """What `make` made for this key before, or makes now.
 
     Args:
