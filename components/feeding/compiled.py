@@ -17,14 +17,14 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from components import contract
 
 _LOG = logging.getLogger(__name__)
+Function = TypeVar("Function")
 # XLA keeps what it compiled as long as the process lives, so each function is compiled once only:
 # a notebook or a sweep makes many data sets.
 _COMPILED: dict[Hashable, Any] = {}
 _LOCK = threading.RLock()
-_Made = TypeVar("_Made")
 
 
-def once(key: Hashable, make: Callable[[], _Made]) -> _Made:
+def once(key: Hashable, make: Callable[[], Function]) -> Function:
     """What `make` made for this key before, or makes now.
 
     Args:

@@ -5,6 +5,7 @@ a run that goes on in the middle of an epoch reads (but does not decode) what ca
 worker reads all records.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -84,8 +85,11 @@ class StreamedRecords:
         if not self._training or first_step:
             return
         needed = self._feeding.batch_size if self._drops else 1
-        found = count_records(self.paths, needed)
-        if found < needed:
+        # Mostly those tell that are read anyway: a remote shard is not opened once more for this.
+        if (
+            len(self._first_sizes) < needed
+            and (found := count_records(self.paths, needed)) < needed
+        ):
             raise UserError(
                 f"an epoch must have a batch of records, but {self._name_paths()} hold {found}, "
                 f"feeding.batch_size is {self._feeding.batch_size} and feeding.remainder is "
@@ -177,13 +181,18 @@ class StreamedRecords:
 
     def plan_memory(self, use: Use) -> list[Stage]:
         """What reading batches of this view holds in memory, by the first 100 records' size."""
-        first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
-        if first:
-            self._check_features(first[0])
-        sizes = [len(serialized) for serialized in first]
+        sizes = self._first_sizes
         mean = sum(sizes) // max(len(sizes), 1)
         shards = len(self.paths)
         return plan_streaming(self._feeding, self._view, mean, shards, use)
+
+    @functools.cached_property
+    def _first_sizes(self) -> list[int]:
+        """The sizes of the first shard's first 100 records, of which the first one is checked."""
+        first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
+        if first:
+            self._check_features(first[0])
+        return [len(serialized) for serialized in first]
 
     def _check_features(self, serialized: bytes) -> None:
         """The first record, maybe of other origin, must have all features that are parsed."""
