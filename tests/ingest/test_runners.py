@@ -13,7 +13,10 @@ RUNNERS = {
     "multi_processing": ("--direct_running_mode=multi_processing", "--direct_num_workers=2"),
     "portable": ("--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"),
 }
-SETTINGS = ("--set", "ingest.shards=3", "--set", "ingest.max_bad_fraction=0.5")
+SETTINGS = (
+    *("--set", "ingest.shards=3", "--set", "ingest.max_bad_fraction=0.5"),
+    *("--set", "ingest.conflicting_labels=keep"),
+)
 
 
 @pytest.fixture(scope="module")

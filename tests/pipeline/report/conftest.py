@@ -30,6 +30,7 @@ CONFIG = PipelineConfig.model_validate(
         "training": {"seed": 5, "epochs": 3},
     }
 )
+ASKED = {"max_bad_fraction": 0.5, "conflicting_labels": "keep"}
 HISTORY = {
     "loss": [1.5, 0.5, 0.25],
     "accuracy": [0.25, 0.5, 1.0],
@@ -80,7 +81,7 @@ def images_dir(tmp_path_factory):
 @pytest.fixture(scope="session")
 def data_dir(images_dir):
     folder = images_dir.parent / "data"
-    ingest(images_dir, folder, near_duplicates=4, max_bad_fraction=0.5)
+    ingest(images_dir, folder, near_duplicates=4, **ASKED)
     return folder
 
 
@@ -100,7 +101,7 @@ def run_dir(images_dir):
     out = images_dir.parent / "run"
     rooms = out / "artifacts"
     examples, graph = rooms / "ImageExampleGen/examples/1", rooms / "ImageTransform/graph/2"
-    manifest = ingest(images_dir, examples, max_bad_fraction=0.5)
+    manifest = ingest(images_dir, examples, **ASKED)
     run_analysis(str(examples), str(graph), CONFIG.view, TransformOptions(), make_pipeline)
     analysis = json.loads((graph / "analysis.json").read_text())
     names = (graph / "transform_fn/assets/label").read_text().split()

@@ -31,6 +31,7 @@ def test_what_a_path_parts_is_leakage(images_dir, tmp_path):
         folder,
         near_duplicates=4,
         duplicates="keep_all",
+        conflicting_labels="keep",
         max_bad_fraction=0.5,
         # Cats train, dogs evaluate; the two of the same name are one group.
         split_pattern="(?P<split>[^/]+)/.+",
