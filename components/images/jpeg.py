@@ -23,6 +23,7 @@ class JpegStructure(NamedTuple):
 
     frame_marker: int
     scan_count: int
+    first_scan: int  # offset of its header, in bytes
     end_offset: int  # of the end-of-image marker, in bytes
 
 
@@ -68,25 +69,26 @@ def read_jpeg_structure(data: bytes) -> JpegStructure:
       BadImage: the file ends before its end marker, has an impossible marker (libjpeg would fill
         what follows with gray), or is of a rare kind (12-bit, lossless, hierarchical).
     """
-    frame_marker, scan_count, offset = 0, 0, 2
-    for position in _find_markers(data):
+    frame_marker, scan_count, first_scan, offset = 0, 0, 0, 2
+    for position in find_markers(data):
         if position < offset:
             continue
         code = data[position + 1]
         if code == _EOI:
-            return JpegStructure(frame_marker, scan_count, position)
+            return JpegStructure(frame_marker, scan_count, first_scan, position)
         starts_frame = _SOF0 <= code <= 0xCF and code not in _TABLE_MARKERS
         if code < _SOF0 or code == _SOI or (starts_frame and scan_count):
             raise BadImage(CORRUPT, f"marker 0x{code:02x} at byte {position} of the JPEG data")
         if starts_frame:
             frame_marker = code
             _check_jpeg_frame(code, data[position + 4 : position + 5])
-        scan_count += code == _SOS
+        if code == _SOS:
+            scan_count, first_scan = scan_count + 1, first_scan or position
         offset = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
     raise BadImage(TRUNCATED, f"the JPEG data ends at byte {len(data)} without an end marker")
 
 
-def _find_markers(data: bytes) -> list[int]:
+def find_markers(data: bytes) -> list[int]:
     """Returns the offset of every 0xFF that may start a marker, in order.
 
     NumPy finds them twice as fast as a regular expression does.

@@ -6,14 +6,17 @@ import cv2
 import numpy as np
 import simplejpeg
 
-from components.images.bad_image import BadImage, call_decoder
+from components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
 from components.images.jpeg import JpegStructure, expose_missing_data
+from components.images.jpeg_holes import check_holes, count_last_zeros, lacks_scans
 
 # What libjpeg says where pixels have no data, or not their own. Its other remarks are about habits
 # of those who wrote the file (unknown versions, stray bytes between segments).
 _DAMAGED = re.compile(r"[Pp]remature end|bad Huffman|before marker 0xd[0-7]|instead of RST")
 _DAMAGED_BETWEEN_SCANS = re.compile(r"before marker 0x(c4|da)")
-_EXTRA_AT_END = "before marker 0xd9"
+_EXTRA_AT_END = re.compile(r"(\d+) extraneous bytes before marker 0xd9")
+# Of the zeros before the end marker: so many may still belong to the last pixels.
+_LAST_ZERO_BYTES = 8
 
 
 def decode_jpeg(
@@ -31,20 +34,49 @@ def decode_jpeg(
     Returns:
       uint8 gray [height, width] or RGB [height, width, 3], None where OpenCV decodes and gives up;
       and notes: `extra_bytes` for a file that goes on where its pixels have ended. Some cameras
-      write it so, but it may be that damage made the decoder lose its way.
+      write it so, but it may be that damage made the decoder lose its way. `missing_scans` for a
+      progressive file that ends before its last details.
 
     Raises:
       BadImage: data is missing or damaged.
     """
+    pixels: np.ndarray | None = None
+    notes: tuple[str, ...] = ("missing_scans",) if lacks_scans(data, structure) else ()
     try:
-        return _decode_strictly(data, size, gray, reduction), ()
+        pixels = _decode_strictly(data, size, gray, reduction)
+        remark = ""
     except BadImage as error:
         remark = error.message
         has_scans = structure.scan_count > 1
         if _DAMAGED.search(remark) or (has_scans and _DAMAGED_BETWEEN_SCANS.search(remark)):
             raise
-    notes = ("extra_bytes",) if _EXTRA_AT_END in remark else ()
-    return _decode_leniently(data, structure, size, gray, reduction), notes
+    extra = _EXTRA_AT_END.search(remark)
+    check_holes(data, structure, left_over=int(extra[1]) if extra else 0)
+    if extra:
+        _check_extra_bytes(data, structure, int(extra[1]), bool(notes))
+        notes += ("extra_bytes",)
+    if remark:
+        pixels = _decode_leniently(data, structure, size, gray, reduction)
+    return pixels, notes
+
+
+def _check_extra_bytes(
+    data: bytes, structure: JpegStructure, extra_bytes: int, lacks_scans: bool
+) -> None:
+    """Refuses a file whose end is not what was left over, but what is missing.
+
+    Padding begins where the pixels have ended. Zeros that the decoder took for the last pixels, or
+    whatever stands in place of scans that never came, are no padding.
+    """
+    if lacks_scans:
+        message = (
+            f"its last scans are missing, {extra_bytes} bytes of something else in their place"
+        )
+        raise BadImage(TRUNCATED, f"the JPEG data is whole only in part: {message}")
+    zeros = count_last_zeros(data, structure)
+    if zeros - extra_bytes >= _LAST_ZERO_BYTES:
+        message = f"{zeros} zero bytes before the end, of which {zeros - extra_bytes} as pixels"
+        raise BadImage(CORRUPT, f"the JPEG data breaks off: {message}")
 
 
 def _decode_strictly(data: bytes, size: tuple[int, int], gray: bool, reduction: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage, call_decoder
 from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
+from components.images.jpeg_holes import check_holes, count_last_zeros
 from components.images.jpeg_pixels import decode_jpeg
 from components.images.png import take_default_image
 from components.images.tiff import decode_tiff_samples, read_tiff_layout
@@ -62,6 +63,8 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
     structure = read_jpeg_structure(data)
     notes = ("arithmetic",) if is_arithmetic(structure) else ()
     if image.mode == "CMYK":
+        # Pillow does not say what it has left over, so all zeros at the end are taken for padding.
+        check_holes(data, structure, left_over=count_last_zeros(data, structure))
         data = expose_missing_data(data, structure)
         with call_decoder(Image.open, io.BytesIO(data), formats=("JPEG",)) as reopened:
             call_decoder(reopened.load)

@@ -87,7 +87,8 @@ class PreparedImage:
     images show), `icc` (profile converted), `icc_broken`, `exif_broken`, `xmp_orientation:<n>` and
     `raw_exif_orientation:<n>` (a turn that only XMP or ImageMagick's text names, not applied, as
     browsers do not), `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that goes on
-    where its pixels have ended: a camera's habit, or damage)."""
+    where its pixels have ended: a camera's habit, or damage), `missing_scans` (a progressive JPEG
+    without its last details)."""
 
 
 def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:

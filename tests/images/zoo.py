@@ -303,10 +303,15 @@ def _overwritten_between_restarts() -> bytes:
     return jpeg[:middle] + bytes(4096) + jpeg[middle + 4096 :]
 
 
+def _zero_from(jpeg: bytes, start: int) -> bytes:
+    return jpeg[:start] + bytes(len(jpeg) - 2 - start) + jpeg[-2:]
+
+
 def _jpeg_files() -> dict[str, ZooFile]:
     jpeg = save_jpeg()
     noise = save_jpeg(NOISE, quality=90)
     progressive = save_jpeg(progressive=True)
+    progressive_noise = save_jpeg(NOISE, quality=75, progressive=True)
     scan = noise.index(b"\xff\xda") + 14
     stuffed = noise.index(b"\xff\x00", scan)
     broken_marker = noise[: stuffed + 1] + b"\x40" + noise[stuffed + 2 :]
@@ -340,6 +345,12 @@ def _jpeg_files() -> dict[str, ZooFile]:
         "jpeg_extra_bytes": ok(jpeg[:-2] + bytes(20) + jpeg[-2:], "extra_bytes"),
         **{name: ok(data) for name, data in _odd_but_whole(jpeg).items()},
         "jpeg_overwritten": ZooFile(_overwritten_between_restarts(), "corrupt"),
+        "jpeg_zeros_to_the_end": ZooFile(_zero_from(noise, scan + 2000), "corrupt"),
+        "jpeg_progressive_zeros": ZooFile(_zero_from(progressive_noise, 3000), "corrupt"),
+        "jpeg_hole": ZooFile(noise[: scan + 900] + bytes(512) + noise[scan + 1412 :], "corrupt"),
+        "jpeg_progressive_hole": ZooFile(
+            progressive_noise[:6000] + bytes(600) + progressive_noise[6600:], "corrupt"
+        ),
         "jpeg_rare_sampling": ok(_rarely_sampled_jpeg(), pixels=np.full((8, 24, 3), 128, np.uint8)),
         "jpeg_1x1": ok(save_jpeg(PATTERN[:1, :1].copy()), pixels=PATTERN[:1, :1]),
         "jpeg_exif_garbage": ok(

@@ -1,0 +1,146 @@
+"""Zeros where a JPEG's coded data should be, as interrupted downloads and bad disks leave them.
+
+Zero bytes are codes like any others, and in drawings and of white walls they are common. But the
+file's own tables say what they stand for, and in most files that is what no image has: hundreds of
+coefficients one after the other, all equal; a mean that falls below black; blocks each said to end
+a run of empty ones, where one code would do for all.
+"""
+
+from components.images.bad_image import CORRUPT, BadImage
+from components.images.jpeg import JpegStructure
+from components.images.jpeg_scans import Component, Scan, read_scans
+
+# Fewer zero bytes than this are left to the decoder.
+LEAST_HOLE_BYTES = 64
+# So many equal coefficients in a row (four blocks of them, each of -1) have been drawn by nobody,
+# if each block has many: stripes and other patterns repeat a block of few for ever.
+_IMPOSSIBLE_COEFFICIENTS = 256
+_MANY_IN_BLOCK = 16
+_ALL_OF_FEW = 5  # The first five, which the usual first scan of details codes, and all are there.
+# In a later scan each new coefficient comes with its sign: as many negative ones in a row.
+_IMPOSSIBLE_SIGNS = 32
+# The mean of 8 x 8 pixels has 2048 levels (T.81, A.3.3); rounding may add some.
+_IMPOSSIBLE_FALL = 4096
+_IMPOSSIBLE_RUNS = 8
+# So many bits of a later scan may be zero of even coefficients: libjpeg collects 1000 behind one
+# code (MAX_CORR_BITS), to which a block of them is added.
+_CORRECTION_BITS = 1064
+_ZERO_RUN = 0xF0  # sixteen coefficients of zero, and more to come
+# Ends of runs of up to this many blocks, as a power of two. Longer ones may have a reason.
+_SHORT_RUN = 2
+
+
+def check_holes(data: bytes, structure: JpegStructure, left_over: int) -> None:
+    """Refuses a JPEG that has zeros amid its coded data which cannot stand for an image.
+
+    A file without `LEAST_HOLE_BYTES` zeros in a row costs no more than the search for them.
+
+    Args:
+      data: the whole file.
+      structure: of the file.
+      left_over: so many bytes before the end marker the decoder did not need: zeros among them are
+        padding.
+
+    Raises:
+      BadImage: there is such a hole.
+    """
+    zeros, end = bytes(LEAST_HOLE_BYTES), structure.end_offset - left_over
+    if data.find(zeros, structure.first_scan, end) < 0:
+        return
+    for scan in read_scans(data):
+        at = data.find(zeros, scan.start, min(scan.end, end))
+        while at >= 0:
+            rest = data[at : min(scan.end, end)]
+            length = len(rest) - len(rest.lstrip(b"\0"))
+            if _is_impossible(scan, 8 * length):
+                message = f"{length} zero bytes at byte {at}, where the data of pixels should be"
+                raise BadImage(CORRUPT, message)
+            at = data.find(zeros, at + length, min(scan.end, end))
+
+
+def count_last_zeros(data: bytes, structure: JpegStructure) -> int:
+    """Counts the zero bytes right before the end marker."""
+    coded = data[structure.first_scan : structure.end_offset]
+    return len(coded) - len(coded.rstrip(b"\0"))
+
+
+def lacks_scans(data: bytes, structure: JpegStructure) -> bool:
+    """Tells whether a progressive JPEG ends before all bits of all coefficients were coded.
+
+    Such a file is allowed, and looks blurred.
+    """
+    scans = read_scans(data) if structure.scan_count > 1 else []
+    if not scans or not scans[-1].progressive:
+        return False
+    left: dict[tuple[int, int], int] = {}
+    for scan in scans:
+        for component in scan.components:
+            for coefficient in range(scan.first, min(scan.last, 63) + 1):
+                left[component.name, coefficient] = scan.shift
+    names = {name for name, _ in left}
+    return len(left) < 64 * len(names) or any(left.values())
+
+
+def _is_impossible(scan: Scan, zero_bits: int) -> bool:
+    if scan.first == 0:
+        return not scan.is_refined and _is_impossible_from_mean(scan, zero_bits)
+    return _is_impossible_detail(scan, zero_bits)
+
+
+def _is_impossible_from_mean(scan: Scan, zero_bits: int) -> bool:
+    """Of a scan of means, which those of files that are not progressive are too."""
+    bits = coefficients = 0
+    for component in scan.components:
+        if component.dc is None or (component.ac is None and not scan.progressive):
+            return False
+        block_bits, block_coefficients = _read_zeros_as_block(component, scan.progressive)
+        bits += component.blocks * block_bits
+        coefficients += component.blocks * block_coefficients
+    # The zeros may begin and end amid a group of blocks.
+    groups = zero_bits // bits - 2 if bits else 0
+    falls = [component.blocks * _fall_of_mean(component) for component in scan.components]
+    return groups * coefficients >= _IMPOSSIBLE_COEFFICIENTS or (
+        groups * (max(falls) << scan.shift) >= _IMPOSSIBLE_FALL
+    )
+
+
+def _fall_of_mean(component: Component) -> int:
+    """Returns by how much zeros make the mean less, a block: of n zero bits, 1 - 2 ** n steps."""
+    size = component.dc.zeros_symbol if component.dc else 0
+    return ((1 << size) - 1) * component.dc_step if size <= 11 else 0
+
+
+def _read_zeros_as_block(component: Component, progressive: bool) -> tuple[int, int]:
+    """Returns how many bits of zero make a block, and how many coefficients that are not zero."""
+    assert component.dc
+    bits = component.dc.zeros_length + component.dc.zeros_symbol
+    if progressive or component.ac is None:
+        return bits, 0
+    run, size = divmod(component.ac.zeros_symbol, 16)
+    if size == 0 and run < 15:  # the block's end
+        return bits + component.ac.zeros_length, 0
+    codes = -(-63 // (run + 1))
+    is_pattern = codes < _MANY_IN_BLOCK
+    return bits + codes * (component.ac.zeros_length + size), 0 if is_pattern else codes
+
+
+def _is_impossible_detail(scan: Scan, zero_bits: int) -> bool:
+    """Of a progressive file's scan of one channel's coefficients other than the mean."""
+    codes = scan.components[0].ac
+    if codes is None:
+        return False
+    run, size = divmod(codes.zeros_symbol, 16)
+    band = min(scan.last, 63) - scan.first + 1
+    if size and -(-band // (run + 1)) < (_MANY_IN_BLOCK if run else _ALL_OF_FEW):
+        return False
+    # A later scan adds a bit to each coefficient that is not zero, of all blocks that it passes.
+    band = band if scan.is_refined else 0
+    zero_bits -= _CORRECTION_BITS if scan.is_refined else 0
+    if size:
+        found = zero_bits // (codes.zeros_length + (1 + band if scan.is_refined else size)) - 1
+        return found >= (_IMPOSSIBLE_SIGNS if scan.is_refined else _IMPOSSIBLE_COEFFICIENTS)
+    if codes.zeros_symbol == _ZERO_RUN:
+        return zero_bits // (codes.zeros_length + band) > _IMPOSSIBLE_RUNS
+    merges_runs = any(0x10 <= symbol < _ZERO_RUN and not symbol % 16 for symbol in codes.symbols)
+    found = zero_bits // (codes.zeros_length + run + (band << run)) - 1
+    return run <= _SHORT_RUN and merges_runs and found >= _IMPOSSIBLE_RUNS
