@@ -90,10 +90,13 @@ def leave_out_unknown(model: keras.Model) -> None:
     ) -> Any:
         known = has_class(y)
         kept[:] = [tf.reduce_sum(tf.cast(known, tf.int32))]
-        return compute_loss(x, *_keep(known, y, y_pred, sample_weight), **training)
+        labels, weights = _keep(known, y, sample_weight)
+        return compute_loss(x, labels, _keep_outputs(known, y_pred), weights, **training)
 
     def known_metrics(x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        labels, outputs, weights = _keep(has_class(y), y, y_pred, sample_weight)
+        known = has_class(y)
+        labels, weights = _keep(known, y, sample_weight)
+        outputs = _keep_outputs(known, y_pred)
         return compute_metrics(x, labels, outputs, sample_weight=weights)
 
     def track_known(loss: Any, sample_weight: Any = None) -> Any:
@@ -115,6 +118,21 @@ def has_class(labels: tf.Tensor) -> tf.Tensor:
     if labels.dtype.is_floating and labels.shape.rank == 2 and labels.shape[1] != 1:
         return tf.reduce_any(rows > 0, axis=1)
     return tf.reduce_all(rows >= 0, axis=1)
+
+
+def _keep_outputs(known: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
+    """The rows of records with a class, with the logits that they are a softmax of.
+
+    From these Keras computes cross entropies, which of probabilities it would have to clip at 1e-7.
+    It finds them in an attribute, or as the input of the operation.
+    """
+    kept = tf.boolean_mask(outputs, known)
+    logits = getattr(outputs, "_keras_logits", None)
+    if logits is None and not tf.executing_eagerly() and outputs.op.type in ("Softmax", "Sigmoid"):
+        logits = outputs.op.inputs[0]
+    if logits is not None:
+        kept._keras_logits = tf.boolean_mask(logits, known)
+    return kept
 
 
 def _keep(known: tf.Tensor, *values: Any) -> list[Any]:
