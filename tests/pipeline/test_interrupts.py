@@ -53,7 +53,7 @@ from pipeline.cli import main
 main()
 """
 # How long to wait for a stage or an end: far more than any machine takes.
-_PATIENCE_S = 300
+_PATIENCE_S = 500
 _SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "training.epochs=1")
 _EVALUATE = (
     "tensorflow_model_analysis.utils.model_util:ModelSignaturesDoFn._batch_reducible_process"
