@@ -37,9 +37,11 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
 def _check_model(config: PipelineConfig, num_classes: int) -> None:
     import keras
 
-    from components.training.model_check import build_checked_model
+    from components.training.model_check import Counted, build_checked_model
 
-    is_certain = config.transform.preprocessing_fn.startswith(_OWN)
-    build_checked_model(config.view, config.feeding, config.training, num_classes, is_certain)
+    # Folders may name a class of which no record is analysed: the Trainer knows their number.
+    is_own = config.transform.preprocessing_fn.startswith(_OWN)
+    counted: Counted = "at most" if is_own else "not"
+    build_checked_model(config.view, config.feeding, config.training, num_classes, counted)
     # Keras numbers layers and metrics; those of the model that is trained begin at the beginning.
     keras.utils.clear_session()

@@ -22,9 +22,15 @@ def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
     Raises:
       UserError: if it is damaged, or empty though there are results.
     """
-    if not (files.is_local(metadata_path) and os.path.exists(metadata_path)):
+    if not files.is_local(metadata_path):
         return
-    finding = _find_damage(metadata_path)
+    finding = None
+    if os.path.exists(metadata_path):
+        finding = _find_damage(metadata_path)
+    elif _has_results(artifacts_dir):
+        finding = "it is gone, but there are results that it should know of"
+    else:
+        return
     if finding is None and not _has_tables(metadata_path) and _has_results(artifacts_dir):
         finding = "it is empty, but there are results that it should know of"
     if finding is not None:
@@ -51,7 +57,10 @@ def _has_tables(path: str) -> bool:
 
 
 def _has_results(artifacts_dir: str) -> bool:
-    return files.is_local(artifacts_dir) and os.path.isdir(artifacts_dir)
+    if not (files.is_local(artifacts_dir) and os.path.isdir(artifacts_dir)):
+        return False
+    with os.scandir(artifacts_dir) as entries:
+        return next(entries, None) is not None
 
 
 def _open(path: str) -> contextlib.closing[sqlite3.Connection]:

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -50,7 +51,8 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     fingerprint = fingerprint_refs(counted())
     if not found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    check_masks(images_dir, options, lambda: (ref.path for ref in list_images(images_dir)))
+    listed = functools.partial(list_images, images_dir, options.follow_links)
+    check_masks(images_dir, options, lambda: (ref.path for ref in listed()))
     return Survey(found, dict(sorted(counts.items())), fingerprint)
 
 

@@ -78,6 +78,11 @@ def is_whole(summary: dict[str, Any]) -> bool:
     return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
 
 
+def _list_unknown(counts: Mapping[str, int | None]) -> str:
+    """Where there are records without a class, and how many."""
+    return ", ".join(f"{count:,} of {split}" for split, count in counts.items() if count)
+
+
 def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """What components found and measured."""
     results: dict[str, Any] = {}
@@ -156,6 +161,8 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if training := summary.get("training"):
         counts = (training["steps"], "step"), (training["epochs"], "epoch")
         rows.append(("training", ", ".join(format_count(*each) for each in counts)))
+        if told := _list_unknown(training.get("unknown_records") or {}):
+            rows.append(("records without a class", f"{told}: left out"))
         if training.get("softmax_added"):
             rows.append(("model's output", "logits; the exported model adds a softmax"))
         if wait := training.get("input_wait"):

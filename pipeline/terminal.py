@@ -5,8 +5,11 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from typing import TextIO
 
 from rich.console import Console
+
+from components.errors import UserError
 
 
 @contextlib.contextmanager
@@ -22,20 +25,40 @@ def quiet_terminal(log_path: str) -> Iterator[Console]:
     Yields:
       A console that still reaches the terminal.
     """
-    os.makedirs(os.path.dirname(log_path), exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
-    with open(log_path, "a", encoding="utf-8") as log, os.fdopen(os.dup(1), "w") as terminal:
+    with _open_log(log_path) as log, os.fdopen(os.dup(1), "w") as terminal:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
         try:
             yield Console(file=terminal, highlight=False)
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                _flush(stream)
             for handler in logging.root.handlers:
-                handler.flush()
+                with contextlib.suppress(OSError):
+                    handler.flush()
             for descriptor, copy in zip((1, 2), saved, strict=True):
                 os.dup2(copy, descriptor)
                 os.close(copy)
+
+
+def _open_log(path: str) -> TextIO:
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "a", encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"Cannot write {path!r}: {error.strerror}; choose another --output."
+        ) from error
+
+
+def _flush(stream: TextIO) -> None:
+    """Flushes; what the log's full disk does not take is dropped, or it would be tried for ever."""
+    try:
+        stream.flush()
+    except OSError:
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), stream.fileno())
+        stream.flush()

@@ -49,6 +49,7 @@ DECODER_ERRORS = (
     Image.DecompressionBombError,
     ImageCms.PyCMSError,
 )
+_MOST_CHARACTERS = 500
 
 
 class BadImage(Exception):
@@ -56,6 +57,8 @@ class BadImage(Exception):
 
     def __init__(self, reason: str, message: str):
         """Keeps both in `args`, so that the error survives pickling between Beam workers."""
+        # A decoder may quote the file, all of it.
+        message = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}…"
         super().__init__(reason, message)
         self.reason = reason
         self.message = message

@@ -11,6 +11,7 @@ from components.images.bad_image import (
     TOO_LARGE_FILE,
     TOO_MANY_PIXELS,
     TOO_SMALL,
+    UNSUPPORTED,
     BadImage,
 )
 from components.images.color import composite, convert_to_srgb, orient
@@ -83,10 +84,18 @@ def _check_file(data: bytes, max_file_bytes: int) -> None:
         raise BadImage(TOO_LARGE_FILE, message)
 
 
+# Pillow raises MemoryError, however much there is, where a row has more than 2³¹ bits: at 64 bits a
+# pixel, its most (`ImagingCodec.setimage`), from 2²⁵ pixels on.
+_MOST_SIDE_PX = 2**24
+
+
 def _check_size(height: int, width: int, min_side_px: int, max_pixels: int) -> None:
     if min(height, width) < min_side_px:
         message = f"{width}x{height} px, below min_side_px={min_side_px}; lower it to keep these"
         raise BadImage(TOO_SMALL, message)
+    if max(height, width) > _MOST_SIDE_PX:
+        message = f"{width}x{height} px, but no decoder reads a side above {_MOST_SIDE_PX} px"
+        raise BadImage(UNSUPPORTED, message)
     if height * width > max_pixels:
         message = f"{width}x{height} px, more than max_pixels={max_pixels}; raise it for such files"
         raise BadImage(TOO_MANY_PIXELS, message)

@@ -50,7 +50,7 @@ _UNSUPPORTED = (
     ("big-endian BigTIFF", rb"MM\0\+", _BIG_TIFF),
     ("OpenEXR", rb"v/1\x01", _MAGICK),
     ("Radiance", rb"#\?R(?:ADIANCE|GBE)\n", _MAGICK),
-    ("PPM, PGM or PBM", rb"P[1-6]\s+(?:#[^\n]*\s+)*\d+\s", _MAGICK),
+    ("PPM, PGM or PBM", rb"P[1-6]\s++(?:#[^\n]*+\n\s*+)*+\d+\s", _MAGICK),
     ("PAM", rb"P7\nWIDTH", _MAGICK),
     ("PFM", rb"P[Ff]\s+\d", _MAGICK),
     ("Windows icon", rb"\0\0[\x01\x02]\0[^\0]\0..\0", _FIRST_LAYER),
@@ -73,8 +73,9 @@ _UNSUPPORTED = (
     ("XBM", rb"\s*#define\s+\S+_width\s+\d", _MAGICK),
     (
         "SVG",
-        rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?"
-        rb"(?:<!--.*?-->\s*)*<svg\b",
+        # Possessive: between comments there is nothing to try again.
+        rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+"
+        rb"(?:<!DOCTYPE svg[^>]*>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<svg\b",
         _SVG,
     ),
     # No signature, only a header whose every field has few values: no or one colour map, a known

@@ -76,7 +76,8 @@ def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
     if exec_properties["fingerprint"]:
         return exec_properties
     folder = _find_folder(exec_properties)
-    found = {"fingerprint": fingerprint_refs(list_images(folder.path))}
+    options = IngestOptions.model_validate_json(exec_properties["options"])
+    found = {"fingerprint": fingerprint_refs(list_images(folder.path, options.follow_links))}
     if has_span(exec_properties["images_dir"]):
         found["span"] = str(folder.span)  # The latest of now, of which the fingerprint is.
     return exec_properties | found

@@ -12,7 +12,7 @@ from components.ingest.options import IngestOptions
 
 NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
-LISTED_BEFORE = "listed_before"  # a folder of which another name was listed before
+LISTED_BEFORE = "listed_before"  # another name of a folder that is listed by its own
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
 
 
@@ -52,8 +52,9 @@ def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRe
     """Lists every file below a folder, sorted by name within each folder.
 
     Names that begin with a dot are left out, as a shell would. The folder itself may be a link, and
-    links to what lies in it are followed, folders only once: so a circle of links ends. A folder
-    that was listed before, and a link that is not followed, are one reference with a `problem`.
+    links to files in it are followed. A link to a folder in it is one reference with a `problem`,
+    since the folder is listed by its own name: so a link changes no image's class, and a circle of
+    links ends. So is a link that is not followed.
 
     Args:
       images_dir: the folder of images, or its URI.
@@ -104,6 +105,8 @@ def _list_folder(
             continue
         if entry.is_symlink() and not follow_links and not is_inside(entry.path, root):
             yield ImageRef(prefix + entry.name, 0, 0, OUTSIDE)
+        elif entry.is_symlink() and _is_folder(entry) and _is_listed(entry.path, root):
+            yield ImageRef(prefix + entry.name, 0, 0, LISTED_BEFORE)
         elif _is_folder(entry):
             yield from _list_folder(root, f"{prefix}{entry.name}/", follow_links, seen)
         else:
@@ -115,6 +118,14 @@ def is_inside(path: str, folder: str) -> bool:
     inside = os.path.realpath(folder)
     resolved = os.path.realpath(path)
     return resolved == inside or resolved.startswith(inside.rstrip("/") + "/")
+
+
+def _is_listed(path: str, root: str) -> bool:
+    """Tells whether a link leads to a folder that is listed by its own name, whatever the order."""
+    inside, target = os.path.realpath(root), os.path.realpath(path)
+    if not target.startswith(inside.rstrip("/") + "/"):
+        return target == inside
+    return not any(part.startswith(".") for part in os.path.relpath(target, inside).split("/"))
 
 
 def _is_folder(entry: os.DirEntry) -> bool:

@@ -8,7 +8,7 @@ import dataclasses
 import os
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -26,6 +26,9 @@ _IMAGES = 4
 _CLOSE, _CLOSE_IN_HALF = 1e-3, 5e-2
 # Keras's losses for classes, as strings and functions name them: they read probabilities.
 _OF_PROBABILITIES = ("sparse_categorical_crossentropy", "categorical_crossentropy")
+
+
+Counted = Literal["exactly", "at most", "not"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +54,7 @@ def build_checked_model(
     feeding: FeedingOptions,
     training: TrainingOptions,
     num_classes: int,
-    counts_classes: bool = True,
+    counted: Counted = "exactly",
 ) -> CheckedModel:
     """Calls `training.model` and checks what it returns.
 
@@ -60,7 +63,8 @@ def build_checked_model(
       feeding: the images' type, and whether labels are shares of classes.
       training: names the function, which gets it.
       num_classes: how many classes there are.
-      counts_classes: whether that number is certain, so that the model must give as many values.
+      counted: whether the model must give as many values ("exactly"), or no more ("at most", where
+        some class may turn out to have no record), or the number says nothing ("not").
 
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
@@ -78,7 +82,7 @@ def build_checked_model(
         f"failed on images [{_IMAGES}, {', '.join(map(str, shape))}]",
         lambda: model(images, training=False),
     )
-    check.outputs(outputs, counts_classes)
+    check.outputs(outputs, counted)
     check.loss(model, images, outputs, feeding.mixes_labels)
     return CheckedModel(model, check.gives_logits(model, outputs))
 
@@ -109,7 +113,7 @@ class _Check:
         if not model.compiled or model.optimizer is None:
             self._refuse("returned a model that is not compiled; call model.compile in it")
 
-    def outputs(self, outputs: Any, counts_classes: bool) -> None:
+    def outputs(self, outputs: Any, counted: Counted) -> None:
         if not tf.is_tensor(outputs):
             self._refuse(f"returned a model that gives {_name_kind(outputs)}, not one tensor")
         if outputs.shape.rank != 2 or outputs.shape[0] != _IMAGES or not outputs.dtype.is_floating:
@@ -117,9 +121,11 @@ class _Check:
             self._refuse(
                 f"returned a model that gives {outputs.dtype.name} {shape} for {_IMAGES} images"
             )
-        if counts_classes and outputs.shape[1] != self._classes:
+        count = outputs.shape[1]
+        too_many = counted != "not" and count > self._classes
+        if too_many or (counted == "exactly" and count < self._classes):
             self._refuse(
-                f"returned a model that gives {outputs.shape[1]} values an image, but there are "
+                f"returned a model that gives {count} values an image, but there are "
                 f"{self._classes} classes; give its last layer num_classes values"
             )
         if not np.isfinite(_as_floats(outputs)).all():

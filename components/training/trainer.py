@@ -119,10 +119,10 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
 
 def _count_unknown(fn_args: Any, options: _AllOptions) -> dict[str, int | None]:
     """Records of each split that have no class of the vocabulary; None where no index tells."""
-    graph_dir, feeding, view = fn_args.transform_graph_path, options.feeding, options.view
+    graph_dir, feeding = fn_args.transform_graph_path, options.feeding
     return {
-        "train": count_unknown(fn_args.train_files, feeding, view, graph_dir, "train"),
-        "eval": count_unknown(fn_args.eval_files, feeding, view, graph_dir, "eval"),
+        "train": count_unknown(fn_args.train_files, feeding, graph_dir, "train"),
+        "eval": count_unknown(fn_args.eval_files, feeding, graph_dir, "eval"),
     }
 
 

@@ -18,15 +18,13 @@ from components.feeding.passes import Mode
 from components.feeding.records import open_records
 from components.feeding.selection import select
 from components.feeding.streaming import match_files
+from components.transform.classes import find_ids
 from components.view_options import ViewOptions
-
-_NAMES_AT_ONCE = 64  # Each comes with an image of zeros, which the graph may or may not leave out.
 
 
 def count_unknown(
     files: Sequence[str],
     feeding: FeedingOptions,
-    view: ViewOptions,
     transform_graph_dir: str,
     mode: Mode,
 ) -> int | None:
@@ -35,7 +33,6 @@ def count_unknown(
     Args:
       files: of the split.
       feeding: which records are read.
-      view: the model's input size.
       transform_graph_dir: the transform graph.
       mode: "train" or "eval".
 
@@ -51,19 +48,7 @@ def count_unknown(
         records.index.label[select(records.index, feeding, mode == "train")], return_counts=True
     )
     names = [records.index.classes[code] for code in codes.tolist()]
-    return int(counts[_look_up(transform, names, view) < 0].sum())
-
-
-def _look_up(transform: TransformGraph, names: Sequence[str], view: ViewOptions) -> np.ndarray:
-    """The ids of class names: int64 [names]."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def look_up(some: tf.Tensor) -> tf.Tensor:
-        size = [tf.size(some), view.height_px, view.width_px, view.channels]
-        return transform(tf.zeros(size, tf.uint8), some)[1]
-
-    parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]
-    return np.concatenate([look_up(tf.constant(part, tf.string)).numpy() for part in parts])
+    return int(counts[np.array(find_ids(transform_graph_dir, names), np.int64) < 0].sum())
 
 
 def leave_out_unknown(model: keras.Model) -> None:
@@ -81,8 +66,7 @@ def leave_out_unknown(model: keras.Model) -> None:
         `compute_loss` nor `compute_metrics`.
     """
     compute_loss, compute_metrics = model.compute_loss, model.compute_metrics
-    tracker = next(metric for metric in model.metrics if metric.name == "loss")
-    track = tracker.update_state
+    tracker = getattr(model, "_loss_tracker", None)  # Keras's own, made by `compile`
     kept: list[tf.Tensor] = []  # how many rows of the batch at hand
 
     def known_loss(
@@ -91,7 +75,10 @@ def leave_out_unknown(model: keras.Model) -> None:
         known = has_class(y)
         kept[:] = [tf.reduce_sum(tf.cast(known, tf.int32))]
         labels, weights = _keep(known, y, sample_weight)
-        return compute_loss(x, labels, _keep_outputs(known, y_pred), weights, **training)
+        images = tf.boolean_mask(x, known) if tf.is_tensor(x) else x
+        loss = compute_loss(images, labels, _keep_outputs(known, y_pred), weights, **training)
+        # Of no rows, a mean that is a person's own is NaN.
+        return tf.where(kept[0] > 0, loss, tf.zeros_like(loss))
 
     def known_metrics(x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         known = has_class(y)
@@ -99,11 +86,15 @@ def leave_out_unknown(model: keras.Model) -> None:
         outputs = _keep_outputs(known, y_pred)
         return compute_metrics(x, labels, outputs, sample_weight=weights)
 
-    def track_known(loss: Any, sample_weight: Any = None) -> Any:
-        del sample_weight  # the batch's size
-        return track(loss, sample_weight=kept[0])
-
     model.compute_loss, model.compute_metrics = known_loss, known_metrics
+    if tracker is None:
+        return
+    track = tracker.update_state
+
+    def track_known(loss: Any, sample_weight: Any = None) -> Any:
+        # In place of the batch's size; a `train_step` of one's own may not have asked for the loss.
+        return track(loss, sample_weight=kept[0] if kept else sample_weight)
+
     tracker.update_state = track_known
 
 

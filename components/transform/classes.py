@@ -18,6 +18,8 @@ from components.view_options import ViewOptions
 # Statistics that `labels.label_ids` leaves in the graph.
 CLASS_STATISTICS = ("class_names", "class_counts", "class_priors", "class_weights")
 
+_NAMES_AT_ONCE = 64
+
 
 def list_classes(found: Mapping[str, np.ndarray], transform_graph_dir: str) -> list[dict[str, Any]]:
     """The classes in the order of their ids.
@@ -72,17 +74,22 @@ def count_classes(
 
 
 def find_ids(transform_graph_dir: str, labels: list[str]) -> list[int]:
-    """The ids that a graph gives to labels."""
+    """The ids that a graph gives to labels: some at a time, each comes with a blank image."""
     graph = TransformGraph(transform_graph_dir)
     (specs,), _ = graph.input_signature
-    count = len(labels)
-    blank = {
-        key: tf.zeros([count, *spec.shape[1:]], spec.dtype)
-        for key, spec in specs.items()
-        if key != contract.LABEL_INPUT
-    }
-    names = tf.constant([label.encode() for label in labels], tf.string)
-    return graph.transform_views({**blank, contract.LABEL_INPUT: names})[1].numpy().tolist()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def look_up(names: tf.Tensor) -> tf.Tensor:
+        blank = {
+            key: tf.zeros([tf.size(names), *spec.shape[1:]], spec.dtype)
+            for key, spec in specs.items()
+            if key != contract.LABEL_INPUT
+        }
+        return graph.transform_views({**blank, contract.LABEL_INPUT: names})[1]
+
+    names = [label.encode() for label in labels]
+    parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]
+    return [int(i) for part in parts for i in look_up(tf.constant(part, tf.string)).numpy()]
 
 
 def is_named_by_label(

@@ -46,6 +46,9 @@ def _check_new(output_path: str) -> None:
 
     if os.path.exists(output_path):
         raise UserError(f"{output_path!r} exists; choose another --output, or move it away.")
+    folder = os.path.dirname(output_path) or "."
+    if not (os.path.isdir(folder) and os.access(folder, os.W_OK)):
+        raise UserError(f"{folder!r} must be a folder that can be written to; make it first.")
 
 
 def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:

@@ -72,7 +72,8 @@ def open_terminal(log_path: str) -> Iterator[Any]:
         except Exception as error:
             if known := find_user_error(error):
                 raise known from error
-            traceback.print_exc()
+            with contextlib.suppress(OSError):  # The log's disk is full.
+                traceback.print_exc()
             raise UnexpectedError(describe_error(error), log_path) from error
 
 

@@ -15,6 +15,23 @@ from tests.images import zoo
 
 pytestmark = pytest.mark.unit
 
+# As long as a head, and of what a pattern might try again and again.
+REPEATED = {
+    "comments": b"<!---->",
+    "declared comments": b"<?xml version='1.0'?>\n" + b"<!-- a licence -->\n" * 20,
+    "marks": b"P3 " + b"# " * 2000,
+    "empty lines": b"P3\n" + b"#\n" * 2000,
+    "blanks": b" " * 4096,
+}
+
+
+@pytest.mark.timeout(60)  # By trying again, each would take longer than the universe is old.
+@pytest.mark.parametrize("name", REPEATED)
+def test_no_content_makes_a_pattern_try_for_ever(name):
+    data = REPEATED[name]
+    head = (data * (HEAD_BYTES // len(data)) + b"<html>")[-HEAD_BYTES:]
+    assert tell_kind(head).group in ("text", "unsupported_image")
+
 
 def save(image_format: str, mode: str = "RGB", size: tuple[int, int] = (32, 48), **settings):
     return zoo.save(Image.new(mode, size, 7), image_format, **settings)

@@ -38,6 +38,10 @@ def test_a_models_mistakes_are_found_with_the_classes_that_the_folders_name():
     check(f"training.model={ZOO}.subclass", classes=3)
 
 
+def test_a_folder_of_which_no_record_may_be_analysed_is_no_class_that_a_model_must_have():
+    check(f"training.model={ZOO}.too_many_values", classes=1001)
+
+
 def test_where_a_persons_function_numbers_classes_their_number_is_not_known():
     own = "transform.preprocessing_fn=tests.graphs.scale_to_unit"
     check(f"training.model={ZOO}.too_many_values", own)

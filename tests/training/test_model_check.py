@@ -80,7 +80,7 @@ def test_shares_of_classes_are_tried_where_images_are_mixed():
 
 
 def test_a_number_of_classes_that_is_not_certain_is_not_asked_for():
-    assert not build("too_many_values", counts_classes=False).gives_logits
+    assert not build("too_many_values", counted="not").gives_logits
 
 
 def test_a_subclass_is_trained_exported_and_answers(tmp_path):

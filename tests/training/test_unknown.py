@@ -137,7 +137,7 @@ def test_without_an_unknown_record_nothing_is_changed(tmp_path, monkeypatch):
 def test_without_an_index_nobody_knows_how_many(tmp_path):
     pattern = shards.write_shards(tmp_path / "Split-train", shards.make_examples(3, ["zebra"]))
     streaming = FeedingOptions(source="streaming")
-    assert count_unknown([pattern], streaming, VIEW, graphs.shared_graph_dir(), "train") is None
+    assert count_unknown([pattern], streaming, graphs.shared_graph_dir(), "train") is None
 
 
 def test_an_index_tells_how_many_of_the_records_that_are_read(tmp_path):
@@ -147,7 +147,7 @@ def test_an_index_tells_how_many_of_the_records_that_are_read(tmp_path):
     def count(split, mode="eval", **options):
         files = [str(tmp_path / "data" / f"Split-{split}" / "*")]
         feeding = FeedingOptions(**options)
-        return count_unknown(files, feeding, VIEW, graphs.shared_graph_dir(), mode)
+        return count_unknown(files, feeding, graphs.shared_graph_dir(), mode)
 
     assert count("train") + count("eval") == count("train", "train") + count("eval") == 10
     cats_and_emus = {"select": {"where": 'label in ("cat", "emu")'}}
