@@ -244,7 +244,7 @@ ingest(*sys.argv[1:])
 
 def test_a_mistake_found_by_a_stage_comes_without_beams_traceback(tmp_path):
     (tmp_path / "images" / "cat").mkdir(parents=True)
-    (tmp_path / "images" / "cat" / "a.txt").write_text("no picture")
+    (tmp_path / "images" / "cat" / "a.jpg").write_text("no picture")
     done = subprocess.run(
         [sys.executable, "-c", _UNUSABLE, str(tmp_path / "images"), str(tmp_path / "out")],
         capture_output=True,

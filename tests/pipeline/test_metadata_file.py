@@ -18,7 +18,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def database(whole, tmp_path):
-    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "result").mkdir(parents=True)
     return shutil.copy(whole, tmp_path / "metadata.db")
 
 
@@ -56,5 +56,5 @@ def test_an_emptied_one_is_refused_where_there_are_results(database):
     database.write_bytes(b"")
     with pytest.raises(UserError, match="it is empty, but there are results that it should know"):
         _check(database)
-    (database.parent / "artifacts").rmdir()
+    (database.parent / "artifacts" / "result").rmdir()
     _check(database)  # Of a run that was interrupted before its first component.

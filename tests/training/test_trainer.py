@@ -184,7 +184,7 @@ def test_the_log_has_a_line_an_epoch_and_no_warning(tmp_path, capfd, recwarn):
     ],
 )
 def test_wrong_options_are_refused(section, values, message, tmp_path):
-    with pytest.raises((ValueError, AttributeError), match=message):
+    with pytest.raises((ValueError, UserError), match=message):
         trainer.run_fn(make_fn_args(tmp_path, **{section: values}))
 
 

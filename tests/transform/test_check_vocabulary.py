@@ -59,7 +59,7 @@ def test_it_is_checked_before_data_are_read():
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("tests.transform.broken_module.fn", r"importing .* failed: NameError: .*undefined"),
+        ("tests.transform.broken_module.fn", r"its module fails: NameError: .*undefined"),
         ("tests.transform.bad_functions.GENERATOR", r"must name a function, .* of type Generator"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow_transform as tft
 
-from components import contract, record
+from components import contract, record, sealed
 from components.code_version import code_version
 from components.errors import UserError
 from components.feeding.graph import read_alpha_background, read_class_names
@@ -119,7 +119,7 @@ def test_data_sets_on_different_backgrounds_are_not_analysed_together(examples, 
     shutil.copytree(examples, other)
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["options"]["prepare"]["alpha_background"] = [1, 2, 3]
-    (other / "manifest.json").write_text(json.dumps(manifest))
+    (other / "manifest.json").write_text(json.dumps(sealed.seal(manifest)))
     with pytest.raises(UserError, match=r"the same colour, got .*\(1, 2, 3\)"):
         read_spans([str(examples), str(other)], VIEW, TransformOptions())
 
