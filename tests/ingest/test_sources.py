@@ -92,6 +92,12 @@ def test_links_that_leave_the_folder_are_followed_only_if_asked(tmp_path):
     assert _problems(tmp_path / "link") == expected
 
 
+def test_a_link_to_a_class_folder_gives_its_images_no_other_class(tmp_path):
+    _touch(tmp_path, "a/1.png", "b/2.png")
+    os.symlink("../b", tmp_path / "a" / "related")
+    assert _problems(tmp_path) == {"a/1.png": None, "a/related": LISTED_BEFORE, "b/2.png": None}
+
+
 def test_a_pipe_is_listed_as_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
     assert _problems(tmp_path) == {"pipe.png": NOT_A_FILE}

@@ -14,6 +14,30 @@ from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
 
+_FULL_LOG = """
+import sys
+from components.errors import UserError
+from pipeline import cli
+from pipeline.commands.shared import open_terminal
+
+@cli.cli.command("fill")
+def fill():
+    with open_terminal("/dev/full"):
+        print("what a library says")
+        raise UserError("The disk is full.")
+
+sys.exit(cli.call(["fill"]))
+"""
+
+
+def test_an_error_is_told_though_the_logs_disk_is_full():
+    environment = {name: each for name, each in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL_LOG], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stderr) == (1, "Error: The disk is full.\n")
+
+
 _NOISY = """
 import importlib, os, sys
 module, name = sys.argv.pop(1).split(":")

@@ -71,6 +71,51 @@ def test_evaluation_is_that_of_the_known_records_alone(loss, jit_compile, weight
     assert {"loss", "accuracy", "top"} <= set(found)
 
 
+def wrong_on_average(labels, outputs):
+    """A loss of one number, which of no rows is NaN."""
+    return tf.reduce_mean(wrong_if_wrong(labels, outputs))
+
+
+def test_a_batch_of_unknown_records_alone_has_a_loss_of_0_whatever_the_loss():
+    model = make_model(wrong_on_average)
+    leave_out_unknown(model)
+    assert model.compute_loss(IMAGES[:2], tf.constant([-1, -1]), model(IMAGES[:2])).numpy() == 0
+
+
+class OwnStep(keras.Model):
+    """As Keras's guide writes a `train_step`: with a tracker and a loss of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(3, activation="softmax")
+        self.own_tracker = keras.metrics.Mean(name="loss")
+
+    def call(self, images):
+        return self.dense(images)
+
+    @property
+    def metrics(self):
+        return [self.own_tracker]
+
+    def train_step(self, data):
+        images, labels = data
+        with tf.GradientTape() as tape:
+            outputs = self(images, training=True)
+            loss = keras.losses.sparse_categorical_crossentropy(labels, outputs)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self.own_tracker.update_state(loss)
+        return {"loss": self.own_tracker.result()}
+
+
+def test_a_model_with_a_train_step_of_its_own_is_trained_by_it():
+    model = OwnStep()
+    model.compile(keras.optimizers.SGD(0.1))
+    leave_out_unknown(model)
+    history = model.fit(batches(KNOWN), epochs=1, verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+
+
 def test_training_is_that_of_the_known_records_alone():
     model, alone = make_model(), make_model()
     leave_out_unknown(model)
