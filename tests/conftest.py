@@ -13,18 +13,21 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 
 # What takes longest, in that order: begun last, it would be waited for alone.
 LONGEST = (
+    "tests/test_flink.py",
     "tests/test_docs.py",
     "tests/kubeflow_compile",
     "tests/feeding/test_indexed.py",
     "tests/notebooks",
     "tests/object_store/test_faults.py",
+    "tests/pipeline/test_interrupts.py",
+    "tests/pipeline/test_unforeseen_errors.py",
+    "tests/pipeline/test_measured_runs.py",
     "tests/pipeline/test_end_to_end.py",
     "tests/pipeline/doctor",
     "tests/pipeline/test_span_runs.py",
     "tests/training",
     "tests/transform",
     "tests/pipeline/test_api.py",
-    "tests/test_flink.py",
     "tests/augment/test_rand_augment.py",
     "tests/test_views_parity.py",
 )

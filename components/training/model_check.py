@@ -18,6 +18,7 @@ from components.dotted import load_named
 from components.errors import UserError
 from components.feeding.options import FeedingOptions
 from components.messages import describe_error
+from components.training.non_finite import are_finite
 from components.training.options import TrainingOptions
 from components.view_options import ViewOptions
 
@@ -83,6 +84,7 @@ def build_checked_model(
         lambda: model(images, training=False),
     )
     check.outputs(outputs, counted)
+    check.weights(model)
     check.loss(model, images, outputs, feeding.mixes_labels)
     return CheckedModel(model, check.gives_logits(model, outputs))
 
@@ -130,6 +132,14 @@ class _Check:
             )
         if not np.isfinite(_as_floats(outputs)).all():
             self._refuse("returned a model that gives NaN or infinity before it is trained")
+
+    def weights(self, model: keras.Model) -> None:
+        """Neither a checkpoint nor the export would take what is not finite."""
+        if not are_finite(model.weights):
+            self._refuse(
+                "returned a model with NaN or infinity among its weights; let call make a mask of "
+                "infinity where it needs one"
+            )
 
     def loss(
         self, model: keras.Model, images: tf.Tensor, outputs: tf.Tensor, mixes_labels: bool

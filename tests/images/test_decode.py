@@ -1,6 +1,7 @@
 """JPEGs that are decoded at a fraction of their size, because they will be shrunk anyway."""
 
 import io
+import struct
 
 import cv2
 import numpy as np
@@ -87,3 +88,11 @@ def test_missing_data_is_noticed_at_every_reduction(share):
     for target_side in (500, 200, 100, 50):
         with pytest.raises(BadImage):
             decode(data[: int(len(data) * share)] + b"\xff\xd9", target_side)
+
+
+def test_a_row_that_no_decoder_can_hold_is_no_lack_of_memory():
+    """Of such a row Pillow raises MemoryError, however much memory there is."""
+    header = struct.pack("<2sIHHI", b"BM", 118, 0, 0, 54)
+    info = struct.pack("<IiiHHIIiiII", 40, 100_000_000, 1, 1, 24, 0, 0, 0, 0, 0, 0)
+    with pytest.raises(BadImage, match="unsupported: 100000000x1 px, but no decoder reads"):
+        prepare_image(header + info + bytes(64), PrepareOptions())

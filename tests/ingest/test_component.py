@@ -39,6 +39,21 @@ def photos(tmp_path):
     return tmp_path / "photos"
 
 
+def test_a_fingerprint_sees_behind_links_that_are_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "cat").symlink_to(tmp_path / "elsewhere")
+
+    def identify(follow_links):
+        options = IngestOptions(follow_links=follow_links)
+        gen = ImageExampleGen(str(tmp_path / "images"), options)
+        return component._identify_images(gen.exec_properties)["fingerprint"]
+
+    before = identify(True), identify(False)
+    (tmp_path / "elsewhere" / "1.png").touch()
+    assert identify(True) != before[0] and identify(False) == before[1]
+
+
 def test_a_folder_is_ingested_as_span_0_as_tfx_has_it(execute, photos):
     (images_dir, _), examples = execute(photos / "7")
     assert images_dir == f"{photos}/7"

@@ -40,6 +40,7 @@ def build(name, num_classes=2, feeding=None, **options):
         ("fails", r"failed \(wrong_models.py, line \d+\): KeyError: 'planted'"),
         ("takes_one_argument", r"TypeError: takes_one_argument\(\) takes 1 positional argument"),
         ("born_infinite", r"gives NaN or infinity before it is trained"),
+        ("infinite_constant", r"with NaN or infinity among its weights"),
         ("logits_for_a_loss_of_probabilities", r"gives no probabilities .*from_logits=True"),
         ("sigmoid", r"gives no probabilities .*end it in a softmax"),
     ],

@@ -117,3 +117,28 @@ def explodes(shape, num_classes, options):
     """Its weights overflow within a few steps: the loss is -1e30 times a logit."""
     model = keras.Model(*_network(shape, num_classes, LOGITS))
     return _compile(model, lambda labels, outputs: -1e30 * keras.ops.mean(outputs**3, axis=-1))
+
+
+class _Masked(keras.layers.Layer):
+    """Adds a mask of infinity where it does no harm."""
+
+    def build(self, input_shape):
+        del input_shape
+        self.mask = self.add_weight(shape=(1,), initializer="zeros", trainable=False)
+        self.mask.assign([float("-inf")])
+
+    def call(self, images):
+        return keras.ops.maximum(images, self.mask)
+
+
+def infinite_constant(input_shape, num_classes, options):
+    model = keras.Sequential(
+        [
+            keras.Input(input_shape),
+            _Masked(),
+            keras.layers.Flatten(),
+            keras.layers.Dense(num_classes, activation="softmax"),
+        ]
+    )
+    model.compile(loss="sparse_categorical_crossentropy")
+    return model
