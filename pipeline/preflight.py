@@ -12,7 +12,7 @@ from components.errors import UserError
 from components.ingest.masks import check_masks
 from components.ingest.options import IngestOptions
 from components.ingest.skipping import names_other_kind
-from components.ingest.sources import ImageRef, fingerprint_refs, label_of, list_images
+from components.ingest.sources import OUTSIDE, ImageRef, fingerprint_refs, label_of, list_images
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +23,13 @@ class Survey:
       found: number of files.
       classes: files of each class.
       fingerprint: changes if any file is added, removed or touched.
+      outside: links that lead out of the folder, and are not followed.
     """
 
     found: int
     classes: dict[str, int]
     fingerprint: str
+    outside: int = 0
 
 
 def survey_images(images_dir: str, options: IngestOptions) -> Survey:
@@ -37,12 +39,13 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
       UserError: if the folder is missing or empty, or holds masks.
     """
     counts: collections.Counter[str] = collections.Counter()
-    found = 0
+    found = outside = 0
 
     def counted() -> Iterator[ImageRef]:
-        nonlocal found
+        nonlocal found, outside
         for ref in list_images(images_dir, options.follow_links):
             found += 1
+            outside += ref.problem == OUTSIDE
             is_image = ref.problem is None and not names_other_kind(ref.path)
             if is_image and (label := label_of(ref.path, options)) is not None:
                 counts[label] += 1
@@ -53,7 +56,7 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
     listed = functools.partial(list_images, images_dir, options.follow_links)
     check_masks(images_dir, options, lambda: (ref.path for ref in listed()))
-    return Survey(found, dict(sorted(counts.items())), fingerprint)
+    return Survey(found, dict(sorted(counts.items())), fingerprint, outside)
 
 
 def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:
@@ -64,11 +67,21 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
     """
     if options.label_pattern is not None and not survey.classes:
         raise UserError(
-            f"None of {survey.found:,} files in {images_dir!r} names a class by "
-            f"ingest.label_pattern={options.label_pattern!r}, by default from folders: "
+            f"{_explain_links(survey)}None of {survey.found:,} files in {images_dir!r} names a "
+            f"class by ingest.label_pattern={options.label_pattern!r}, by default from folders: "
             f"<images>/<class>/<file>; {_suggest_parent(images_dir)}correct the pattern, or, for "
             "images without labels, give --set ingest.label_pattern=null."
         )
+
+
+def _explain_links(survey: Survey) -> str:
+    """What may be why no class is named: a folder of links to class folders elsewhere."""
+    if not survey.outside:
+        return ""
+    return (
+        f"{survey.outside:,} links lead out of the folder and are not followed; --follow-links "
+        "(ingest.follow_links=true) follows them. "
+    )
 
 
 def _suggest_parent(images_dir: str) -> str:
@@ -95,9 +108,10 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
     if len(survey.classes) < 2:
         named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
         raise UserError(
-            f"{survey.found} files in {images_dir!r} name {named}, but training needs at least "
-            f"two; classes are read by ingest.label_pattern={options.label_pattern!r}, by default "
-            "from folders: <images>/<class>/<file>."
+            f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "
+            "training needs at least two; classes are read by "
+            f"ingest.label_pattern={options.label_pattern!r}, by default from folders: "
+            "<images>/<class>/<file>."
         )
 
 

@@ -61,7 +61,10 @@ def survey_source(source: ImageSource, options: IngestOptions) -> tuple[Survey, 
     surveys = [survey_images(folder.path, options) for folder in source.folders]
     classes = sum((collections.Counter(each.classes) for each in surveys), collections.Counter())
     survey = Survey(
-        sum(each.found for each in surveys), dict(sorted(classes.items())), surveys[-1].fingerprint
+        sum(each.found for each in surveys),
+        dict(sorted(classes.items())),
+        surveys[-1].fingerprint,
+        sum(each.outside for each in surveys),
     )
     earlier = zip(source.folders[:-1], surveys[:-1], strict=True)
     return survey, {folder.span: each.fingerprint for folder, each in earlier}

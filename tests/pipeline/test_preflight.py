@@ -72,3 +72,30 @@ def test_a_folder_of_one_class_is_told_from_one_of_all_classes(tmp_path):
     (tmp_path / "photos" / "dog").rename(tmp_path / "dog")
     with pytest.raises(UserError, match=r"<class>/<file>; correct the pattern"):
         check_labels(survey, str(images / "cat"), IngestOptions())
+
+
+def test_a_folder_of_links_out_of_it_says_how_they_are_followed(tmp_path):
+    for name in ("cat", "dog"):
+        (tmp_path / "elsewhere" / name).mkdir(parents=True)
+        (tmp_path / "elsewhere" / name / "1.png").touch()
+    (tmp_path / "farm").mkdir()
+    for name in ("cat", "dog"):
+        (tmp_path / "farm" / name).symlink_to(tmp_path / "elsewhere" / name)
+    folder, options = str(tmp_path / "farm"), IngestOptions()
+    survey = survey_images(folder, options)
+    for check in (check_labels, check_classes):
+        with pytest.raises(UserError, match=r"^2 links lead out .*--follow-links"):
+            check(survey, folder, options)
+    followed = survey_images(folder, IngestOptions(follow_links=True))
+    assert followed.classes == {"cat": 1, "dog": 1} and not followed.outside
+
+
+def test_masks_behind_links_that_are_followed_are_masks(tmp_path):
+    for name in ("images", "masks"):
+        (tmp_path / "elsewhere" / name).mkdir(parents=True)
+        (tmp_path / "farm").mkdir(exist_ok=True)
+        for number in range(3):
+            (tmp_path / "elsewhere" / name / f"{number}.png").touch()
+        (tmp_path / "farm" / name).symlink_to(tmp_path / "elsewhere" / name)
+    with pytest.raises(UserError, match="masks"):
+        survey_images(str(tmp_path / "farm"), IngestOptions(follow_links=True))
