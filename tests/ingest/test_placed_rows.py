@@ -40,7 +40,7 @@ def _place(rows, sizes, seed=0):
     nothing = np.zeros(0)
     split_shards = (len(sizes) - 1, 1)
     return (
-        Placement(shard, position, nothing, nothing, nothing, nothing, split_shards),
+        Placement(shard, position, *[nothing] * 5, split_shards),
         np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1]),
     )
 
