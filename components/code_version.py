@@ -7,7 +7,7 @@ code, or code behind a dotted path, has changed. So each component carries this 
 import hashlib
 import pathlib
 
-ROOMS = ("augment", "feeding", "images", "ingest", "training", "transform")
+ROOMS = ("augment", "feeding", "images", "ingest", "served", "training", "transform")
 
 
 def code_version(*rooms: str) -> str:

@@ -136,7 +136,7 @@ def _version_of_training(config: PipelineConfig) -> str:
     """Hashes of the code that trains: the project's, and what dotted paths name of the user's."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
     own = map(function_version, [config.training.model, *steps])
-    return "-".join([code_version("augment", "feeding", "training", "transform"), *own])
+    return "-".join([code_version("augment", "feeding", "served", "training", "transform"), *own])
 
 
 def _create_evaluator(
