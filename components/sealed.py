@@ -27,7 +27,8 @@ def seal(manifest: dict) -> dict:
 
     Canonical is: keys sorted, no spaces, ASCII. So a manifest may be indented anew, not changed.
     """
-    return {**manifest, CHECKSUM: _hash(manifest)}
+    content = {key: value for key, value in manifest.items() if key != CHECKSUM}
+    return {**content, CHECKSUM: _hash(content)}
 
 
 def parse_manifest(content: bytes) -> dict:
