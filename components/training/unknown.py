@@ -48,7 +48,7 @@ def count_unknown(
         records.index.label[select(records.index, feeding, mode == "train")], return_counts=True
     )
     names = [records.index.classes[code] for code in codes.tolist()]
-    return int(counts[np.array(find_ids(transform_graph_dir, names), np.int64) < 0].sum())
+    return int(counts[np.array(find_ids(transform, names), np.int64) < 0].sum())
 
 
 def leave_out_unknown(model: keras.Model) -> None:
@@ -93,7 +93,7 @@ def leave_out_unknown(model: keras.Model) -> None:
 
     def track_known(loss: Any, sample_weight: Any = None) -> Any:
         # In place of the batch's size; a `train_step` of one's own may not have asked for the loss.
-        return track(loss, sample_weight=kept[0] if kept else sample_weight)
+        return track(loss, sample_weight=kept.pop() if kept else sample_weight)
 
     tracker.update_state = track_known
 

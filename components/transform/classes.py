@@ -59,7 +59,9 @@ def count_classes(
         return classes
     counts: collections.Counter[int] = collections.Counter()
     labels = list(analysed)
-    for number, label in zip(find_ids(transform_graph_dir, labels), labels, strict=True):
+    for number, label in zip(
+        find_ids(TransformGraph(transform_graph_dir), labels), labels, strict=True
+    ):
         counts[number] += analysed[label]
     total = sum(counts[number] for number in range(len(classes)))
     return [
@@ -73,9 +75,8 @@ def count_classes(
     ]
 
 
-def find_ids(transform_graph_dir: str, labels: list[str]) -> list[int]:
+def find_ids(graph: TransformGraph, labels: list[str]) -> list[int]:
     """The ids that a graph gives to labels: some at a time, each comes with a blank image."""
-    graph = TransformGraph(transform_graph_dir)
     (specs,), _ = graph.input_signature
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
