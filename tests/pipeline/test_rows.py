@@ -50,4 +50,4 @@ def test_commands_print_for_people_in_one_way():
         for node in ast.walk(ast.parse(path.read_text())):
             called = ast.unparse(node) if isinstance(node, ast.Call) else ""
             if called.startswith(("click.echo(", "click.secho(")) and path.name != "shared.py":
-                assert called.startswith("click.echo(json.dumps("), f"{path}:{node.lineno}"
+                assert called.startswith("click.echo(to_json("), f"{path}:{node.lineno}"

@@ -29,7 +29,7 @@ STAGES = [
     (INGEST, "components.ingest.transforms:plan_shards", ValueError),
     (INGEST, "components.ingest.transforms:write_shard", OSError),
     (INGEST, "components.ingest.transforms:write_manifest", RuntimeError),
-    (INGEST, "pipeline.ingest:summarize_manifest", KeyError),
+    (INGEST, "pipeline.ingest:summarize_data_set", KeyError),
     (ANALYZE, "pipeline.engine:check_engine", ValueError),
     (ANALYZE, "components.transform.run:read_spans", OSError),
     (ANALYZE, "components.transform.record_batches:read_eval_views", OSError),
