@@ -1,6 +1,5 @@
 """Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
 
-import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -108,11 +107,12 @@ def retry_folder(
             lambda: make_beam_pipeline(beam_args),
         )
         manifest = read_manifest(output_dir)
-        if retry.repaired:
+        if retry.changed:
             write_source(output_dir, source, manifest)
+    counted = ("quarantined", "repaired", "still_bad", "gone")
     return {
-        "retried": dataclasses.asdict(retry),
-        "changed": retry.repaired > 0,
+        "retried": {name: getattr(retry, name) for name in counted},
+        "changed": retry.changed,
         **summarize_data_set(output_dir),
     }
 

@@ -131,7 +131,11 @@ def start_cluster(job_server: pathlib.Path, log_dir: pathlib.Path) -> Iterator[F
 
 @contextlib.contextmanager
 def start_pool(log_path: pathlib.Path) -> Iterator[list[str]]:
-    """Runs a pool of workers as long as the block; yields the Beam flags of a job that uses it."""
+    """Runs a pool of workers as long as the block; yields the Beam flags of a job that uses it.
+
+    A worker is kept for longer than any test: each embedded Flink calls its first worker `1-1`, and
+    to let that of one job go would stop that of the next.
+    """
     (port,) = find_free_ports(1)
 
     def answers() -> bool:
@@ -144,7 +148,7 @@ def start_pool(log_path: pathlib.Path) -> Iterator[list[str]]:
         yield [
             "--environment_type=EXTERNAL",
             f"--environment_config=127.0.0.1:{port}",
-            "--environment_cache_millis=60000",
+            "--environment_cache_millis=7200000",
         ]
 
 

@@ -69,36 +69,37 @@ class StreamedRecords:
         batch_size = self._feeding.batch_size
         records = self.read_serialized(epoch).skip(first_step * batch_size)
         batches = records.batch(batch_size, drop_remainder=self._drops)
-        if self._training:
-            batches = self._refuse_none(batches, first_step)
-        return batches.map(self.parse_records)
+        return self._refuse_none(batches, first_step).map(self.parse_records)
 
     @property
     def _drops(self) -> bool:
         return self._training and self._feeding.remainder == "drop"
 
     def check_step(self, first_step: int) -> None:
-        """Raises UserError unless training has a first batch.
+        """Raises UserError unless there is a first batch, as records with an index do.
 
-        Whether there is a later one is only found out by reading all before it: then, and once.
+        Whether there is a later one is only found out by reading all before it: then, and once. Of
+        a data service's batches nobody sees all, so for them it is found out here.
         """
-        if not self._training or first_step:
+        is_served = self._feeding.data_service is not None
+        if first_step and not (self._training and is_served):
             return
-        needed = self._feeding.batch_size if self._drops else 1
+        before = first_step * self._feeding.batch_size
+        needed = before + (self._feeding.batch_size if self._drops else 1)
         # Mostly those tell that are read anyway: a remote shard is not opened once more for this.
         if (
             len(self._first_sizes) < needed
             and (found := count_records(self.paths, needed)) < needed
         ):
             raise UserError(
-                f"an epoch must have a batch of records, but {self._name_paths()} hold {found}, "
-                f"feeding.batch_size is {self._feeding.batch_size} and feeding.remainder is "
-                f"{self._feeding.remainder}; add images, lower feeding.batch_size, or keep the "
-                "remainder."
+                f"an epoch must have a batch at first_step={first_step}, but {self._name_paths()} "
+                f"hold {found}, feeding.batch_size is {self._feeding.batch_size} and "
+                f"feeding.remainder is {self._feeding.remainder}; add images, lower "
+                "feeding.batch_size or first_step, or keep the remainder."
             )
 
     def _refuse_none(self, batches: tf.data.Dataset, first_step: tf.Tensor) -> tf.data.Dataset:
-        """Raises UserError instead of giving no batch: endless epochs of none would hang."""
+        """Raises UserError instead of giving no batch: endless epochs of none would never end."""
 
         def refuse(step: np.ndarray) -> list[np.int64]:
             raise UserError(

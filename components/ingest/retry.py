@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import json
 import os
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,12 +40,16 @@ class Retry:
       repaired: how many are usable now, of these and of those that were skipped.
       still_bad: how many are not.
       gone: how many are no longer in the images folder.
+      whole: paths of the files that can be decoded now.
+      changed: whether the data set was written anew.
     """
 
     quarantined: int
     repaired: int
     still_bad: int
     gone: int
+    whole: Sequence[str] = ()
+    changed: bool = False
 
 
 def retry_work_dir(output_dir: str) -> str:
@@ -107,7 +112,24 @@ def prepare_quarantined(
     bad, skipped = count_unusable(rows)
     bad += _count_conflicts(rows, options)
     gone = quarantined - set(map(os.fsdecode, rows["path"].to_pylist()))
-    return chunks, Retry(len(quarantined), len(rows) - bad - skipped, bad, len(gone))
+    usable = rows.filter(pc.is_null(rows["reason"]))["path"].to_pylist()
+    repaired = len(rows) - bad - skipped
+    return chunks, Retry(
+        len(quarantined), repaired, bad, len(gone), whole=[*map(os.fsdecode, usable)]
+    )
+
+
+def count_written(retry: Retry, output_dir: str) -> Retry:
+    """What became of the files: a whole one may be in conflict with an image of another class.
+
+    Args:
+      retry: what `prepare_quarantined` counted, without regard to the images stored before.
+      output_dir: the data set's folder, written anew.
+    """
+    quarantined = {line["path"] for line in read_lines(output_dir, QUARANTINE)}
+    repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
+    still_bad = retry.still_bad + retry.repaired - repaired
+    return dataclasses.replace(retry, repaired=repaired, still_bad=still_bad, changed=True)
 
 
 def _list_skipped(output_dir: str) -> set[str]:

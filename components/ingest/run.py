@@ -12,6 +12,7 @@ from components.ingest.options import IngestOptions
 from components.ingest.retry import (
     Retry,
     choose_options,
+    count_written,
     is_interrupted,
     prepare_quarantined,
     read_marker,
@@ -92,4 +93,4 @@ def run_retry(
         chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
     check_finished(work_dir)
     files.delete_tree(work_dir)
-    return retry
+    return count_written(retry, output_dir)

@@ -103,6 +103,14 @@ def test_going_on_in_the_middle_of_an_epoch_reads_as_many_as_are_left(train_shar
     assert count(rest) <= count(whole)
 
 
+def test_a_step_beyond_the_epoch_is_refused(train_shards, address):
+    records = sum(count(read(train_shards, feeding={"data_service": address})).values())
+    options, last = {"data_service": address}, (records - 1) // 4
+    assert read(train_shards, feeding=options, first_step=last)
+    with pytest.raises(UserError, match=rf"at first_step={last + 1}, but .* hold {records}, "):
+        read(train_shards, feeding=options, first_step=last + 1)
+
+
 def test_evaluation_is_read_here_and_in_order(train_shards):
     unreachable = {"data_service": "grpc://localhost:1"}
     assert read(train_shards, "eval", feeding=unreachable) == read(train_shards, "eval")

@@ -110,11 +110,19 @@ def test_an_epoch_without_a_batch_is_refused_at_once(pattern, epochs):
     assert len(list(stream(pattern, epochs=1, batch_size=21))) == 1
 
 
+@pytest.mark.parametrize("mode", ["train", "eval"])
 @pytest.mark.parametrize("epochs", [1, None])
-def test_shards_of_nothing_are_refused_at_once(tmp_path, epochs):
+def test_shards_of_nothing_are_refused_at_once(tmp_path, mode, epochs):
     empty = shards.write_shards(tmp_path, [], 2)
     with pytest.raises(UserError, match=r"and 1 more files hold 0, .* add images"):
-        stream(empty, epochs=epochs)
+        stream(empty, mode, epochs)
+
+
+def test_evaluation_beyond_the_end_is_refused(pattern):
+    assert len(list(stream(pattern, "eval", epochs=1, first_step=2, batch_size=8))) == 1
+    with pytest.raises(tf.errors.OpError) as caught:
+        list(stream(pattern, "eval", epochs=1, first_step=3, batch_size=8))
+    assert "must have a batch at first_step=3, but" in str(find_user_error(caught.value))
 
 
 @pytest.mark.parametrize("remainder", ["keep", "drop"])

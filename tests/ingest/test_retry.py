@@ -193,6 +193,18 @@ def test_a_conflict_of_labels_ends_when_one_file_is_removed(tmp_path):
     assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
 
 
+def test_a_repaired_copy_of_a_stored_image_of_another_class_is_not_called_repaired(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=20)
+    (images / "dog" / "bad.png").write_bytes(b"")
+    ingest(images, tmp_path / "out", conflicting_labels="quarantine")
+    (images / "dog" / "bad.png").write_bytes((images / "cat" / "003.png").read_bytes())
+    result = retry(images, tmp_path / "out")
+    counts = (result.quarantined, result.repaired, result.still_bad, result.gone)
+    assert (*counts, result.changed) == (1, 0, 1, 0, True)
+    manifest = read_manifest(str(tmp_path / "out"))
+    assert manifest["quarantine_reasons"] == {"conflicting_label": 2}
+
+
 def test_skipped_files_stay_in_the_books_or_become_images(tmp_path):
     images = write_bad_folder(tmp_path / "images")
     (images / "notes").write_text("About these images.")
