@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from components import files
 from pipeline.config import PipelineConfig
 from pipeline.engine import choose_engine, make_paths_absolute
-from pipeline.metadata_file import check_metadata
 from pipeline.part import Part
 from pipeline.preflight import Survey, check_classes, check_output
 from pipeline.spans import find_images, survey_source
@@ -76,8 +75,7 @@ def plan_run(
       The plan, and what its folders of images hold.
 
     Raises:
-      UserError: if the engine, the images or the output folder cannot be as they are asked for,
-        or what the folder knows of earlier runs is damaged.
+      UserError: if the engine, the images or the output folder cannot be as they are asked for.
     """
     beam_args = choose_engine(beam_flags)
     source = find_images(images_dir, span, config.spans.window)
@@ -96,5 +94,4 @@ def plan_run(
         earlier=earlier,
         part=part,
     )
-    check_metadata(plan.metadata_path, plan.artifacts_dir)
     return plan, survey

@@ -96,10 +96,12 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
 def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool) -> None:
     """Runs, tells what happened, and leaves with an exit code if the model was not pushed."""
     from components.locks import hold_lock
+    from pipeline.metadata_file import check_metadata
 
     log_path = os.path.join(plan.output_dir, "run.log")
     # Two at once would write one metadata.db, and could push into one version's folder.
     with hold_lock(plan.output_dir), open_terminal(log_path) as console:
+        check_metadata(plan.metadata_path, plan.artifacts_dir)
         told = None if as_json or quiet else console
         if told is not None:
             where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
