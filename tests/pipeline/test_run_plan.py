@@ -6,6 +6,7 @@ from components.errors import UserError
 from pipeline.config import load_config
 from pipeline.engine import choose_engine
 from pipeline.part import Part
+from pipeline.commands import run
 from pipeline.run_plan import RunPlan, plan_run
 from tests.drawings import write_folder
 
@@ -82,5 +83,6 @@ def test_one_class_is_not_enough(tmp_path):
 
 def test_damaged_metadata_of_earlier_runs_are_told_before_any_work(photos, tmp_path):
     (tmp_path / "metadata.db").write_bytes(b"SQLite format 3\0" + bytes(4000))
+    plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path), ())
     with pytest.raises(UserError, match=r"The metadata of earlier runs, '.*db', cannot be used"):
-        plan_run(load_config(None), str(photos / "day-5"), str(tmp_path), ())
+        run._run_and_tell(plan, survey, as_json=False, quiet=True)
