@@ -3,10 +3,10 @@
 import pytest
 
 from components.errors import UserError
+from pipeline.commands import run
 from pipeline.config import load_config
 from pipeline.engine import choose_engine
 from pipeline.part import Part
-from pipeline.commands import run
 from pipeline.run_plan import RunPlan, plan_run
 from tests.drawings import write_folder
 
