@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -79,26 +80,35 @@ def guess_view(sizes: Sizes) -> tuple[int, int, int]:
     return height, width, 1 if sizes.gray else 3
 
 
-def choose_threshold(classes: Mapping[str, int]) -> tuple[float, str]:
+def choose_threshold(layout: Layout) -> tuple[float, str]:
     """The accuracy below which a model is not pushed, and how it was chosen.
 
     Always answering the most frequent class needs no model. What was learned must get at least a
-    tenth of the way from there to 1: little enough for a first try, and never reached by guessing.
+    tenth of the way from there to 1, and beyond what chance may give such answers: the class's
+    share of the evaluated images is its share of all, but for one image if splits are stratified,
+    else but for three standard deviations. At most half of the way is asked for.
 
     Args:
-      classes: images of each class; at least one.
+      layout: of the images; it has a class.
     """
-    name, count = max(classes.items(), key=lambda each: each[1])
-    share = count / sum(classes.values())
+    name, count = max(layout.classes.items(), key=lambda each: each[1])
+    total = sum(layout.classes.values())
+    share, evaluated = count / total, _count_evaluated(layout, total)
+    chance = 1 / evaluated
+    if not _is_stratified(layout):
+        chance = 3 * math.sqrt(share * (1 - share) / evaluated)
+    threshold = share + min(max((1 - share) / 10, chance), (1 - share) / 2)
     # A name may hold anything; `repr` keeps it on one line.
-    how = f"always answering {name!r} gives {share:.3g}; this is a tenth of the way from it to 1"
-    return round(share + (1 - share) / 10, 4), how
+    how = f"always answering {name!r} gives {share:.3g}, hardly ever as much as this by chance"
+    if evaluated * (1 - share) < 1:
+        how = f"the eval split gets too few images to tell a model from one that answers {name!r}"
+    return round(threshold, 4), how
 
 
 def write_starter(layout: Layout, sizes: Sizes) -> str:
     """The text of the configuration: what was guessed, and beside it what people change first."""
     height, width, channels = guess_view(sizes)
-    threshold, how = choose_threshold(layout.classes) if layout.classes else (0.5, "")
+    threshold, how = choose_threshold(layout) if layout.classes else (0.5, "")
     small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
     return _TEMPLATE.format(
         images=layout.images,
@@ -151,26 +161,44 @@ evaluation:
 
 
 def _write_splits(layout: Layout) -> str:
+    shares = _choose_shares(layout)
     if not layout.splits:
-        shares = {"train": 0.8, "eval": 0.2} if layout.images < _FEW_IMAGES else _NINE_TENTHS
         comment = "# An image's content decides its split, so it never depends on other images."
         return f"  {comment}\n  splits: {_flow(shares)}"
     # Where paths name the split, shares decide only about images elsewhere.
     lines = [
         "# Folders name the split; shares are for images in other folders.",
         f"split_pattern: {_quote(layout.split_pattern)}",
-        f"splits: {_flow(dict(zip(layout.splits, _SHARES[len(layout.splits)], strict=True)))}",
+        f"splits: {_flow(shares)}",
     ]
     if layout.split_names:
         lines.append(f"split_names: {_flow(layout.split_names)}  # training needs `eval`")
     return "\n".join(f"  {line}" for line in lines)
 
 
+def _choose_shares(layout: Layout) -> Mapping[str, float]:
+    if layout.splits:
+        return dict(zip(layout.splits, _SHARES[len(layout.splits)], strict=True))
+    return {"train": 0.8, "eval": 0.2} if layout.images < _FEW_IMAGES else _NINE_TENTHS
+
+
+def _count_evaluated(layout: Layout, total: int) -> float:
+    """How many images the eval split will have: at least one."""
+    expected = total * _choose_shares(layout).get("eval", 0.1)
+    return max(1.0, layout.splits.get("eval", 0) or expected)
+
+
+def _is_stratified(layout: Layout) -> bool:
+    """Whether chance could leave an eval split other shares than all images have, or no image."""
+    if layout.splits or not layout.classes:  # Paths decide, or there is nothing to share out.
+        return False
+    return layout.images < _FEW_IMAGES or min(layout.classes.values()) < _FEW_OF_A_CLASS
+
+
 def _write_stratify(layout: Layout) -> str:
-    """Lines for `stratify`; "" where classes are large enough, or paths name the splits."""
-    fewest = min(layout.classes.values(), default=_FEW_OF_A_CLASS)
-    if layout.splits or fewest >= _FEW_OF_A_CLASS:
+    if not _is_stratified(layout):
         return ""
+    fewest = min(layout.classes.values())
     comment = f"Every class gets its share of each split: the smallest has {fewest:,}"
     return f"  # {comment}.\n  stratify: true\n"
 

@@ -1,5 +1,6 @@
 """Why a file does not become an image: one exception, and the short list of its reasons."""
 
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -50,6 +51,7 @@ DECODER_ERRORS = (
     ImageCms.PyCMSError,
 )
 _MOST_CHARACTERS = 500
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class BadImage(Exception):
@@ -57,6 +59,8 @@ class BadImage(Exception):
 
     def __init__(self, reason: str, message: str):
         """Keeps both in `args`, so that the error survives pickling between Beam workers."""
+        # Where an object lies in memory is another place in every run.
+        message = _ADDRESS.sub("", message)
         # A decoder may quote the file, all of it.
         message = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}…"
         super().__init__(reason, message)

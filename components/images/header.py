@@ -72,12 +72,12 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
     try:
         return Image.open(file, formats=_OPENED_FORMATS)
     except Image.UnidentifiedImageError as error:
-        raise _explain_unopened(data, error) from error
+        raise _explain_unopened(data) from error
     except DECODER_ERRORS as error:
         raise explain_decoder_error(error) from error
 
 
-def _explain_unopened(data: bytes, error: Image.UnidentifiedImageError) -> BadImage:
+def _explain_unopened(data: bytes) -> BadImage:
     """Tells a kind of image that is not read from a damaged one, and from what is no image."""
     kind = tell_kind(data)
     if kind.group == "unsupported_image":
@@ -90,7 +90,7 @@ def _explain_unopened(data: bytes, error: Image.UnidentifiedImageError) -> BadIm
         read_jpeg_structure(data)  # raises, with the damage's name, where it can
     if kind.name == "tiff":
         return _explain_tiff(data)
-    return BadImage(CORRUPT, f"the header of this file is damaged: {error}")
+    return BadImage(CORRUPT, "the header of this file is damaged: Pillow does not recognise it")
 
 
 def _explain_tiff(data: bytes) -> BadImage:
@@ -99,8 +99,10 @@ def _explain_tiff(data: bytes) -> BadImage:
     if directory_offset >= len(data):
         message = f"the TIFF ends at byte {len(data)}, before its directory"
         return BadImage(TRUNCATED, message)
-    message = "a TIFF that Pillow cannot open: a rare sample layout, or a broken directory"
-    return BadImage(UNSUPPORTED, message)
+    message = (
+        "a TIFF that Pillow cannot open: a rare sample layout, or a broken directory; convert it"
+    )
+    return BadImage(UNSUPPORTED, f"{message} to PNG, for example: magick FILE FILE.png")
 
 
 def read_size(image: Image.Image) -> tuple[int, int]:

@@ -47,14 +47,18 @@ def read_plain_header(data: bytes) -> PlainHeader | None:
       The header, in a tenth of the time that Pillow takes; None for every other file.
     """
     position = 2 if data.startswith(b"\xff\xd8\xff") else len(data)
+    header = None
     while position + 10 <= len(data) and data[position] == 0xFF:
         code = data[position + 1]
+        if code == _SOS:
+            return header
         if code in (_SOF0, _SOF1, _SOF2):
             height = int.from_bytes(data[position + 5 : position + 7], "big")
             width = int.from_bytes(data[position + 7 : position + 9], "big")
             mode = {1: "L", 3: "RGB"}.get(data[position + 9])
-            return PlainHeader(height, width, mode) if height and width and mode else None
-        if code in (_APP1, _APP2) or code < _SOF0 or _SOI <= code <= _SOS:
+            header = PlainHeader(height, width, mode) if height and width and mode else None
+        # EXIF may also stand between the frame's header and the scan.
+        if code in (_APP1, _APP2) or code < _SOF0 or _SOI <= code <= _EOI:
             return None
         position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
     return None

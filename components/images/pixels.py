@@ -15,7 +15,7 @@ from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImag
 from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
 from components.images.jpeg_holes import check_holes, count_last_zeros
 from components.images.jpeg_pixels import decode_jpeg
-from components.images.png import take_default_image
+from components.images.png import read_transparent_level, take_default_image
 from components.images.tiff import decode_tiff_samples, read_tiff_layout
 
 # The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
@@ -86,11 +86,11 @@ def _decode_png(data: bytes, image: Image.Image) -> Pixels:
     if decoded is None and b"IEND" not in data:
         raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
     pixels = _split_alpha(_check_decoded(decoded, image))
-    transparent = image.info.get("transparency")
-    if pixels.color.ndim == 2 and isinstance(transparent, int):
+    level = read_transparent_level(data) if pixels.color.ndim == 2 else None
+    if level is not None:
         # OpenCV ignores the transparent level of gray images. The file has it unscaled.
         depth = data[24]
-        level = transparent * 255 // (2**depth - 1) if depth < 8 else transparent
+        level = level * 255 // (2**depth - 1) if depth < 8 else level
         alpha = np.where(decoded == level, 0, 255).astype(np.uint8)
         pixels = pixels._replace(alpha=alpha, notes=(*pixels.notes, "alpha"))
     if still is not data and call_decoder(getattr, image, "n_frames", 1) == 1:

@@ -47,6 +47,20 @@ def move_metadata_up(data: bytes) -> bytes:
     return b"".join([data[:at], *(data[c.start : c.end] for c in late), data[at:]])
 
 
+def read_transparent_level(data: bytes) -> int | None:
+    """The gray level that stands for transparent (tRNS), as the file counts levels; None if none.
+
+    Of its two bytes only the bits of a sample count (PNG 3rd edition, 11.3.1.1).
+    """
+    for chunk in _list_chunks(data):
+        if chunk.name == _PIXELS:
+            return None
+        if chunk.name == b"tRNS" and chunk.end - chunk.start == 14:
+            depth = data[24]
+            return int.from_bytes(data[chunk.start + 8 : chunk.start + 10], "big") % 2**depth
+    return None
+
+
 def _list_chunks(data: bytes) -> list[_Chunk]:
     """Lists the chunks as far as they are whole, to the end chunk."""
     chunks, start = [], len(_SIGNATURE)

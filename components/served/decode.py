@@ -16,6 +16,8 @@ from components.served.read import read_bytes, read_text
 from components.served.structure import Structure, no_structure, walk_jpeg, walk_png, walk_webp
 
 Background = tuple[int, int, int]
+# The start of a JPEG and Adobe's segment: version 100, colours not transformed.
+_ADOBE_CMYK = b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0"
 
 
 def decode_image(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
@@ -58,7 +60,10 @@ def _refuse(channels: int) -> tf.Tensor:
 
 
 def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Tensor:
-    """TensorFlow makes RGB of CMYK, but no gray."""
+    """TensorFlow makes no gray of CMYK, and RGB as all others do only of Adobe's."""
+    is_bare = (structure.components == 4) & (structure.adobe == 0)
+    rest = tf.strings.substr(file, 2, -1)
+    file = tf.cond(is_bare, lambda: tf.strings.join([_ADOBE_CMYK, rest]), lambda: file)
     if channels == 3:
         return views.decode_image(file, 3)
     return tf.cond(

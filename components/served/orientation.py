@@ -9,7 +9,7 @@ _ORIENTATION = 0x0112  # EXIF 2.32, 4.6.4 A
 _ENTRY_BYTES = 12
 # Bytes of a value by its type in TIFF 6.0 (0 of what is no type), and the types of whole numbers.
 _TYPE_BYTES = (0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 0)
-_WHOLE_NUMBERS = (3, 4, 8, 9)
+_WHOLE_NUMBERS = (3, 4, 6, 8, 9, 13)
 _ENDIANS = (b"II*\0", b"MM\0*", b"II\0*", b"MM*\0")
 
 
@@ -60,9 +60,8 @@ def _find_tag(exif: tf.Tensor) -> tf.Tensor:
         row = usable[-1]
         inside = start + 2 + row * _ENTRY_BYTES + 8
         value = read_bytes(exif, tf.where(sizes[row] > 4, offsets[row], inside), 4)
-        is_long = tf.gather(_as_int64(_TYPE_BYTES), kinds[row]) == 4
-        short, long = (join_number(value[:size], is_little) for size in (2, 4))
-        return tf.where(is_long, long, short)
+        numbers = [join_number(value[:size], is_little) for size in (1, 2, 4)]
+        return tf.gather(numbers, tf.gather(_as_int64(_TYPE_BYTES), kinds[row]) // 2)
 
     return tf.cond(tf.size(usable) > 0, read_value, lambda: _as_int64(1))
 

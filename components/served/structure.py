@@ -22,12 +22,13 @@ class Structure(NamedTuple):
     exif_bytes: tf.Tensor
     components: tf.Tensor  # of a JPEG's frame: 1, 3 or 4
     transparency: tf.Tensor  # of a PNG: the offset of its tRNS chunk
+    adobe: tf.Tensor  # of a JPEG: the offset of Adobe's segment
 
 
 def no_structure() -> Structure:
     """Of a file in which nothing is found."""
     zero = tf.constant(0, tf.int64)
-    return Structure(zero, zero, zero, zero)
+    return Structure(zero, zero, zero, zero, zero)
 
 
 def walk_jpeg(file: tf.Tensor) -> Structure:
@@ -40,12 +41,14 @@ def walk_jpeg(file: tf.Tensor) -> Structure:
         has_size = is_marker & ~((code >= 0xD0) & (code <= 0xD9))
         is_exif = is_marker & (code == 0xE1) & (read_text(file, position + 4, 6) == b"Exif\0\0")
         is_exif &= found.exif_offset == 0
+        is_adobe = is_marker & (code == 0xEE) & (read_text(file, position + 4, 5) == b"Adobe")
         tables = (code == 0xC4) | (code == 0xC8) | (code == 0xCC)
         is_frame = is_marker & (code >= 0xC0) & (code <= 0xCF) & ~tables
         found = found._replace(
             exif_offset=tf.where(is_exif, position + 10, found.exif_offset),
             exif_bytes=tf.where(is_exif, size - 8, found.exif_bytes),
             components=tf.where(is_frame, head[9], found.components),
+            adobe=tf.where(is_adobe, position, found.adobe),
         )
         past = tf.where(has_size, 2 + size, tf.where(is_marker, tf.constant(2, tf.int64), 1))
         end = count_bytes(file)

@@ -87,14 +87,22 @@ def test_small_classes_are_stratified(tmp_path):
     config = _load(tmp_path, _count(cat=12, dog=300))
     assert config.ingest.stratify
     assert "the smallest has 12." in (tmp_path / "config.yaml").read_text()
-    assert not _load(tmp_path, _count(cat=50, dog=300)).ingest.stratify
+    assert _load(tmp_path, _count(cat=50, dog=300)).ingest.stratify  # Too few to leave to chance.
+    assert not _load(tmp_path, _count(cat=50, dog=900)).ingest.stratify
     named = [f"{split}/{n}/{i}.jpg" for split in ("train", "val") for n in "ab" for i in range(9)]
     assert not _load(tmp_path, guess_layout(named)).ingest.stratify  # Paths decide.
 
 
 @pytest.mark.parametrize(
     ("counts", "threshold"),
-    [((30, 30), 0.55), ((90, 30), 0.775), ((5,) * 10, 0.19), ((9990, 10), 0.9991)],
+    [
+        ((30, 30), 0.5833),  # Of 12 in eval, one more than half may be of a class.
+        ((90, 30), 0.7917),
+        ((5,) * 10, 0.2),
+        ((9990, 10), 0.9995),
+        ((800, 200), 0.9),  # Not stratified: 0.8 ± 0.04 of the 100 in eval, but half of the way.
+        ((50_000, 50_000), 0.55),
+    ],
     ids=str,
 )
 def test_the_threshold_is_above_guessing(tmp_path, counts, threshold):
@@ -105,11 +113,17 @@ def test_the_threshold_is_above_guessing(tmp_path, counts, threshold):
 
 def test_the_configuration_says_where_its_threshold_is_from(tmp_path):
     layout = guess_layout([f"{name}/{n}.jpg" for name in ("a\n#: b", "dog") for n in range(9)])
-    assert _load(tmp_path, layout).evaluation.min_accuracy == 0.55
+    assert _load(tmp_path, layout).evaluation.min_accuracy == 0.75
     assert (
-        "min_accuracy: 0.55  # a model below it is not pushed; always answering 'a\\n#: b' gives "
-        "0.5; this is a tenth of the way from it to 1\n"
+        "min_accuracy: 0.75  # a model below it is not pushed; always answering 'a\\n#: b' gives "
+        "0.5, hardly ever as much as this by chance\n"
     ) in (tmp_path / "config.yaml").read_text()
+
+
+def test_an_eval_split_that_tells_nothing_is_named(tmp_path):
+    assert _load(tmp_path, _count(cat=1, dog=6)).evaluation.min_accuracy == 0.9286
+    told = "the eval split gets too few images to tell a model from one that answers 'dog'"
+    assert told in (tmp_path / "config.yaml").read_text()
 
 
 def test_split_folders_are_ingested_as_they_are_named(tmp_path):

@@ -42,7 +42,7 @@ def save(image: Image.Image, image_format: str, **settings) -> bytes:
 def make_exif(orientation: int, endian: str = "<", kind: int = 3) -> bytes:
     """A directory of two entries, with the TIFF header that EXIF begins with."""
     head = (b"II*\0" if endian == "<" else b"MM\0*") + struct.pack(endian + "I", 8)
-    value = struct.pack(endian + ("HH" if kind == 3 else "I"), *([orientation, 0][: 5 - kind]))
+    value = struct.pack(endian + {3: "H2x", 6: "b3x"}.get(kind, "I"), orientation)
     entries = struct.pack(endian + "HHII", 0x010F, 2, 2, 0)
     entries += struct.pack(endian + "HHI", 0x0112, kind, 1) + value
     return head + struct.pack(endian + "H", 2) + entries + struct.pack(endian + "I", 0)

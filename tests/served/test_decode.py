@@ -2,6 +2,8 @@
 
 import functools
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -85,7 +87,7 @@ def test_cmyk_is_within_a_level(channels):
 
 
 @pytest.mark.parametrize("endian", ["<", ">"])
-@pytest.mark.parametrize("kind", [3, 4])
+@pytest.mark.parametrize("kind", [3, 4, 6, 13])
 def test_exif_is_read_in_either_order_of_bytes(endian, kind):
     file = files.state_orientation(OPAQUE["jpeg"], files.make_exif(6, endian, kind))
     assert serve(file).shape == (files.WIDTH, files.HEIGHT, 3)
@@ -146,3 +148,49 @@ def test_the_view_of_a_turned_file_is_that_of_its_stored_copy():
     view = ViewOptions(height_px=5, width_px=4, crop_fraction=0.9)
     served, stored = (views.eval_view(image, view) for image in (serve(file), store(file)))
     np.testing.assert_array_equal(served, stored)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_cmyk_without_adobe_s_segment_is_inverted_all_the_same(channels):
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 7, 4), dtype=np.uint8)
+    file = files.save(Image.fromarray(pixels, "CMYK"), "JPEG", quality=95)
+    start = file.index(b"\xff\xee\0\x0eAdobe")
+    bare = file[:start] + file[start + 16 :]
+    difference = serve(bare, channels).astype(int) - store(bare, channels)
+    assert np.abs(difference).max() <= 1
+
+
+def test_exif_behind_the_frame_s_header_is_read():
+    file = files.state_orientation(FILES["jpeg"], files.make_exif(6))
+    start = file.index(b"\xff\xe1")
+    end = start + 2 + int.from_bytes(file[start + 2 : start + 4], "big")
+    scan = file.index(b"\xff\xda")
+    moved = file[:start] + file[end:scan] + file[start:end] + file[scan:]
+    with Image.open(io.BytesIO(moved)) as opened:
+        assert read_orientation(opened) == (6, ())
+    np.testing.assert_array_equal(serve(moved), store(file))
+    np.testing.assert_array_equal(store(moved), store(file))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 8])
+@pytest.mark.parametrize("level", [0, 1, 2, 256, 257, 65535])
+def test_a_gray_png_s_transparent_level_is_read_by_its_low_bits(depth, level):
+    width = 8 // depth * 2
+    rows = b"".join(b"\0" + bytes([255, 0]) for _ in range(3))
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, 3, depth, 0, 0, 0, 0)),
+        (b"tRNS", level.to_bytes(2, "big")),
+        (b"IDAT", zlib.compress(rows)),
+        (b"IEND", b""),
+    ]
+    file = b"\x89PNG\r\n\x1a\n" + b"".join(
+        len(data).to_bytes(4, "big") + name + data + zlib.crc32(name + data).to_bytes(4, "big")
+        for name, data in chunks
+    )
+    white = np.repeat([True, False], width // 2)[np.newaxis, :, np.newaxis]
+    expected = np.where(white, 255, 0) * np.ones((3, 1, 3), int)
+    shown = level % 2**depth
+    if shown in (0, 2**depth - 1):
+        expected = np.where(white == (shown > 0), np.array(BACKGROUND), expected)
+    np.testing.assert_array_equal(store(file), expected)
+    np.testing.assert_array_equal(serve(file), expected)
