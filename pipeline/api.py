@@ -174,6 +174,7 @@ def input_fn(
 
     Raises:
       UserError: if there is no such data set or split, or an option does not fit it.
+      tf.errors.OpError: while it is iterated, around what is found only then: a damaged record.
     """
     from pipeline.preview_source import list_split
 

@@ -67,6 +67,11 @@ def read_graph(graph_dir: str) -> dict[str, Any]:
         with files.open_input(files.join(graph_dir, _ANALYSIS)) as file:
             analysis = json.loads(file.read())
         missing = sorted(_SHOWN - analysis.keys())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(
+            f"{graph_dir!r} is no folder of a transform graph: it has no {_ANALYSIS}; give the "
+            "folder that the analysis wrote, or run `image-pipeline analyze`."
+        ) from error
     except (ValueError, AttributeError) as error:
         raise UserError(
             f"{files.join(graph_dir, _ANALYSIS)!r} is damaged: {error}; run the analysis again."

@@ -75,7 +75,8 @@ def input_fn(
     Raises:
       UserError: if a pattern matches no file, an option does not fit the data set, or an epoch has
         no batch, or none at `first_step`.
-      ValueError: if the mode is neither "train" nor "eval".
+      tf.errors.OpError: while it is iterated, around what is found only then: a damaged record, or
+        that streamed files end before `first_step`.
     """
     if transform_graph_dir is None:
         transform = None

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+import numpy as np
 import tensorflow as tf
 
 from components import contract
@@ -46,12 +47,13 @@ class Passes:
         if self.again not in ("next", "same"):
             raise UserError(f"again must be 'next' or 'same', got {self.again!r}.")
         for name, least in (("first_epoch", 0), ("first_step", 0), ("epochs", 1)):
-            if (value := getattr(self, name)) is not None and value < least:
-                raise UserError(f"{name} must be at least {least}, got {value}.")
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | np.integer) and value >= least):
+                raise UserError(f"{name} must be a whole number of at least {least}, got {value}.")
         if self.mode not in ("train", "eval"):
-            raise ValueError(f"mode must be 'train' or 'eval', got {self.mode!r}.")
+            raise UserError(f"mode must be 'train' or 'eval', got {self.mode!r}.")
         if not 0 <= self.worker < self.workers:
-            raise ValueError(
+            raise UserError(
                 f"worker must be from 0 to workers - 1, got {self.worker} of {self.workers}."
             )
 
@@ -64,16 +66,16 @@ class Passes:
         """Records of each batch that this worker reads.
 
         Raises:
-          ValueError: if the workers cannot share a batch equally, or part what is mixed.
+          UserError: if the workers cannot share a batch equally, or part what is mixed.
         """
         size, rest = divmod(feeding.batch_size, self.workers)
         if rest:
-            raise ValueError(
+            raise UserError(
                 f"feeding.batch_size must be a multiple of the {self.workers} workers that share "
                 f"each batch, got {feeding.batch_size}; set feeding.batch_size."
             )
         if feeding.mixes_labels and self.training and size % 2:
-            raise ValueError(
+            raise UserError(
                 f"mixup and cutmix mix images two by two, so each of the {self.workers} workers "
                 f"must have an even share of a batch, got {size}; set feeding.batch_size."
             )
@@ -153,8 +155,7 @@ class ViewReader:
         `use` is what the views are for, None for the mode of the passes.
 
         Raises:
-          UserError: if an option does not fit the data set, or the memory is too small.
-          ValueError: if the workers do not fit.
+          UserError: if an option or the workers do not fit, or the memory is too small.
         """
         self._view = view
         self._feeding = feeding

@@ -86,7 +86,13 @@ def build_checked_model(
     check.outputs(outputs, counted)
     check.weights(model)
     check.loss(model, images, outputs, feeding.mixes_labels)
+    check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
     return CheckedModel(model, check.gives_logits(model, outputs))
+
+
+def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) -> Any:
+    function = tf.function(lambda batch: model(batch, training=training), autograph=False)
+    return function.get_concrete_function(images)
 
 
 class _Check:
@@ -155,6 +161,28 @@ class _Check:
         self.call(what, lambda: model.compute_loss(images, labels, outputs))
         self.call(what, lambda: model.compute_metrics(images, labels, outputs))
         model.reset_metrics()
+
+    def graphs(self, model: keras.Model, images: tf.TensorSpec) -> None:
+        """Traces the model as it is exported, and as it is trained."""
+        what = "cannot be made a TensorFlow graph, which is what training and export need"
+        served = self.call(what, lambda: _trace(model, images))
+        known = {id(variable.handle) for variable in served.graph.variables}
+        captured = (each for each in served.captured_inputs if each.dtype == tf.resource)
+        if any(id(each) not in known for each in captured):
+            self._refuse(
+                "returned a model that holds a table or another resource of TensorFlow's, which "
+                "cannot be exported; keep values in weights, or look them up in "
+                "transform.preprocessing_fn"
+            )
+        if model.run_eagerly or type(model).train_step is not keras.Model.train_step:
+            return
+        trained = self.call(what, lambda: _trace(model, images, training=True))
+        outputs = trained.structured_outputs
+        if not (tf.is_tensor(outputs) or isinstance(outputs, tf.TensorSpec)):
+            self._refuse(
+                f"returned a model that gives {_name_kind(outputs)}, not one tensor, when it is "
+                "trained"
+            )
 
     def gives_logits(self, model: keras.Model, outputs: tf.Tensor) -> bool:
         """Whether outputs are no probabilities, and the loss does not take them for such."""

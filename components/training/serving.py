@@ -110,6 +110,11 @@ class Classifier(tf.Module):
         self._view = view
         self._class_names = tf.constant(class_names)
         self._background = background
+        # Keras does not count all as weights: seeds of noise that is kept on, plain tf.Variables.
+        images = tf.TensorSpec([None, *self._size()], tf.uint8)
+        used = tf.function(self.classify).get_concrete_function(images).graph.variables
+        kept = {id(weight) for weight in self.weights}
+        self.states = [variable for variable in used if id(variable) not in kept]
 
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         """Classifies image files: string [batch] → all outputs that are named above."""

@@ -250,12 +250,12 @@ def test_eval_views_are_keyed_as_the_graphs_inputs(pattern):
 
 
 def test_an_unknown_mode_is_an_error(pattern):
-    with pytest.raises(ValueError, match="mode must be 'train' or 'eval', got 'test'"):
+    with pytest.raises(UserError, match="mode must be 'train' or 'eval', got 'test'"):
         read(pattern, mode="test")
 
 
 def test_an_unknown_worker_is_an_error(pattern):
-    with pytest.raises(ValueError, match="worker must be from 0 to workers - 1, got 2 of 2"):
+    with pytest.raises(UserError, match="worker must be from 0 to workers - 1, got 2 of 2"):
         read(pattern, worker=2, workers=2)
 
 

@@ -10,14 +10,14 @@ pytestmark = pytest.mark.unit
 def test_workers_share_a_batch_equally():
     feeding = FeedingOptions(batch_size=12)
     assert Passes(mode="train", workers=3).share_of_batch(feeding) == 4
-    with pytest.raises(ValueError, match=r"must be a multiple of the 5 workers .* got 12; set"):
+    with pytest.raises(UserError, match=r"must be a multiple of the 5 workers .* got 12; set"):
         Passes(mode="train", workers=5).share_of_batch(feeding)
 
 
 def test_what_is_mixed_is_not_parted():
     feeding = FeedingOptions(batch_size=12, augment=["cutmix"])
     assert Passes(mode="train", workers=3).share_of_batch(feeding) == 4
-    with pytest.raises(ValueError, match="must have an even share of a batch, got 3; set feed"):
+    with pytest.raises(UserError, match="must have an even share of a batch, got 3; set feed"):
         Passes(mode="train", workers=4).share_of_batch(feeding)
     assert Passes(mode="eval", workers=4).share_of_batch(feeding) == 3
 
@@ -36,16 +36,17 @@ def test_epochs_are_counted_from_the_first(epochs):
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(UserError, match=message):
         Passes(**arguments)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"first_step": -1}, "first_step must be at least 0, got -1"),
-        ({"first_epoch": -2}, "first_epoch must be at least 0, got -2"),
-        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"first_step": -1}, "first_step must be a whole number of at least 0, got -1"),
+        ({"first_epoch": -2}, "first_epoch must be a whole number of at least 0, got -2"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"epochs": 2.5}, "epochs must be a whole number of at least 1, got 2.5"),
     ],
 )
 def test_places_before_the_beginning_are_refused(arguments, message):

@@ -42,6 +42,12 @@ def build(name, num_classes=2, feeding=None, **options):
         ("born_infinite", r"gives NaN or infinity before it is trained"),
         ("infinite_constant", r"with NaN or infinity among its weights"),
         ("logits_for_a_loss_of_probabilities", r"gives no probabilities .*from_logits=True"),
+        ("two_when_trained", r"gives a tuple of 2, not one tensor, when it is trained"),
+        (
+            "eager_only",
+            r"cannot be made a TensorFlow graph.*: AttributeError: .*no attribute 'numpy'",
+        ),
+        ("table", r"holds a table or another resource of TensorFlow's, which cannot be exported"),
         ("sigmoid", r"gives no probabilities .*end it in a softmax"),
     ],
 )
@@ -87,6 +93,13 @@ def test_a_number_of_classes_that_is_not_certain_is_not_asked_for():
 def test_a_subclass_is_trained_exported_and_answers(tmp_path):
     history, probabilities = train(tmp_path, training={"model": f"{ZOO}.subclass"})
     assert len(history["metrics"]["loss"]) == 2 and history["softmax_added"] is False
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["noisy", "scaled"])
+def test_state_that_is_no_weight_is_exported_too(tmp_path, name):
+    """It was found only after training: "references an 'untracked' resource"."""
+    _, probabilities = train(tmp_path, training={"model": f"{ZOO}.{name}"})
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
 
 

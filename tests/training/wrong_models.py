@@ -1,6 +1,7 @@
 """Models as people write them: some right in an unusual way, the others wrong, each in one way."""
 
 import keras
+import tensorflow as tf
 
 LAYERS = keras.layers
 PROBABILITIES, LOGITS = "softmax", None
@@ -142,3 +143,78 @@ def infinite_constant(input_shape, num_classes, options):
     )
     model.compile(loss="sparse_categorical_crossentropy")
     return model
+
+
+class Own(keras.Model):
+    """A subclass whose only layers are these two; what is odd is in `call`."""
+
+    def __init__(self, num_classes):
+        super().__init__()
+        self.flatten, self.dense = LAYERS.Flatten(), LAYERS.Dense(num_classes, "softmax")
+
+    def call(self, images):
+        return self.dense(self.flatten(images))
+
+
+class TwoWhenTrained(Own):
+    def call(self, images, training=False):
+        outputs = super().call(images)
+        return (outputs, outputs) if training else outputs
+
+
+class Eager(Own):
+    def call(self, images):
+        images.numpy()
+        return super().call(images)
+
+
+class Noisy(Own):
+    """Noise that is kept on: its seed's state is no weight."""
+
+    def __init__(self, num_classes):
+        super().__init__(num_classes)
+        self.noise = LAYERS.GaussianNoise(0.1)
+
+    def call(self, images):
+        return super().call(self.noise(images, training=True))
+
+
+class Scaled(Own):
+    """As layers were written for Keras 2: Keras 3 does not see the variable."""
+
+    def __init__(self, num_classes):
+        super().__init__(num_classes)
+        self.scale = tf.Variable(2.0)
+
+    def call(self, images):
+        return super().call(images * self.scale)
+
+
+class Table(Own):
+    def __init__(self, num_classes):
+        super().__init__(num_classes)
+        pairs = tf.lookup.KeyValueTensorInitializer([0], [1.0], tf.int64, tf.float32)
+        self.table = tf.lookup.StaticHashTable(pairs, 1.0)
+
+    def call(self, images):
+        return super().call(images * self.table.lookup(tf.constant(0, tf.int64)))
+
+
+def two_when_trained(shape, num_classes, options):
+    return _compile(TwoWhenTrained(num_classes))
+
+
+def eager_only(shape, num_classes, options):
+    return _compile(Eager(num_classes))
+
+
+def noisy(shape, num_classes, options):
+    return _compile(Noisy(num_classes))
+
+
+def scaled(shape, num_classes, options):
+    return _compile(Scaled(num_classes))
+
+
+def table(shape, num_classes, options):
+    return _compile(Table(num_classes))
