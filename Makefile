@@ -20,6 +20,8 @@ test: $(READY) check  ## every test, a file at a time on every core, the longest
 check: $(READY)  ## style, types, and that all imported packages are declared
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@mkdir -p build/links/image_pipeline
+	@ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 	$(BIN)/mypy
 	$(BIN)/deptry .
 

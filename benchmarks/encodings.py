@@ -29,8 +29,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from components.images.prepare import BadImage, PrepareOptions, prepare_image
-from pipeline.api import ingest, input_fn
+from image_pipeline.api import ingest, input_fn
+from image_pipeline.components.images.prepare import BadImage, PrepareOptions, prepare_image
 
 Sizes = tuple[int, int]  # of the stored shorter side and of the view, in pixels
 # Columns, and digits behind the point.

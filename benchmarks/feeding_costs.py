@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from components.feeding.finishing import make_augment
-from components.feeding.graph import TransformGraph
-from components.feeding.indexed import IndexedRecords
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import make_keys
-from components.feeding.streaming import match_files
-from components.view_options import ViewOptions
+from image_pipeline.components.feeding.finishing import make_augment
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import make_keys
+from image_pipeline.components.feeding.streaming import match_files
+from image_pipeline.components.view_options import ViewOptions
 
 
 def main() -> None:

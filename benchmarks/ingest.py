@@ -28,11 +28,11 @@ import cv2
 import simplejpeg
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.images.prepare import PrepareOptions, prepare_image
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.threads import usable_cores
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.threads import usable_cores
 
 SIZE_PX, QUALITY = 256, 90
 OPTIONS = IngestOptions(label_pattern=None, duplicates="keep_all", max_bad_fraction=1)

@@ -17,9 +17,9 @@ import random
 
 from PIL import Image, ImageFile
 
-from components.images.bad_image import BadImage
-from components.images.jpeg import read_jpeg_structure
-from components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.jpeg import read_jpeg_structure
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 
 AS_IS = PrepareOptions(resize="none", encoding="raw")
 ImageFile.MAXBLOCK = 2**24  # Pillow's buffer for optimised and progressive files.

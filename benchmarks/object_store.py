@@ -29,11 +29,11 @@ import apache_beam as beam
 import psutil
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components import files
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.threads import map_in_order
+from image_pipeline.components import files
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.threads import map_in_order
 from tests.object_store.store import Store, run_store, use_store
 
 SIZE_PX, BATCH_SIZE = 224, 32
@@ -64,9 +64,9 @@ def ingest(root: str, target: str, run: str, threads: int) -> None:
 
 def read(root: str) -> int:
     """An epoch of training batches of a root's first data set; returns the images."""
-    from components.feeding.input_fn import input_fn
-    from components.feeding.options import FeedingOptions
-    from components.view_options import ViewOptions
+    from image_pipeline.components.feeding.input_fn import input_fn
+    from image_pipeline.components.feeding.options import FeedingOptions
+    from image_pipeline.components.view_options import ViewOptions
 
     batches = input_fn(
         [files.join(root, "data-0", "Split-train", "*")],

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from components.feeding import quality
-from components.feeding.batches import batch_positions
-from components.feeding.order import Order, ShuffledOrder, ViewsOrder
+from image_pipeline.components.feeding import quality
+from image_pipeline.components.feeding.batches import batch_positions
+from image_pipeline.components.feeding.order import Order, ShuffledOrder, ViewsOrder
 
 if TYPE_CHECKING:
     import tensorflow as tf

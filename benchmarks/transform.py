@@ -57,8 +57,8 @@ class Cost:
 
 def run_ingest_way(images_dir: str, data_dir: str) -> int:
     """Ingests the photos; returns how many records there are."""
-    from components.ingest.options import IngestOptions
-    from components.ingest.run import run_ingest
+    from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.ingest.run import run_ingest
 
     options = IngestOptions.model_validate(INGEST)
     work_dir = f"{data_dir}/.work"
@@ -67,9 +67,9 @@ def run_ingest_way(images_dir: str, data_dir: str) -> int:
 
 def run_ours(data_dir: str, output_dir: str) -> int:
     """The shipped analysis, without TFX."""
-    from components.transform.options import TransformOptions
-    from components.transform.run import run_analysis
-    from components.view_options import ViewOptions
+    from image_pipeline.components.transform.options import TransformOptions
+    from image_pipeline.components.transform.run import run_analysis
+    from image_pipeline.components.view_options import ViewOptions
 
     options = TransformOptions()
     view = ViewOptions.model_validate(VIEW)
@@ -110,9 +110,9 @@ def decode_and_standardize(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The naive `preprocessing_fn`: from bytes to floats, by the same view and statistics."""
     import tensorflow as tf
 
-    from components import contract, record, views
-    from components.transform.preprocessing import standardize
-    from components.view_options import ViewOptions
+    from image_pipeline.components import contract, record, views
+    from image_pipeline.components.transform.preprocessing import standardize
+    from image_pipeline.components.view_options import ViewOptions
 
     view = ViewOptions.model_validate(VIEW)
     images = tf.map_fn(
@@ -129,7 +129,7 @@ def _schema() -> Any:
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    from components import record
+    from image_pipeline.components import record
 
     one = "presence { min_fraction: 1 } shape {}"
     features = [
@@ -142,7 +142,7 @@ def _make_pipeline() -> Any:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
 
     return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
 
@@ -158,8 +158,8 @@ def measure_here(way: str, source: str, target: str) -> Cost:
     """Runs a way in this process, after its imports."""
     import tensorflow_transform.beam  # noqa: F401
 
-    import components.ingest.run
-    import components.transform.run  # noqa: F401
+    import image_pipeline.components.ingest.run
+    import image_pipeline.components.transform.run  # noqa: F401
 
     before, started = _cpu_s(), time.perf_counter()
     images = WAYS[way](source, target)

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Sequence
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
 # Beam's plain DirectRunner first tries to fetch and start another runner, so the engine behind it
 # is named. One worker: parallelism comes from the pools of threads inside the tasks. Unless a flag

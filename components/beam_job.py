@@ -23,12 +23,12 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
-from components import files
-from components.code_version import ROOMS, code_version
-from components.counters import watch_counters
-from components.errors import UserError, find_user_error, raise_interrupt
-from components.flink_jobs import cancel_flink_jobs
-from components.threads import call_within
+from image_pipeline.components import files
+from image_pipeline.components.code_version import ROOMS, code_version
+from image_pipeline.components.counters import watch_counters
+from image_pipeline.components.errors import UserError, find_user_error, raise_interrupt
+from image_pipeline.components.flink_jobs import cancel_flink_jobs
+from image_pipeline.components.threads import call_within
 
 _LOOK_EVERY_S = 0.5
 # Of a runner that is asked to cancel a job.

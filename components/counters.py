@@ -15,9 +15,9 @@ import pyarrow as pa
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.runners.runner import PipelineResult
 
-from components import progress
-from components.ingest.prepare import PreparedChunk
-from components.ingest.sources import Chunk
+from image_pipeline.components import progress
+from image_pipeline.components.ingest.prepare import PreparedChunk
+from image_pipeline.components.ingest.sources import Chunk
 
 _NAMESPACE = "image_pipeline"
 _TOTAL, _DONE, _BAD = "images_listed", "images_done", "images_quarantined"

@@ -2,11 +2,49 @@
 
 import difflib
 import importlib
+import importlib.util
+import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
-from components.errors import UserError
-from components.messages import describe_error
+import pydantic
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
+
+
+def follow_rename(dotted_path: str) -> str:
+    """The path as it is now, for one from before both folders were imported as `image_pipeline`.
+
+    A person's own package `components` or `pipeline` is left alone.
+    """
+    old, _, _ = dotted_path.rpartition(".")
+    top, _, rest = old.partition(".")
+    if top not in ("components", "pipeline") or not rest:
+        return dotted_path
+    new = old if top == "components" else rest
+    ours, theirs = _find_origin(f"image_pipeline.{new}"), _find_origin(old)
+    if ours is None or theirs not in (None, ours):
+        return dotted_path
+    renamed = dotted_path.replace(old, f"image_pipeline.{new}", 1)
+    warnings.warn(
+        f"{dotted_path} is called {renamed} now; write that in the configuration.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return renamed
+
+
+def _find_origin(module_name: str) -> str | None:
+    """The file of a module; None if there is no such module."""
+    try:
+        spec = importlib.util.find_spec(module_name)
+    except ModuleNotFoundError:
+        return None
+    return None if spec is None else spec.origin
+
+
+DottedPath = Annotated[str, pydantic.AfterValidator(follow_rename)]
 
 
 def load_object(dotted_path: str) -> Any:

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from components.names import printable_text
+from image_pipeline.components.names import printable_text
 
 
 class UserError(Exception):

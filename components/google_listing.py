@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from components.threads import map_in_order
+from image_pipeline.components.threads import map_in_order
 
 # A file's name in its bucket, its size in bytes, and its time of change in seconds since 1970.
 Listed = tuple[str, int, float]

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from components.google_listing import list_files
-from components.google_reader import GoogleReader
-from components.threads import start
+from image_pipeline.components.google_listing import list_files
+from image_pipeline.components.google_reader import GoogleReader
+from image_pipeline.components.threads import start
 
 # Connections that are kept: as many as threads read at once.
 _CONNECTIONS = 256

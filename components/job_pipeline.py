@@ -6,7 +6,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineRunner
 
-from components.beam_job import run_job
+from image_pipeline.components.beam_job import run_job
 
 
 class JobPipeline(beam.Pipeline):

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 import psutil
 
-from components import files
-from components.errors import UserError
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 
 LOCK = ".lock"
 TOUCH_EVERY_S = 15.0

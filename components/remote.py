@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
-from components import google_store
-from components.errors import UserError, store_error
-from components.threads import call_within
+from image_pipeline.components import google_store
+from image_pipeline.components.errors import UserError, store_error
+from image_pipeline.components.threads import call_within
 
 # Finding out that there are no credentials takes Google's client more than half a minute.
 ANSWER_TIMEOUT_S = 90

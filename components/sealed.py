@@ -8,8 +8,8 @@ import hashlib
 import json
 import os
 
-from components import files
-from components.errors import UserError
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 
 MANIFEST = "manifest.json"
 INDEX = "index.parquet"

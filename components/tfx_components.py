@@ -13,9 +13,9 @@ from tfx.components.evaluator import executor as evaluator
 from tfx.components.statistics_gen import executor as statistics_gen
 from tfx.dsl.components.base import base_beam_executor, executor_spec
 
-from components import files
-from components.errors import UserError
-from components.job_pipeline import JobPipeline
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.job_pipeline import JobPipeline
 
 
 class _JobExecutor(base_beam_executor.BaseBeamExecutor):

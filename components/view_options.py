@@ -4,7 +4,7 @@ from typing import Literal
 
 import pydantic
 
-from components.options import Options
+from image_pipeline.components.options import Options
 
 
 class ViewOptions(Options):

@@ -5,8 +5,8 @@ TensorFlow ops only, because the view must also travel inside the exported Saved
 
 import tensorflow as tf
 
-from components.resample import resample_window
-from components.view_options import ViewOptions
+from image_pipeline.components.resample import resample_window
+from image_pipeline.components.view_options import ViewOptions
 
 
 def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 
 ROOT = pathlib.Path(__file__).parents[1]
 DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
-PACKAGES = ("components", "pipeline")
+FOLDERS = {"components": "image_pipeline/components", "pipeline": "image_pipeline"}
 STEP_TIMEOUT_S = 1800
 _IMPORT_ALL = """
 import importlib, pathlib, pkgutil, sys
@@ -95,8 +95,12 @@ def check_files(app_dir: pathlib.Path, venv: pathlib.Path) -> None:
       SystemExit: naming those that pyproject.toml leaves out.
     """
     (site_packages,) = venv.glob("lib/python*/site-packages")
-    copied = [path for name in PACKAGES for path in (app_dir / name).rglob("*") if path.is_file()]
-    names = [path.relative_to(app_dir) for path in copied]
+    names = [
+        pathlib.Path(installed) / path.relative_to(app_dir / name)
+        for name, installed in FOLDERS.items()
+        for path in (app_dir / name).rglob("*")
+        if path.is_file()
+    ]
     if missing := [str(name) for name in names if not (site_packages / name).is_file()]:
         sys.exit(
             f"The wheel lacks {', '.join(missing)}; name their endings in pyproject.toml under "
@@ -108,7 +112,7 @@ def check_installed(entrypoint: list[str], environment: Mapping[str, str]) -> No
     """Imports all of the project, and starts the steps' command, in an empty directory."""
     with tempfile.TemporaryDirectory() as empty:
         for command in (
-            ["python", "-c", _IMPORT_ALL, *PACKAGES],
+            ["python", "-c", _IMPORT_ALL, "image_pipeline"],
             [*entrypoint, "--help"],
             ["image-pipeline", "--help"],
         ):

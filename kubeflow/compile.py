@@ -1,10 +1,11 @@
 """Compiles the pipeline for Kubeflow Pipelines and Vertex AI.
 
-It is the very pipeline that `image-pipeline run` runs: `pipeline.pipeline.create_pipeline`, handed
-to TFX's `KubeflowV2DagRunner` instead of its `LocalDagRunner`. Compiling proves that every step can
-be written down as a container with typed inputs and outputs, and that an engine which knows nothing
-of this code finds the order of the steps. It contacts no cluster, bucket or registry, so whether
-the image can be pulled, the buckets can be read and the steps have memory enough shows in a run.
+It is the very pipeline that `image-pipeline run` runs, `image_pipeline.pipeline.create_pipeline`,
+handed to TFX's `KubeflowV2DagRunner` instead of its `LocalDagRunner`. Compiling proves that every
+step can be written down as a container with typed inputs and outputs, and that an engine which
+knows nothing of this code finds the order of the steps. It contacts no cluster, bucket or registry,
+so whether the image can be pulled, the buckets can be read and the steps have memory enough shows
+in a run.
 
 This folder is no package: PyPI has a package named kubeflow, which it would shadow.
 """
@@ -16,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from components import files
-from components.errors import UserError
-from components.ingest.span_pattern import LATEST, has_span
-from pipeline.commands.shared import EndsIfInterrupted, say
+from image_pipeline.commands.shared import EndsIfInterrupted, say
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.span_pattern import LATEST, has_span
 
 if TYPE_CHECKING:
-    from pipeline.config import PipelineConfig
+    from image_pipeline.config import PipelineConfig
 
 FINGERPRINT_PARAMETER = "images-fingerprint"
 SPAN_PARAMETER = "images-span"
@@ -66,7 +67,7 @@ def compile_pipeline(
 
     from tfx import v1 as tfx
 
-    from pipeline.pipeline import create_pipeline
+    from image_pipeline.pipeline import create_pipeline
 
     parameter = tfx.dsl.experimental.RuntimeParameter
     span = parameter(name=SPAN_PARAMETER, ptype=str, default=LATEST)
@@ -150,11 +151,11 @@ def compile_command(
 
     Beam flags go behind a separate --, for example: -- --runner=DataflowRunner --project=…
     """
-    from components.beam_args import complete_beam_args
-    from pipeline.config import load_config
-    from pipeline.dataflow import check_dataflow_flags
-    from pipeline.engine import split_flags
-    from pipeline.terminal import quiet_terminal
+    from image_pipeline.components.beam_args import complete_beam_args
+    from image_pipeline.config import load_config
+    from image_pipeline.dataflow import check_dataflow_flags
+    from image_pipeline.engine import split_flags
+    from image_pipeline.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
     beam_args = complete_beam_args(beam_flags)
@@ -176,7 +177,7 @@ def compile_command(
 
 def main() -> None:
     """Runs the command line as `image-pipeline` does: one message for an error, and its codes."""
-    from pipeline import cli
+    from image_pipeline import cli
 
     cli.main(compile_command)
 

@@ -4,12 +4,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from components.view_options import ViewOptions
-from pipeline.engine import make_paths_absolute
-from pipeline.ingest import make_beam_pipeline
-from pipeline.memory import watch_memory
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.engine import make_paths_absolute
+from image_pipeline.ingest import make_beam_pipeline
+from image_pipeline.memory import watch_memory
 
 
 def analyze_folder(

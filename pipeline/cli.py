@@ -7,23 +7,23 @@ from collections.abc import Sequence
 
 import click
 
-from components.errors import UserError
-from components.messages import describe_error
-from pipeline.commands.analyze import analyze
-from pipeline.commands.compile import compile_job
-from pipeline.commands.doctor import doctor
-from pipeline.commands.ingest import ingest
-from pipeline.commands.init import init
-from pipeline.commands.inspect import inspect
-from pipeline.commands.plan import plan
-from pipeline.commands.preview import preview
-from pipeline.commands.quarantine import quarantine
-from pipeline.commands.report import report
-from pipeline.commands.run import demo, run
-from pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
-from pipeline.commands.verify import verify
-from pipeline.interrupts import end_if_interrupted, listen, was_interrupted
-from pipeline.temporary import make_lasting_folder, use_folder
+from image_pipeline.commands.analyze import analyze
+from image_pipeline.commands.compile import compile_job
+from image_pipeline.commands.doctor import doctor
+from image_pipeline.commands.ingest import ingest
+from image_pipeline.commands.init import init
+from image_pipeline.commands.inspect import inspect
+from image_pipeline.commands.plan import plan
+from image_pipeline.commands.preview import preview
+from image_pipeline.commands.quarantine import quarantine
+from image_pipeline.commands.report import report
+from image_pipeline.commands.run import demo, run
+from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
+from image_pipeline.commands.verify import verify
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
+from image_pipeline.interrupts import end_if_interrupted, listen, was_interrupted
+from image_pipeline.temporary import make_lasting_folder, use_folder
 
 
 class _Group(EndsIfInterrupted, click.Group):

@@ -7,13 +7,13 @@ from typing import Any
 import pydantic
 import yaml
 
-from components.errors import UserError
-from components.feeding.options import FeedingOptions
-from components.ingest.options import IngestOptions, SpanOptions
-from components.options import Options
-from components.training.options import EvaluationOptions, TrainingOptions
-from components.transform.options import TransformOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
+from image_pipeline.components.options import Options
+from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.view_options import ViewOptions
 
 
 class PipelineConfig(Options):

@@ -5,8 +5,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 
-from components import files
-from components.errors import UserError
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 
 # Each of these, or the job fails after minutes, or Beam makes a bucket of its own.
 _NEEDED = {

@@ -2,8 +2,8 @@
 
 import os
 
-from components import files
-from pipeline.config import PipelineConfig
+from image_pipeline.components import files
+from image_pipeline.config import PipelineConfig
 
 # 8x8 pixels, stored without loss and seen by the model at four times the size; mirrored or cropped
 # digits would be others.

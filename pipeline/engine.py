@@ -8,10 +8,10 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from components import files
-from components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
-from components.errors import UserError
-from pipeline.dataflow import check_credentials, check_dataflow_flags, check_places
+from image_pipeline.components import files
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
+from image_pipeline.components.errors import UserError
+from image_pipeline.dataflow import check_credentials, check_dataflow_flags, check_places
 
 CONNECT_TIMEOUT_S = 5
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from components.training.evaluation import CANDIDATE
+from image_pipeline.components.training.evaluation import CANDIDATE
 
 # TFMA's names of the metrics in `components.training.evaluation`, as people say them.
 _SHORT = {

@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.console import Console
 
-from components import files
-from components.ingest.forecast import Forecast
-from components.ingest.options import IngestOptions
-from pipeline.report.words import format_count
-from pipeline.rows import print_rows
+from image_pipeline.components import files
+from image_pipeline.components.ingest.forecast import Forecast
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.report.words import format_count
+from image_pipeline.rows import print_rows
 
 
 def free_disk_bytes(folder: str) -> int | None:

@@ -1,15 +1,15 @@
 """The functions that a person's configuration names, tried out before a run begins any work."""
 
-from components.training.options import TrainingOptions
-from components.transform.options import TransformOptions
-from pipeline.config import PipelineConfig
-from pipeline.part import Part
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.config import PipelineConfig
+from image_pipeline.part import Part
 
 # The components behind which `--to` leaves training out.
 _BEFORE_ANALYSIS = ("ImageExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator")
 _BEFORE_TRAINING = (*_BEFORE_ANALYSIS, "ImageTransform")
 # Functions of this package number all classes; one of a person's own may rename or join some.
-_OWN = "components.transform."
+_OWN = "image_pipeline.components.transform."
 
 
 def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> None:
@@ -27,7 +27,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
     """
     function, model = config.transform.preprocessing_fn, config.training.model
     if part.last not in _BEFORE_ANALYSIS and function != TransformOptions().preprocessing_fn:
-        from components.dotted import load_named
+        from image_pipeline.components.dotted import load_named
 
         load_named("transform.preprocessing_fn", function)
     if part.last not in _BEFORE_TRAINING and model != TrainingOptions().model:
@@ -37,7 +37,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
 def _check_model(config: PipelineConfig, num_classes: int) -> None:
     import keras
 
-    from components.training.model_check import Counted, build_checked_model
+    from image_pipeline.components.training.model_check import Counted, build_checked_model
 
     # Folders may name a class of which no record is analysed: the Trainer knows their number.
     is_own = config.transform.preprocessing_fn.startswith(_OWN)

@@ -8,18 +8,18 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
-from components import files
-from components.ingest.manifest import read_manifest
-from components.ingest.options import IngestOptions
-from components.ingest.retry import retry_work_dir
-from components.ingest.run import run_ingest, run_retry
-from components.ingest.sources import list_images
-from components.locks import hold_lock
-from pipeline.engine import make_paths_absolute
-from pipeline.ingest_summary import ingest_rows, summarize_data_set
-from pipeline.memory import watch_memory
-from pipeline.rows import print_rows
-from pipeline.source_note import check_same_source, read_source, write_source
+from image_pipeline.components import files
+from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.retry import retry_work_dir
+from image_pipeline.components.ingest.run import run_ingest, run_retry
+from image_pipeline.components.ingest.sources import list_images
+from image_pipeline.components.locks import hold_lock
+from image_pipeline.engine import make_paths_absolute
+from image_pipeline.ingest_summary import ingest_rows, summarize_data_set
+from image_pipeline.memory import watch_memory
+from image_pipeline.rows import print_rows
+from image_pipeline.source_note import check_same_source, read_source, write_source
 
 
 def ingest_folder(

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.ingest.manifest import SKIPPED, read_manifest
-from components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
-from components.names import printable
-from pipeline.report.words import format_count
+from image_pipeline.components.ingest.manifest import SKIPPED, read_manifest
+from image_pipeline.components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
+from image_pipeline.components.names import printable
+from image_pipeline.report.words import format_count
 
 _MOST_NAMES = 5
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from rich.console import Console
 
-from components import contract, files
-from components.errors import UserError
-from pipeline.report.words import format_count
-from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
+from image_pipeline.components import contract, files
+from image_pipeline.components.errors import UserError
+from image_pipeline.report.words import format_count
+from image_pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
 # What tf.Transform and the analysis write. Neither is imported: it would take seconds.
 _ANALYSIS = "analysis.json"

@@ -17,7 +17,7 @@ import time
 import types
 from typing import NoReturn
 
-from pipeline import temporary
+from image_pipeline import temporary
 
 # A container is killed ten seconds after its SIGTERM.
 GRACE_S = 8.0

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from components.ingest.masks import ENDINGS, Masks, find_masks
+from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 
 # What folders of splits are called, and the pipeline's own name for each.
 _SPLITS = {

@@ -11,15 +11,15 @@ from tfx import v1 as tfx
 from tfx.orchestration.pipeline import RunOptions
 from tfx.orchestration.portable import launcher
 
-from components import progress
-from components.errors import find_user_error
-from components.ingest.manifest import read_manifest
-from components.transform.run import load_preprocessing_fn
-from pipeline.executions import ComponentRun, read_execution, read_taken
-from pipeline.memory import watch_memory
-from pipeline.part import Part, check_any_ran, check_part, explain_part
-from pipeline.pipeline import create_pipeline
-from pipeline.run_plan import RunPlan
+from image_pipeline.components import progress
+from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.transform.run import load_preprocessing_fn
+from image_pipeline.executions import ComponentRun, read_execution, read_taken
+from image_pipeline.memory import watch_memory
+from image_pipeline.part import Part, check_any_ran, check_part, explain_part
+from image_pipeline.pipeline import create_pipeline
+from image_pipeline.run_plan import RunPlan
 
 _INGEST, _TRANSFORM = "ImageExampleGen", "ImageTransform"
 

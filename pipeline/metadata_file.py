@@ -4,8 +4,8 @@ import contextlib
 import os
 import sqlite3
 
-from components import files
-from components.errors import UserError
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 
 _TABLE = "MLMDEnv"  # ml-metadata's first one.
 

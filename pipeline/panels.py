@@ -6,9 +6,9 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from components.augment.options import UserStep
-from components.options import Options
-from pipeline.preview import RecordViews
+from image_pipeline.components.augment.options import UserStep
+from image_pipeline.components.options import Options
+from image_pipeline.preview import RecordViews
 
 # A view's longer side on a sheet: smaller views are magnified, greater ones shrunk.
 _LEAST_PX, _MOST_PX = 128, 256

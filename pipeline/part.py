@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 from collections.abc import Sequence
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

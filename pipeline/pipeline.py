@@ -9,19 +9,19 @@ from tfx.dsl.components.base.base_component import BaseComponent
 # After TFX, which puts a stand-in where this wants a module that tfx-bsl 1.21 no longer has.
 import tensorflow_data_validation as tfdv
 
-from components import files, record
-from components.augment.apply import check_user_steps
-from components.augment.options import UserStep
-from components.code_version import code_version
-from components.ingest.component import ImageExampleGen
-from components.ingest.span_pattern import LATEST
-from components.tfx_components import Evaluator, StatisticsGen
-from components.training.evaluation import evaluation_config
-from components.training.options import EvaluationOptions
-from components.transform.component import ImageTransform
-from components.transform.function_version import function_version
-from pipeline.config import PipelineConfig
-from pipeline.resolvers import find_baseline, join_spans
+from image_pipeline.components import files, record
+from image_pipeline.components.augment.apply import check_user_steps
+from image_pipeline.components.augment.options import UserStep
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.ingest.component import ImageExampleGen
+from image_pipeline.components.ingest.span_pattern import LATEST
+from image_pipeline.components.tfx_components import Evaluator, StatisticsGen
+from image_pipeline.components.training.evaluation import evaluation_config
+from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.transform.component import ImageTransform
+from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.config import PipelineConfig
+from image_pipeline.resolvers import find_baseline, join_spans
 
 
 def create_pipeline(
@@ -118,7 +118,7 @@ def _create_trainer(
     config: PipelineConfig, examples: tfx.dsl.Channel, transform_graph: tfx.dsl.Channel
 ) -> tfx.components.Trainer:
     return tfx.components.Trainer(
-        run_fn="components.training.trainer.run_fn",
+        run_fn="image_pipeline.components.training.trainer.run_fn",
         examples=examples,
         transform_graph=transform_graph,
         train_args=tfx.proto.TrainArgs(splits=["train"]),
@@ -152,7 +152,7 @@ def _create_evaluator(
         baseline_model=baseline,
         example_splits=["eval"],
         eval_config=evaluation_config(options),
-        module_path="components.training.counting",
+        module_path="image_pipeline.components.training.counting",
     )
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from pipeline.panels import Panel, box_size, make_panels
-from pipeline.preview import RecordViews
+from image_pipeline.panels import Panel, box_size, make_panels
+from image_pipeline.preview import RecordViews
 
 SHEET_DPI = 100
 _EVAL_COLOR, _TRAIN_COLOR = "#d9822b", "#3b6ea5"

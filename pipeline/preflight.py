@@ -7,12 +7,18 @@ import os
 import tempfile
 from collections.abc import Iterator
 
-from components import files
-from components.errors import UserError
-from components.ingest.masks import check_masks
-from components.ingest.options import IngestOptions
-from components.ingest.skipping import names_other_kind
-from components.ingest.sources import OUTSIDE, ImageRef, fingerprint_refs, label_of, list_images
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.masks import check_masks
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.skipping import names_other_kind
+from image_pipeline.components.ingest.sources import (
+    OUTSIDE,
+    ImageRef,
+    fingerprint_refs,
+    label_of,
+    list_images,
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from components import contract, record
-from components.augment import apply
-from components.augment.options import UserStep
-from components.augment.partner import partner_of
-from components.errors import UserError
-from components.feeding import parse, streaming
-from components.feeding.finishing import KEY, MIRRORED, make_augment
-from components.feeding.graph import TransformGraph
-from components.feeding.index import is_indexed, read_index
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Passes, ViewReader
-from components.feeding.pixels import StoredImage, decode_image
-from components.feeding.stored import StoredRecords
-from components.view_options import ViewOptions
+from image_pipeline.components import contract, record
+from image_pipeline.components.augment import apply
+from image_pipeline.components.augment.options import UserStep
+from image_pipeline.components.augment.partner import partner_of
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse, streaming
+from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_augment
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.index import is_indexed, read_index
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.components.feeding.pixels import StoredImage, decode_image
+from image_pipeline.components.feeding.stored import StoredRecords
+from image_pipeline.components.view_options import ViewOptions
 
 # Where there is no index, this many records are read to choose from.
 _MOST_READ = 1000

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-from components.errors import UserError
-from components.names import printable_text
-from pipeline.panels import Panel, make_panels
-from pipeline.plots import SHEET_DPI, plot_views
-from pipeline.preview import RecordViews
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.names import printable_text
+from image_pipeline.panels import Panel, make_panels
+from image_pipeline.plots import SHEET_DPI, plot_views
+from image_pipeline.preview import RecordViews
 
 _STYLE = """
 :root { color-scheme: light dark; font: 14px system-ui, sans-serif; }

@@ -4,16 +4,16 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from components import files
-from components.errors import UserError
-from components.ingest.manifest import MANIFEST, describe_file, read_whole_manifest
-from pipeline.config import PipelineConfig, load_config
-from pipeline.inspection import find_graph, read_graph
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import MANIFEST, describe_file, read_whole_manifest
+from image_pipeline.config import PipelineConfig, load_config
+from image_pipeline.inspection import find_graph, read_graph
 
 _EXAMPLES = "artifacts/ImageExampleGen/examples"
 _METADATA = "metadata.db"
 _TRAINER = "tfx.components.trainer.component.Trainer"
-# Groups of the configuration that `pipeline.pipeline` hands to the Trainer, and so to the metadata.
+# Groups of the configuration that the pipeline hands to the Trainer, and so to the metadata.
 _STORED_GROUPS = ("view", "feeding", "training")
 
 

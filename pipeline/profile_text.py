@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline.report.words import format_count
+from image_pipeline.report.words import format_count
 
 
 def print_profile(profile: Mapping[str, Any], console: Console) -> None:

@@ -7,14 +7,14 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from components import progress
-from components.names import printable
-from pipeline.interrupts import was_interrupted
+from image_pipeline.components import progress
+from image_pipeline.components.names import printable
+from image_pipeline.interrupts import was_interrupted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipeline.executions import ComponentRun
+    from image_pipeline.executions import ComponentRun
 
 _LINE_EVERY_S = 5.0  # a line of text, where no bar can be drawn
 _DRAW_EVERY_S = 0.2

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from components.ingest.manifest import QUARANTINE, read_lines, read_whole_manifest
-from components.ingest.retry import is_interrupted, retry_work_dir
-from components.names import printable
-from pipeline.rows import print_rows
+from image_pipeline.components.ingest.manifest import QUARANTINE, read_lines, read_whole_manifest
+from image_pipeline.components.ingest.retry import is_interrupted, retry_work_dir
+from image_pipeline.components.names import printable
+from image_pipeline.rows import print_rows
 
 
 def read_quarantine(output_dir: str) -> tuple[dict[str, int], list[dict]]:

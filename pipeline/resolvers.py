@@ -2,11 +2,11 @@
 
 from tfx import v1 as tfx
 
-from components.errors import UserError
-from components.ingest.component import ImageExampleGen
-from components.ingest.options import SpanOptions
-from components.ingest.span_resolver import LatestSpans
-from components.training.options import EvaluationOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.component import ImageExampleGen
+from image_pipeline.components.ingest.options import SpanOptions
+from image_pipeline.components.ingest.span_resolver import LatestSpans
+from image_pipeline.components.training.options import EvaluationOptions
 
 SPAN_RESOLVER = "SpanResolver"
 BASELINE_RESOLVER = "BaselineResolver"

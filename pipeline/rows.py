@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from components.names import printable_text
+from image_pipeline.components.names import printable_text
 
 _MOST_NAMED = 3  # classes in one line
 

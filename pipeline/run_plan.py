@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from components import files
-from pipeline.config import PipelineConfig
-from pipeline.engine import choose_engine, make_paths_absolute
-from pipeline.part import Part
-from pipeline.preflight import Survey, check_classes, check_output
-from pipeline.spans import find_images, survey_source
+from image_pipeline.components import files
+from image_pipeline.config import PipelineConfig
+from image_pipeline.engine import choose_engine, make_paths_absolute
+from image_pipeline.part import Part
+from image_pipeline.preflight import Survey, check_classes, check_output
+from image_pipeline.spans import find_images, survey_source
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

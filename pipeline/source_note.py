@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
 
-from components import files
-from components.errors import UserError
-from components.ingest.manifest import INDEX, read_manifest
-from components.ingest.options import IngestOptions, flatten_options
-from components.names import decode_name
-from components.sealed import CHECKSUM
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import INDEX, read_manifest
+from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.names import decode_name
+from image_pipeline.components.sealed import CHECKSUM
 
 _NOTE = ".source.json"
 # It decides whether a run ends, and nothing of what it writes.

@@ -4,10 +4,16 @@ import collections
 import dataclasses
 from typing import Literal
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from components.ingest.span_pattern import LATEST, SpanFolder, has_span, list_spans, pick_span
-from pipeline.preflight import Survey, survey_images
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.span_pattern import (
+    LATEST,
+    SpanFolder,
+    has_span,
+    list_spans,
+    pick_span,
+)
+from image_pipeline.preflight import Survey, survey_images
 
 
 @dataclasses.dataclass(frozen=True)

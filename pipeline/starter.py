@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from PIL import Image
 
-from components import files
-from pipeline.layout import Layout
-from pipeline.report.words import format_count
+from image_pipeline.components import files
+from image_pipeline.layout import Layout
+from image_pipeline.report.words import format_count
 
 SAMPLE = 200  # images whose headers are read
 _USUAL_PX = 224  # what most networks were made for

@@ -7,16 +7,16 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from components import files
-from pipeline.evaluated import format_measured, read_evaluation
-from pipeline.executions import ComponentRun
-from pipeline.ingest_summary import ingest_rows, summarize_data_set
-from pipeline.judgement import explain_refusal, read_failures
-from pipeline.profile_text import print_profile
-from pipeline.report.training import describe_wait
-from pipeline.report.words import format_count
-from pipeline.resolvers import SPAN_RESOLVER
-from pipeline.rows import (
+from image_pipeline.components import files
+from image_pipeline.evaluated import format_measured, read_evaluation
+from image_pipeline.executions import ComponentRun
+from image_pipeline.ingest_summary import ingest_rows, summarize_data_set
+from image_pipeline.judgement import explain_refusal, read_failures
+from image_pipeline.profile_text import print_profile
+from image_pipeline.report.training import describe_wait
+from image_pipeline.report.words import format_count
+from image_pipeline.resolvers import SPAN_RESOLVER
+from image_pipeline.rows import (
     format_classes,
     format_constant_channels,
     format_numbers,

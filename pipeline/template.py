@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components import files
-from components.ingest.options import IngestOptions
-from components.ingest.transforms import IngestImages
+from image_pipeline.components import files
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.transforms import IngestImages
 
 
 def write_template(

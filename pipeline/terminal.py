@@ -9,7 +9,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
-from components import contract
+from image_pipeline.components import contract
 
 
 def scale_to_unit(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

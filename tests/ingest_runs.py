@@ -6,9 +6,9 @@ import pathlib
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
 
 OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
 

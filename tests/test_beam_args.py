@@ -1,8 +1,8 @@
 import pytest
 from tfx.utils import dependency_utils
 
-from components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
-from components.errors import UserError
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS, complete_beam_args
+from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.unit
 

@@ -8,10 +8,10 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineRunner, PipelineState
 
-from components import beam_job, files
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.beam_job import await_start, leave_sign, make_scratch, run_job
-from components.errors import UserError
+from image_pipeline.components import beam_job, files
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam_job import await_start, leave_sign, make_scratch, run_job
+from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.beam
 

@@ -2,8 +2,8 @@ import shutil
 
 import pytest
 
-from components import code_version as module
-from components.code_version import ROOMS, code_version
+from image_pipeline.components import code_version as module
+from image_pipeline.components.code_version import ROOMS, code_version
 
 pytestmark = pytest.mark.unit
 

@@ -7,15 +7,15 @@ import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components import progress
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.counters import show_counters, watch_counters
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.progress import Progress
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from components.view_options import ViewOptions
+from image_pipeline.components import progress
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.counters import show_counters, watch_counters
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.progress import Progress
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.view_options import ViewOptions
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.beam

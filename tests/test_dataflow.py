@@ -14,16 +14,16 @@ from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.transforms.environments import EmbeddedPythonEnvironment
 from google.auth.exceptions import DefaultCredentialsError
 
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.errors import UserError
-from pipeline import dataflow
-from pipeline.dataflow import check_credentials, check_dataflow_flags, check_places
-from pipeline.engine import check_engine, split_flags
+from image_pipeline import dataflow
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.errors import UserError
+from image_pipeline.dataflow import check_credentials, check_dataflow_flags, check_places
+from image_pipeline.engine import check_engine, split_flags
 from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
 
 KUBEFLOW = pathlib.Path(__file__).parents[1] / "kubeflow"
-COMPILE = ("-c", "from pipeline.cli import main; main()", "compile", "--runner=dataflow")
+COMPILE = ("-c", "from image_pipeline.cli import main; main()", "compile", "--runner=dataflow")
 IMAGE = "--sdk_container_image=registry/worker:tag"
 FLAGS = ["--project=p", "--region=r", "--temp_location=gs://b/tmp", IMAGE]
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.feeding.options import FeedingOptions
-from pipeline.config import load_config
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.config import load_config
 
 pytestmark = pytest.mark.e2e
 

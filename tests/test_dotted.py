@@ -1,6 +1,10 @@
+import importlib
+import sys
+
 import pytest
 
-from components.dotted import load_object
+from image_pipeline.components.dotted import follow_rename, load_object
+from image_pipeline.components.training.options import TrainingOptions
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +33,7 @@ def test_a_missing_name_like_no_other_brings_no_match():
         load_object("os.path.qqqqqqqq")
 
 
-@pytest.mark.parametrize("module", ["no_such_package.inside", "components.no_such_module"])
+@pytest.mark.parametrize("module", ["no_such_package.inside", "image_pipeline.no_such_module"])
 def test_a_missing_module_is_explained(module):
     with pytest.raises(ModuleNotFoundError, match=r"no module .*names; correct the path, or make"):
         load_object(f"{module}.build_model")
@@ -40,3 +44,31 @@ def test_a_missing_import_inside_the_module_passes_unchanged(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'not_installed_anywhere'$"):
         load_object("needs_more.anything")
+
+
+def test_a_path_from_before_the_rename_is_followed_with_a_warning():
+    old = "components.training.model.build_model"
+    with pytest.warns(FutureWarning, match=rf"^{old} is called image_pipeline\.{old} now; write"):
+        assert TrainingOptions(model=old).model == TrainingOptions().model
+    with pytest.warns(FutureWarning):
+        assert follow_rename("pipeline.config.load_config") == "image_pipeline.config.load_config"
+
+
+@pytest.mark.parametrize("path", ["components.mine.build", "pipeline.build", "components", "a.b"])
+def test_other_paths_are_left_alone(path, recwarn):
+    assert follow_rename(path) == path
+    assert not recwarn.list
+
+
+def test_a_person_s_own_components_are_left_alone(tmp_path, monkeypatch, recwarn):
+    folder = tmp_path / "components" / "training"
+    folder.mkdir(parents=True)
+    for path in (folder.parent / "__init__.py", folder / "__init__.py", folder / "model.py"):
+        path.write_text("")
+    for name in [name for name in sys.modules if name.split(".")[0] == "components"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
+    path = "components.training.model.build_model"
+    assert follow_rename(path) == path
+    assert not recwarn.list

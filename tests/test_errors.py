@@ -3,7 +3,12 @@ import os
 
 import pytest
 
-from components.errors import UserError, find_user_error, raise_interrupt, walk_causes
+from image_pipeline.components.errors import (
+    UserError,
+    find_user_error,
+    raise_interrupt,
+    walk_causes,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +31,8 @@ def test_finds_it_as_a_cause():
 def test_finds_it_in_the_text_of_a_remote_traceback():
     text = (
         'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    raise UserError(m)\n'
-        "components.errors.UserError: First line:\n  second line [while running 'Ingest/Plan']\n\n"
+        "image_pipeline.components.errors.UserError: First line:\n"
+        "  second line [while running 'Ingest/Plan']\n\n"
         "Some other words of the runner."
     )
     assert str(find_user_error(RuntimeError(text))) == "First line:\n  second line"

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from components import files
-from components.errors import UserError
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.unit
 

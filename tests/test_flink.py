@@ -15,7 +15,7 @@ from benchmarks.flink.cluster import start_pool
 from benchmarks.flink.drawings import draw_images
 from benchmarks.flink.jars import FLINK_VERSION, NotAvailable, fetch_flink
 from benchmarks.flink.jobs import RUN_TIMEOUT_S, read_results, run_both, run_pipeline
-from components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
 
 pytestmark = pytest.mark.e2e
 

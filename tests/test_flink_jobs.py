@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from components.flink_jobs import cancel_flink_jobs
+from image_pipeline.components.flink_jobs import cancel_flink_jobs
 
 pytestmark = pytest.mark.unit
 

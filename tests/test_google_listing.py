@@ -6,8 +6,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from components import google_listing
-from components.google_listing import list_files
+from image_pipeline.components import google_listing
+from image_pipeline.components.google_listing import list_files
 from tests.object_store.bucket import Bucket
 
 pytestmark = pytest.mark.unit

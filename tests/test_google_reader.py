@@ -12,8 +12,8 @@ import pytest
 from google.api_core.exceptions import GoogleAPICallError, NotFound
 from google.auth.credentials import AnonymousCredentials
 
-from components import google_reader
-from components.google_reader import GoogleReader
+from image_pipeline.components import google_reader
+from image_pipeline.components.google_reader import GoogleReader
 
 pytestmark = pytest.mark.unit
 

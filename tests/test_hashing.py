@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.hashing import hash_strings, key_words, mix64
+from image_pipeline.components.hashing import hash_strings, key_words, mix64
 
 pytestmark = pytest.mark.unit
 

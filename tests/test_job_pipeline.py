@@ -5,10 +5,10 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineRunner, PipelineState
 
-from components import beam_job
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.errors import UserError
-from components.job_pipeline import JobPipeline
+from image_pipeline.components import beam_job
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.job_pipeline import JobPipeline
 
 pytestmark = pytest.mark.beam
 

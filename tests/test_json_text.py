@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from components.json_text import to_json
+from image_pipeline.components.json_text import to_json
 
 pytestmark = pytest.mark.unit
 

@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted(
     path for folder in ("components", "pipeline") for path in (ROOT / folder).rglob("*.py")
 )
+OURS = "image_pipeline.components"
 # Which modules may import Beam, TensorFlow and TFX, by the end of their path.
 BEAM = {
     "components/beam_job.py",
@@ -61,8 +62,10 @@ def _name(path):
 def test_a_module_imports_only_what_stands_to_its_left(path):
     name, imported = _name(path), set(_imports(path))
     tops = {module.split(".")[0] for module in imported}
+    assert not tops & {"components", "pipeline", "tests", "benchmarks"}
     if name.startswith("components/"):
-        assert "pipeline" not in tops
+        ours = {module for module in imported if module.startswith("image_pipeline.")}
+        assert all(module.startswith(OURS) for module in ours)
     if not any(name.endswith(allowed) for allowed in BEAM):
         assert "apache_beam" not in tops
     if not any(name.endswith(allowed) for allowed in TFX):
@@ -71,16 +74,12 @@ def test_a_module_imports_only_what_stands_to_its_left(path):
         assert "tensorflow" not in tops
     if name.startswith(("components/images", "components/ingest")):
         later = ("feeding", "training", "transform")
-        assert not any(
-            module.startswith(f"components.{room}") for room in later for module in imported
-        )
+        assert not any(module.startswith(f"{OURS}.{room}") for room in later for module in imported)
     if name.startswith("components/augment"):
-        assert not any(module.startswith("components.feeding") for module in imported)
+        assert not any(module.startswith(f"{OURS}.feeding") for module in imported)
     if name.startswith(("components/augment", "components/feeding")):
         later = ("training", "transform")
-        assert not any(
-            module.startswith(f"components.{room}") for room in later for module in imported
-        )
+        assert not any(module.startswith(f"{OURS}.{room}") for room in later for module in imported)
     if name.endswith("options.py"):
         assert not tops & {"tensorflow", "apache_beam", "tfx", "keras"}
 

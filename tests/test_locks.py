@@ -10,15 +10,15 @@ import threading
 
 import pytest
 
-from components import locks
-from components.errors import UserError
-from components.locks import LOCK, hold_lock
+from image_pipeline.components import locks
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.locks import LOCK, hold_lock
 
 pytestmark = pytest.mark.unit
 
 _HOLD = """
 import sys, time
-from components.locks import hold_lock
+from image_pipeline.components.locks import hold_lock
 with hold_lock(sys.argv[1]):
     print("held", flush=True)
     time.sleep(600)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.messages import describe_error, find_line
+from image_pipeline.components.messages import describe_error, find_line
 
 pytestmark = pytest.mark.unit
 

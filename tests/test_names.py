@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from components.names import decode_name, printable, printable_text
+from image_pipeline.components.names import decode_name, printable, printable_text
 
 pytestmark = pytest.mark.unit
 

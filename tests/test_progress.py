@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from components import progress
-from components.ingest.counts import list_chunks
-from components.ingest.options import IngestOptions
-from components.ingest.prepare import prepare_chunk
-from components.progress import Progress
+from image_pipeline.components import progress
+from image_pipeline.components.ingest.counts import list_chunks
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.progress import Progress
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

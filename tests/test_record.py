@@ -3,7 +3,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components import record
+from image_pipeline.components import record
 
 pytestmark = pytest.mark.unit
 

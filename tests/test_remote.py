@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from components import files, remote
-from components.errors import UserError
+from image_pipeline.components import files, remote
+from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.resample import resample_window
+from image_pipeline.components.resample import resample_window
 from tests.drawings import draw_smooth
 
 pytestmark = pytest.mark.unit

@@ -85,7 +85,8 @@ def test_an_install_offers_the_module_before_any_other_import(built, kind):
 
 def test_slices_by_sql_are_refused_instead_of_made_up():
     code = (
-        "import components.sql_util as own; own.offer_stand_in(); own.offer_stand_in();"
+        "import image_pipeline.components.sql_util as own;"
+        "own.offer_stand_in(); own.offer_stand_in();"
         "import sys; print(sum(isinstance(f, own.StandInFinder) for f in sys.meta_path));"
         "from tfx_bsl.arrow import sql_util\n"
         "try: sql_util.RecordBatchSQLSliceQuery('SELECT 1', None)\n"
@@ -98,7 +99,7 @@ def test_slices_by_sql_are_refused_instead_of_made_up():
 
 def test_other_missing_modules_stay_missing():
     code = (
-        "import components.sql_util as own; own.offer_stand_in()\n"
+        "import image_pipeline.components.sql_util as own; own.offer_stand_in()\n"
         "try: import tfx_bsl.arrow.no_such\n"
         "except ModuleNotFoundError as error: print(error)"
     )

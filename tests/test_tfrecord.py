@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.tfrecord import CorruptRecord, frame, read_records, unframe
+from image_pipeline.components.tfrecord import CorruptRecord, frame, read_records, unframe
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,9 @@ from tfx.components.statistics_gen import executor as statistics_gen
 from tfx.dsl.components.base import base_beam_executor
 from tfx.types import standard_artifacts
 
-from components import tfx_components
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.job_pipeline import JobPipeline
+from image_pipeline.components import tfx_components
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.job_pipeline import JobPipeline
 
 pytestmark = pytest.mark.beam
 

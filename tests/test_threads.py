@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.threads import call_together, call_within, map_in_order, start, usable_cores
+from image_pipeline.components.threads import (
+    call_together,
+    call_within,
+    map_in_order,
+    start,
+    usable_cores,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from components import views
-from components.view_options import ViewOptions
+from image_pipeline.components import views
+from image_pipeline.components.view_options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit

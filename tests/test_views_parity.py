@@ -18,18 +18,18 @@ from PIL import Image
 from tfx_bsl.public import tfxio
 from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
-from components import contract, record
-from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions
-from components.images.prepare import PrepareOptions, prepare_image
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.training import serving
-from components.training.evaluation import evaluation_config
-from components.training.options import EvaluationOptions
-from components.transform.labels import label_ids
-from components.transform.record_batches import adapter_config, read_view_batches
-from components.view_options import ViewOptions
+from image_pipeline.components import contract, record
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.training import serving
+from image_pipeline.components.training.evaluation import evaluation_config
+from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.transform.labels import label_ids
+from image_pipeline.components.transform.record_batches import adapter_config, read_view_batches
+from image_pipeline.components.view_options import ViewOptions
 from tests import graphs
 from tests.drawings import draw_smooth
 from tests.transform.analyze import make_pipeline

@@ -39,11 +39,11 @@ def run_job(job: str, source: str, output: str, beam_args: Sequence[str]) -> Non
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from components.ingest.options import IngestOptions
-    from components.ingest.run import run_ingest
-    from components.transform.options import TransformOptions
-    from components.transform.run import run_analysis
-    from components.view_options import ViewOptions
+    from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.ingest.run import run_ingest
+    from image_pipeline.components.transform.options import TransformOptions
+    from image_pipeline.components.transform.run import run_analysis
+    from image_pipeline.components.view_options import ViewOptions
 
     def make_pipeline() -> beam.Pipeline:
         return beam.Pipeline(options=PipelineOptions(list(beam_args)))
@@ -97,7 +97,7 @@ def run_pipeline(images: pathlib.Path, output: pathlib.Path, beam_args: Sequence
         "evaluation.min_accuracy": 0,
     }
     given = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
-    call = [sys.executable, "-c", "from pipeline.cli import main; main()", "run", *given]
+    call = [sys.executable, "-c", "from image_pipeline.cli import main; main()", "run", *given]
     paths = ["--images", str(images), "--output", str(output)]
     log_path = pathlib.Path(f"{output}.log")
     with running([*call, *paths, "--", *beam_args], log_path) as process:

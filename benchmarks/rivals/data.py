@@ -98,8 +98,8 @@ def _class_name(entry: Any) -> str:
 
 
 def _ingest(images: pathlib.Path, folder: pathlib.Path, name: str) -> None:
-    from components.ingest.options import IngestOptions
-    from components.ingest.run import run_ingest
+    from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.ingest.run import run_ingest
 
     options = IngestOptions.model_validate(
         {
@@ -116,9 +116,9 @@ def _ingest(images: pathlib.Path, folder: pathlib.Path, name: str) -> None:
 def _analyse(
     records: pathlib.Path, graph_dir: pathlib.Path, size_px: int, centre_fraction: float
 ) -> None:
-    from components.transform.options import TransformOptions
-    from components.transform.run import run_analysis
-    from components.view_options import ViewOptions
+    from image_pipeline.components.transform.options import TransformOptions
+    from image_pipeline.components.transform.run import run_analysis
+    from image_pipeline.components.view_options import ViewOptions
 
     view = ViewOptions(height_px=size_px, width_px=size_px, crop_fraction=centre_fraction)
     run_analysis(str(records), str(graph_dir), view, TransformOptions(), _make_pipeline)
@@ -128,7 +128,7 @@ def _make_pipeline() -> Any:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
 
     return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
 

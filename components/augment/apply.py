@@ -7,20 +7,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from components.augment import draws, options
-from components.augment.batch import Batch
-from components.augment.color_jitter import color_jitter
-from components.augment.erase import cutout, random_erasing
-from components.augment.flip import flip_horizontal, flip_vertical
-from components.augment.gaussian_blur import gaussian_blur
-from components.augment.grayscale import grayscale
-from components.augment.mix import cutmix, mixup
-from components.augment.pad_and_crop import pad_and_crop
-from components.augment.rand_augment import rand_augment
-from components.augment.rotate import rotate
-from components.dotted import load_named
-from components.errors import UserError
-from components.options import Options
+from image_pipeline.components.augment import draws, options
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.color_jitter import color_jitter
+from image_pipeline.components.augment.erase import cutout, random_erasing
+from image_pipeline.components.augment.flip import flip_horizontal, flip_vertical
+from image_pipeline.components.augment.gaussian_blur import gaussian_blur
+from image_pipeline.components.augment.grayscale import grayscale
+from image_pipeline.components.augment.mix import cutmix, mixup
+from image_pipeline.components.augment.pad_and_crop import pad_and_crop
+from image_pipeline.components.augment.rand_augment import rand_augment
+from image_pipeline.components.augment.rotate import rotate
+from image_pipeline.components.dotted import load_named
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.options import Options
 
 # Of a batch and its keys, uint64 [batch], to a batch of the same shape.
 StepFunction = Callable[[Batch, tf.Tensor], Batch]

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from components.augment import draws, levels
-from components.augment.batch import Batch
-from components.augment.options import ColorJitter
-from components.augment.per_image import map_images
+from image_pipeline.components.augment import draws, levels
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import ColorJitter
+from image_pipeline.components.augment.per_image import map_images
 
 Part = tuple[Callable[[tf.Tensor, tf.Tensor], tf.Tensor], tf.Tensor]
 

@@ -4,8 +4,8 @@ import math
 
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.options import RandomResizedCrop
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.options import RandomResizedCrop
 
 # torchvision.transforms.RandomResizedCrop draws up to ten crops before it takes the fallback.
 CROP_TRIES = 10

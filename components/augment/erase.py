@@ -4,10 +4,10 @@ import math
 
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.options import Cutout, RandomErasing
-from components.augment.rectangle import Rectangles, is_covered
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import Cutout, RandomErasing
+from image_pipeline.components.augment.rectangle import Rectangles, is_covered
 
 # As many as torchvision's RandomErasing makes.
 _TRIES = 10

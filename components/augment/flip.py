@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.boxes import clip_boxes
-from components.augment.options import FlipHorizontal, FlipVertical
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.boxes import clip_boxes
+from image_pipeline.components.augment.options import FlipHorizontal, FlipVertical
 
 
 def flip_horizontal(batch: Batch, keys: tf.Tensor, options: FlipHorizontal) -> Batch:

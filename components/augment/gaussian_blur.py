@@ -5,10 +5,10 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from components.augment import draws, levels
-from components.augment.batch import Batch
-from components.augment.options import GaussianBlur
-from components.augment.per_image import map_images
+from image_pipeline.components.augment import draws, levels
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import GaussianBlur
+from image_pipeline.components.augment.per_image import map_images
 
 # Widths between the least and the greatest, evenly spaced. Their weights stand in a table: XLA's
 # exp has other bits than TensorFlow's.

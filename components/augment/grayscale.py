@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
-from components.augment import draws, levels
-from components.augment.batch import Batch
-from components.augment.options import Grayscale
+from image_pipeline.components.augment import draws, levels
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import Grayscale
 
 
 def grayscale(batch: Batch, keys: tf.Tensor, options: Grayscale) -> Batch:

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from components.augment.partner import partner_of
+from image_pipeline.components.augment.partner import partner_of
 
 
 def mix_labels(class_ids: tf.Tensor, own_share: tf.Tensor, num_classes: int) -> tf.Tensor:

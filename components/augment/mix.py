@@ -6,11 +6,11 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.options import CutMix, Mixup
-from components.augment.partner import has_partner, partner_of
-from components.augment.rectangle import Rectangles, is_covered
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import CutMix, Mixup
+from image_pipeline.components.augment.partner import has_partner, partner_of
+from image_pipeline.components.augment.rectangle import Rectangles, is_covered
 
 # A share is a multiple of 2**-16: times a level, it fits float32's 24 bits, so nothing is rounded
 # but the result.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
-from components.options import Options
+from image_pipeline.components.options import Options
 
 SizePx = Annotated[int, pydantic.Field(gt=0, le=65_535)]
 Level = Annotated[int, pydantic.Field(ge=0, le=255)]

@@ -6,11 +6,16 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from components.augment import draws, levels, tone
-from components.augment.batch import Batch
-from components.augment.options import RandAugment
-from components.augment.per_image import map_images
-from components.augment.warp import affine_coordinates, move_boxes, warp, warp_nearest
+from image_pipeline.components.augment import draws, levels, tone
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import RandAugment
+from image_pipeline.components.augment.per_image import map_images
+from image_pipeline.components.augment.warp import (
+    affine_coordinates,
+    move_boxes,
+    warp,
+    warp_nearest,
+)
 
 # The order is torchvision's.
 MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")

@@ -4,10 +4,15 @@ import math
 
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.options import Rotate
-from components.augment.warp import affine_coordinates, move_boxes, warp, warp_nearest
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import Rotate
+from image_pipeline.components.augment.warp import (
+    affine_coordinates,
+    move_boxes,
+    warp,
+    warp_nearest,
+)
 
 
 def rotate(batch: Batch, keys: tf.Tensor, options: Rotate) -> Batch:

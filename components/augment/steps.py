@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pydantic
 
-from components.augment.options import (
+from image_pipeline.components.augment.options import (
     ColorJitter,
     CutMix,
     Cutout,
@@ -22,7 +22,7 @@ from components.augment.options import (
     Rotate,
     UserStep,
 )
-from components.options import Options
+from image_pipeline.components.options import Options
 
 _STEPS: dict[str, type[Options]] = {
     step.model_fields["op"].default: step

@@ -9,7 +9,7 @@ from typing import Literal
 
 import tensorflow as tf
 
-from components.augment.boxes import clip_boxes
+from image_pipeline.components.augment.boxes import clip_boxes
 
 # Steps of a coordinate within a pixel. Two such shares times a level fit float32's 24 bits.
 _STEPS = 256

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from components.errors import UserError
-from components.feeding.draws import Draws, Rows, check_rows, take_rows
-from components.feeding.laps import draw_part
-from components.feeding.permutation import permute
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.draws import Draws, Rows, check_rows, take_rows
+from image_pipeline.components.feeding.laps import draw_part
+from image_pipeline.components.feeding.permutation import permute
 
 Weights = Literal["uniform"] | Mapping[int, float]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
 Remainder = Literal["keep", "drop", "pad"]
 Part = TypeVar("Part", np.ndarray, range)

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from components import contract
+from image_pipeline.components import contract
 
 _LOG = logging.getLogger(__name__)
 Function = TypeVar("Function")

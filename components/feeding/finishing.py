@@ -9,16 +9,16 @@ from collections.abc import Callable, Hashable, Mapping
 
 import tensorflow as tf
 
-from components import contract
-from components.augment import apply, flip, labels
-from components.augment.batch import Batch
-from components.augment.options import FlipHorizontal, UserStep
-from components.errors import UserError
-from components.feeding.compiled import compile_or_keep, once
-from components.feeding.graph import TransformGraph
-from components.feeding.options import FeedingOptions
-from components.options import Options
-from components.view_options import ViewOptions
+from image_pipeline.components import contract
+from image_pipeline.components.augment import apply, flip, labels
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import FlipHorizontal, UserStep
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.compiled import compile_or_keep, once
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.options import Options
+from image_pipeline.components.view_options import ViewOptions
 
 # Keys of a batch beside the transform graph's inputs.
 KEY, MIRRORED = "key", "mirrored"

@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from components import contract
-from components.errors import UserError
-from components.feeding.compiled import compile_pixels, once
+from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.compiled import compile_pixels, once
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
 # because importing tf.Transform for it would cost every reader of batches ten seconds.

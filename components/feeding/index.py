@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
-from components import files, sealed
-from components.feeding.shard_paths import (
+from image_pipeline.components import files, sealed
+from image_pipeline.components.feeding.shard_paths import (
     check_all_known,
     group_by_root,
     match_path,

@@ -4,17 +4,17 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding import memory
-from components.feeding.finishing import make_finish
-from components.feeding.graph import TransformGraph
-from components.feeding.indexed import IndexedRecords
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Again, Mode, Passes, ViewReader
-from components.feeding.records import open_records
-from components.feeding.streaming import count_records, match_files
-from components.threads import usable_cores
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import memory
+from image_pipeline.components.feeding.finishing import make_finish
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Again, Mode, Passes, ViewReader
+from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.streaming import count_records, match_files
+from image_pipeline.components.threads import usable_cores
+from image_pipeline.components.view_options import ViewOptions
 
 
 def input_fn(

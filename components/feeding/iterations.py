@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.python_calls import call_python
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.python_calls import call_python
 
 # How many epochs lie between two iterations of endless data: more than any run has.
 ENDLESS = 2**32

@@ -6,7 +6,7 @@ own: else rows would come in the same company for ever.
 
 import numpy as np
 
-from components.feeding.permutation import permute
+from image_pipeline.components.feeding.permutation import permute
 
 
 def draw_part(count: int, part: int, epoch: int, key: tuple[int, ...]) -> np.ndarray:

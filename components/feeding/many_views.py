@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from components.feeding.draws import Draws, Rows, check_rows, take_rows
-from components.feeding.permutation import check_positions, permute
-from components.hashing import key_words, mix64
+from image_pipeline.components.feeding.draws import Draws, Rows, check_rows, take_rows
+from image_pipeline.components.feeding.permutation import check_positions, permute
+from image_pipeline.components.hashing import key_words, mix64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

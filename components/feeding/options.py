@@ -5,15 +5,15 @@ from typing import Literal
 
 import pydantic
 
-from components.augment.options import (
+from image_pipeline.components.augment.options import (
     CutMix,
     FlipHorizontal,
     Mixup,
     PadAndCrop,
     RandomResizedCrop,
 )
-from components.augment.steps import Steps
-from components.options import Options
+from image_pipeline.components.augment.steps import Steps
+from image_pipeline.components.options import Options
 
 
 class SubsetOptions(Options):

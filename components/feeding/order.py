@@ -12,10 +12,17 @@ import dataclasses
 
 import numpy as np
 
-from components.feeding.balance import BalancedOrder
-from components.feeding.draws import Draws, Order, Rows, check_rows, single_draws, take_rows
-from components.feeding.many_views import ViewsOrder
-from components.feeding.permutation import check_positions, permute
+from image_pipeline.components.feeding.balance import BalancedOrder
+from image_pipeline.components.feeding.draws import (
+    Draws,
+    Order,
+    Rows,
+    check_rows,
+    single_draws,
+    take_rows,
+)
+from image_pipeline.components.feeding.many_views import ViewsOrder
+from image_pipeline.components.feeding.permutation import check_positions, permute
 
 __all__ = [
     "BalancedOrder",

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from components import record, views
-from components.augment import draws
+from image_pipeline.components import record, views
+from image_pipeline.components.augment import draws
 
 Tensors = dict[str, tf.Tensor]
 

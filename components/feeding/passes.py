@@ -8,20 +8,20 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from components import contract
-from components.augment import crop, draws
-from components.errors import UserError
-from components.feeding import memory, service
-from components.feeding.batches import worker_bounds
-from components.feeding.compiled import compile_or_keep, once
-from components.feeding.finishing import KEY, MIRRORED
-from components.feeding.indexed import IndexedRecords
-from components.feeding.iterations import ENDLESS, Iterations
-from components.feeding.options import FeedingOptions
-from components.feeding.record_views import view_record
-from components.feeding.records import open_records
-from components.feeding.streaming import StreamedRecords
-from components.view_options import ViewOptions
+from image_pipeline.components import contract
+from image_pipeline.components.augment import crop, draws
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import memory, service
+from image_pipeline.components.feeding.batches import worker_bounds
+from image_pipeline.components.feeding.compiled import compile_or_keep, once
+from image_pipeline.components.feeding.finishing import KEY, MIRRORED
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.iterations import ENDLESS, Iterations
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.record_views import view_record
+from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.view_options import ViewOptions
 
 Mode = Literal["train", "eval"]
 Again = Literal["next", "same"]

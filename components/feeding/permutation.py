@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from components.hashing import key_words, mix64
+from image_pipeline.components.hashing import key_words, mix64
 
 MAX_LENGTH = 2**62
 # Positions taken at once, so that all intermediate arrays stay in the processor's cache.

@@ -13,8 +13,8 @@ import numpy as np
 import simplejpeg
 import tensorflow as tf
 
-from components import views
-from components.view_options import ViewOptions
+from image_pipeline.components import views
+from image_pipeline.components.view_options import ViewOptions
 
 # Where serving's bits come from, whatever else the machine has.
 _CPU = functools.partial(tf.device, "/CPU:0")

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from components import record, views
-from components.feeding import parse
-from components.view_options import ViewOptions
+from image_pipeline.components import record, views
+from image_pipeline.components.feeding import parse
+from image_pipeline.components.view_options import ViewOptions
 
 
 def view_record(

@@ -22,8 +22,8 @@ from collections.abc import Callable
 import grpc
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.python_calls import call_python
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.python_calls import call_python
 
 # How long the dispatcher may take to answer, and to have a worker.
 TIMEOUT_S = 10.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
 _SHARD_PATH = re.compile(r"(?P<root>.+)/Split-(?P<split>[^/]+)/data_tfrecord-(?P<shard>\d+)-of-\d+")
 

@@ -10,9 +10,9 @@ import os
 import threading
 from typing import BinaryIO
 
-from components.errors import UserError
-from components.feeding.index import RecordIndex
-from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, CorruptRecord, unframe
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.index import RecordIndex
+from image_pipeline.components.tfrecord import FOOTER_BYTES, HEADER_BYTES, CorruptRecord, unframe
 
 
 class StoredRecords:

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from components.feeding.balance import round_shares
-from components.feeding.where import match_rows
-from components.hashing import hash_strings
+from image_pipeline.components.feeding.balance import round_shares
+from image_pipeline.components.feeding.where import match_rows
+from image_pipeline.components.hashing import hash_strings
 
 # Keep the hashes of the three uses unrelated: a fraction must not empty a fold.
 _FRACTION, _FOLD, _EVAL_SUBSET = 1, 2, 3

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
 _COMPARE = {
     ast.Eq: pc.equal,

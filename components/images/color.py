@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 from PIL import ExifTags, Image, ImageCms
 
-from components.images.bad_image import BadImage, call_decoder
-from components.images.matrix_profile import build_matrix_transform
+from image_pipeline.components.images.bad_image import BadImage, call_decoder
+from image_pipeline.components.images.matrix_profile import build_matrix_transform
 
 # EXIF 2.32, tag 0x0112: how to turn the stored pixels upright.
 _ORIENTATION_STEPS = {

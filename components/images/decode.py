@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from components.images.bad_image import (
+from image_pipeline.components.images.bad_image import (
     EMPTY,
     TOO_LARGE_FILE,
     TOO_MANY_PIXELS,
@@ -14,9 +14,9 @@ from components.images.bad_image import (
     UNSUPPORTED,
     BadImage,
 )
-from components.images.color import composite, convert_to_srgb, orient
-from components.images.header import Header, open_image, read_header, read_size
-from components.images.pixels import read_pixels
+from image_pipeline.components.images.color import composite, convert_to_srgb, orient
+from image_pipeline.components.images.header import Header, open_image, read_header, read_size
+from image_pipeline.components.images.pixels import read_pixels
 
 
 @dataclass(frozen=True, slots=True)

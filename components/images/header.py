@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-from components.images.bad_image import (
+from image_pipeline.components.images.bad_image import (
     ARCHIVE,
     CORRUPT,
     DECODER_ERRORS,
@@ -17,11 +17,11 @@ from components.images.bad_image import (
     call_decoder,
     explain_decoder_error,
 )
-from components.images.color import read_orientation
-from components.images.jpeg import read_jpeg_structure, read_plain_header
-from components.images.kind import tell_kind
-from components.images.other_orientation import note_other_orientation
-from components.images.png import move_metadata_up
+from image_pipeline.components.images.color import read_orientation
+from image_pipeline.components.images.jpeg import read_jpeg_structure, read_plain_header
+from image_pipeline.components.images.kind import tell_kind
+from image_pipeline.components.images.other_orientation import note_other_orientation
+from image_pipeline.components.images.png import move_metadata_up
 
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
 # warn or raise earlier, at sizes of its own.

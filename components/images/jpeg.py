@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
 
 _SOF0, _SOF1, _SOF2, _SOF9, _SOF10 = 0xC0, 0xC1, 0xC2, 0xC9, 0xCA
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA

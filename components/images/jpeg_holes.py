@@ -6,9 +6,9 @@ coefficients one after the other, all equal; a mean that falls below black; bloc
 a run of empty ones, where one code would do for all.
 """
 
-from components.images.bad_image import CORRUPT, BadImage
-from components.images.jpeg import JpegStructure
-from components.images.jpeg_scans import Component, Scan, read_scans
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.jpeg import JpegStructure
+from image_pipeline.components.images.jpeg_scans import Component, Scan, read_scans
 
 # Fewer zero bytes than this are left to the decoder.
 LEAST_HOLE_BYTES = 64

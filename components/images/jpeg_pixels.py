@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import simplejpeg
 
-from components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
-from components.images.jpeg import JpegStructure, expose_missing_data
-from components.images.jpeg_holes import check_holes, count_last_zeros, lacks_scans
+from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
+from image_pipeline.components.images.jpeg import JpegStructure, expose_missing_data
+from image_pipeline.components.images.jpeg_holes import check_holes, count_last_zeros, lacks_scans
 
 # What libjpeg says where pixels have no data, or not their own. Its other remarks are about habits
 # of those who wrote the file (unknown versions, stray bytes between segments).

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from components.images.jpeg import find_markers
+from image_pipeline.components.images.jpeg import find_markers
 
 _DHT, _SOS, _EOI, _DQT = 0xC4, 0xDA, 0xD9, 0xDB
 # Baseline, extended and progressive, all by Huffman's codes.

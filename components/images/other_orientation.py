@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import ExifTags, Image
 
-from components.images.bad_image import BadImage, call_decoder
+from image_pipeline.components.images.bad_image import BadImage, call_decoder
 
 # Pillow's names for the chunks and segments that hold XMP.
 _XMP_KEYS = ("xmp", "XML:com.adobe.xmp")

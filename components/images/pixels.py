@@ -11,12 +11,22 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage, call_decoder
-from components.images.jpeg import expose_missing_data, is_arithmetic, read_jpeg_structure
-from components.images.jpeg_holes import check_holes, count_last_zeros
-from components.images.jpeg_pixels import decode_jpeg
-from components.images.png import read_transparent_level, take_default_image
-from components.images.tiff import decode_tiff_samples, read_tiff_layout
+from image_pipeline.components.images.bad_image import (
+    CORRUPT,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+    call_decoder,
+)
+from image_pipeline.components.images.jpeg import (
+    expose_missing_data,
+    is_arithmetic,
+    read_jpeg_structure,
+)
+from image_pipeline.components.images.jpeg_holes import check_holes, count_last_zeros
+from image_pipeline.components.images.jpeg_pixels import decode_jpeg
+from image_pipeline.components.images.png import read_transparent_level, take_default_image
+from image_pipeline.components.images.tiff import decode_tiff_samples, read_tiff_layout
 
 # The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
 # of them would only compete for the same cores.

@@ -7,11 +7,16 @@ import cv2
 import numpy as np
 import pydantic
 
-from components.images.bad_image import REASONS, TOO_MANY_PIXELS, UNSUPPORTED, BadImage
-from components.images.color import convert_channels, convert_to_srgb
-from components.images.decode import DecodedImage, decode_image
-from components.images.resize import resize
-from components.options import Options
+from image_pipeline.components.images.bad_image import (
+    REASONS,
+    TOO_MANY_PIXELS,
+    UNSUPPORTED,
+    BadImage,
+)
+from image_pipeline.components.images.color import convert_channels, convert_to_srgb
+from image_pipeline.components.images.decode import DecodedImage, decode_image
+from image_pipeline.components.images.resize import resize
+from image_pipeline.components.options import Options
 
 __all__ = ["REASONS", "BadImage", "PrepareOptions", "PreparedImage", "prepare_image"]
 

@@ -15,7 +15,13 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage, call_decoder
+from image_pipeline.components.images.bad_image import (
+    CORRUPT,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+    call_decoder,
+)
 
 # TIFF 6.0's tags, and their values where they are used.
 _SUBFILE_TYPE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 254, 256, 257, 258, 259, 262

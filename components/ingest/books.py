@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from components import files
-from components.ingest.options import IngestOptions
-from components.ingest.plan import NOWHERE, Placement, Sources
-from components.threads import call_together
+from image_pipeline.components import files
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.plan import NOWHERE, Placement, Sources
+from image_pipeline.components.threads import call_together
 
 BOOKS = "books.json"
 CONFLICTING_LABEL = "conflicting_label"

@@ -19,12 +19,12 @@ from tfx.proto import example_gen_pb2
 from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
 
-from components import files
-from components.code_version import code_version
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.ingest.sources import fingerprint_refs, list_images
-from components.ingest.span_pattern import LATEST, SpanFolder, choose_span, has_span
+from image_pipeline.components import files
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.ingest.sources import fingerprint_refs, list_images
+from image_pipeline.components.ingest.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
 SERIES_PROPERTY = "ingest_series"

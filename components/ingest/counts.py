@@ -8,13 +8,13 @@ written shards are counted by `manifest.check_books`.
 import json
 from collections.abc import Iterator, Sequence
 
-from components import files, progress
-from components.ingest.books import BOOKS
-from components.ingest.manifest import FINISHED
-from components.ingest.options import IngestOptions
-from components.ingest.prepare import PreparedChunk
-from components.ingest.sources import Chunk, list_images, make_chunks
-from components.ingest.unpack import list_shards
+from image_pipeline.components import files, progress
+from image_pipeline.components.ingest.books import BOOKS
+from image_pipeline.components.ingest.manifest import FINISHED
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepare import PreparedChunk
+from image_pipeline.components.ingest.sources import Chunk, list_images, make_chunks
+from image_pipeline.components.ingest.unpack import list_shards
 
 
 def start_counts(work_dir: str) -> None:

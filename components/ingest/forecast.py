@@ -13,16 +13,16 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from components import record
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from components.ingest.order import count_shards
-from components.ingest.prepare import count_threads, prepare_source
-from components.ingest.sampling import Census, Sampled, draw_sample, take_census
-from components.ingest.shards import record_values
-from components.ingest.sources import list_images
-from components.tfrecord import frame
-from components.threads import map_in_order
+from image_pipeline.components import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.order import count_shards
+from image_pipeline.components.ingest.prepare import count_threads, prepare_source
+from image_pipeline.components.ingest.sampling import Census, Sampled, draw_sample, take_census
+from image_pipeline.components.ingest.shards import record_values
+from image_pipeline.components.ingest.sources import list_images
+from image_pipeline.components.tfrecord import frame
+from image_pipeline.components.threads import map_in_order
 
 ENCODINGS = ("jpeg", "png", "raw", "original")
 # Rows and index of a record in the working folder, and CPU time of Beam, the plan and the index,

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from components import files
-from components.errors import UserError
-from components.ingest.books import BOOKS, CONFLICTING_LABEL
-from components.ingest.options import IngestOptions
-from components.ingest.partition import ShardTask
-from components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
-from components.sealed import INDEX as INDEX
-from components.sealed import MANIFEST as MANIFEST
-from components.sealed import read_manifest as read_manifest
-from components.sealed import seal
-from components.threads import call_together, map_in_order
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.books import BOOKS, CONFLICTING_LABEL
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.partition import ShardTask
+from image_pipeline.components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
+from image_pipeline.components.sealed import INDEX as INDEX
+from image_pipeline.components.sealed import MANIFEST as MANIFEST
+from image_pipeline.components.sealed import read_manifest as read_manifest
+from image_pipeline.components.sealed import seal
+from image_pipeline.components.threads import call_together, map_in_order
 
 FORMAT_VERSION = 1
 FINISHED = "finished.json"  # In the working folder: the manifest, and that this run wrote it.

@@ -10,8 +10,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
 
 ENDINGS = frozenset(
     (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")

@@ -5,8 +5,8 @@ from typing import Literal
 
 import pydantic
 
-from components.images.prepare import PrepareOptions
-from components.options import Options
+from image_pipeline.components.images.prepare import PrepareOptions
+from image_pipeline.components.options import Options
 
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}

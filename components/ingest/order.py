@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from components.hashing import mix64
+from image_pipeline.components.hashing import mix64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

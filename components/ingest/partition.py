@@ -17,14 +17,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from components import files
-from components.errors import UserError
-from components.ingest.books import write_books
-from components.ingest.options import IngestOptions
-from components.ingest.placed_rows import RowSpan, read_placed_rows, write_placed_rows
-from components.ingest.plan import NOWHERE, Sources, empty_sources, place_sources
-from components.ingest.prepare import PreparedChunk, read_rows
-from components.threads import call_together, map_in_order
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.books import write_books
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.placed_rows import (
+    RowSpan,
+    read_placed_rows,
+    write_placed_rows,
+)
+from image_pipeline.components.ingest.plan import NOWHERE, Sources, empty_sources, place_sources
+from image_pipeline.components.ingest.prepare import PreparedChunk, read_rows
+from image_pipeline.components.threads import call_together, map_in_order
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

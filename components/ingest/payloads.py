@@ -8,9 +8,9 @@ from typing import BinaryIO, Protocol
 import numpy as np
 import pyarrow as pa
 
-from components import files
-from components.ingest.order import order_keys
-from components.threads import REMOTE_THREADS, map_in_order
+from image_pipeline.components import files
+from image_pipeline.components.ingest.order import order_keys
+from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
 # Spans of a remote file that lie nearer than this are read by one request: at 100 MB/s what lies
 # between takes less than Python's part of another request, 1.5 ms.

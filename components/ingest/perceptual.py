@@ -5,7 +5,7 @@ import imagehash
 import numpy as np
 from PIL import Image
 
-from components.images.prepare import PreparedImage
+from image_pipeline.components.images.prepare import PreparedImage
 
 
 def hash_image(image: PreparedImage) -> int:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from components import files
-from components.ingest.plan import NOWHERE, Placement
-from components.ingest.prepare import ROW_SCHEMA, read_rows
+from image_pipeline.components import files
+from image_pipeline.components.ingest.plan import NOWHERE, Placement
+from image_pipeline.components.ingest.prepare import ROW_SCHEMA, read_rows
 
 ROWS_AT_ONCE = 250_000
 # Of a record batch, which is filled up with further shards' rows: 60 kB, which a task reads in the

@@ -16,15 +16,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from components import files, progress
-from components.images.prepare import BadImage, PreparedImage, prepare_image
-from components.ingest.options import IngestOptions
-from components.ingest.payloads import write_payloads
-from components.ingest.perceptual import hash_image
-from components.ingest.reading import SkippedFile, try_read
-from components.ingest.sources import Chunk, ImageRef, label_of, match_pattern, split_of
-from components.names import decode_name
-from components.threads import REMOTE_THREADS, map_in_order, usable_cores
+from image_pipeline.components import files, progress
+from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.payloads import write_payloads
+from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.ingest.reading import SkippedFile, try_read
+from image_pipeline.components.ingest.sources import (
+    Chunk,
+    ImageRef,
+    label_of,
+    match_pattern,
+    split_of,
+)
+from image_pipeline.components.names import decode_name
+from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
 

@@ -1,11 +1,17 @@
 """Reads the bytes of one source: of a regular file, and never by waiting for what may not come."""
 
-from components import files, progress
-from components.images.kind import HEAD_BYTES
-from components.images.prepare import BadImage
-from components.ingest.options import IngestOptions
-from components.ingest.skipping import find_other_kind
-from components.ingest.sources import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, ImageRef, is_inside
+from image_pipeline.components import files, progress
+from image_pipeline.components.images.kind import HEAD_BYTES
+from image_pipeline.components.images.prepare import BadImage
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.skipping import find_other_kind
+from image_pipeline.components.ingest.sources import (
+    LISTED_BEFORE,
+    NOT_A_FILE,
+    OUTSIDE,
+    ImageRef,
+    is_inside,
+)
 
 _MESSAGES = {
     NOT_A_FILE: "a broken link, a pipe, a device, or what cannot be read to an end",

@@ -16,17 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pydantic
 
-from components import files
-from components.errors import UserError
-from components.ingest.manifest import MANIFEST, QUARANTINE, SKIPPED, read_lines, read_manifest
-from components.ingest.options import IngestOptions, flatten_options
-from components.ingest.prepare import (
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import (
+    MANIFEST,
+    QUARANTINE,
+    SKIPPED,
+    read_lines,
+    read_manifest,
+)
+from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
     count_unusable,
     prepare_chunk,
     read_chunk_rows,
 )
-from components.ingest.sources import list_images, make_chunks
+from image_pipeline.components.ingest.sources import list_images, make_chunks
 
 _MARKER = "retry.json"
 

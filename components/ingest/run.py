@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import apache_beam as beam
 
-from components import files
-from components.beam_job import run_job
-from components.ingest.counts import check_finished, start_counts
-from components.ingest.manifest import read_whole_manifest
-from components.ingest.options import IngestOptions
-from components.ingest.retry import (
+from image_pipeline.components import files
+from image_pipeline.components.beam_job import run_job
+from image_pipeline.components.ingest.counts import check_finished, start_counts
+from image_pipeline.components.ingest.manifest import read_whole_manifest
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.retry import (
     Retry,
     choose_options,
     count_written,
@@ -17,7 +17,7 @@ from components.ingest.retry import (
     prepare_quarantined,
     read_marker,
 )
-from components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
+from image_pipeline.components.ingest.transforms import IngestImages, UnpackDataSet, WriteDataSet
 
 
 def run_ingest(

@@ -9,8 +9,8 @@ import dataclasses
 import random
 from collections.abc import Iterable
 
-from components.ingest.options import IngestOptions
-from components.ingest.sources import ImageRef, label_of, split_of
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.sources import ImageRef, label_of, split_of
 
 
 @dataclasses.dataclass

@@ -6,7 +6,7 @@ name is written, and what is called an image but is none is quarantined.
 
 import os
 
-from components.images.kind import tell_kind
+from image_pipeline.components.images.kind import tell_kind
 
 # Names of images, read or not: whatever such a file holds, it was meant as an image.
 IMAGE_ENDINGS = frozenset(

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from components import files
-from components.errors import UserError
-from components.ingest.options import IngestOptions
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
 
 NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder

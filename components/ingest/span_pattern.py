@@ -13,8 +13,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from components import files
-from components.errors import UserError
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 
 LATEST = "latest"
 _DATE = ("YYYY", "MM", "DD")

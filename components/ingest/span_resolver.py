@@ -8,7 +8,7 @@ from tfx import types
 from tfx.components.example_gen import utils
 from tfx.dsl.components.common import resolver
 
-from components.ingest.component import SERIES_PROPERTY
+from image_pipeline.components.ingest.component import SERIES_PROPERTY
 
 Artifacts = dict[str, list[types.Artifact]]
 

@@ -14,17 +14,17 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from components import files
-from components.counters import count_listed, count_prepared
-from components.ingest.counts import check_prepared, check_unpacked, list_chunks
-from components.ingest.manifest import start_output, write_manifest
-from components.ingest.options import IngestOptions
-from components.ingest.partition import ShardTask, plan_shards
-from components.ingest.prepare import PreparedChunk, prepare_chunk
-from components.ingest.retry import Retry, write_marker
-from components.ingest.shards import WrittenShard, write_shard
-from components.ingest.unpack import list_rows, list_shards, unpack_shard
-from components.threads import start
+from image_pipeline.components import files
+from image_pipeline.components.counters import count_listed, count_prepared
+from image_pipeline.components.ingest.counts import check_prepared, check_unpacked, list_chunks
+from image_pipeline.components.ingest.manifest import start_output, write_manifest
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.partition import ShardTask, plan_shards
+from image_pipeline.components.ingest.prepare import PreparedChunk, prepare_chunk
+from image_pipeline.components.ingest.retry import Retry, write_marker
+from image_pipeline.components.ingest.shards import WrittenShard, write_shard
+from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
+from image_pipeline.components.threads import start
 
 
 @dataclasses.dataclass

@@ -10,13 +10,18 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from components import files, record
-from components.errors import UserError
-from components.images.prepare import PreparedImage
-from components.ingest.manifest import DUPLICATES, read_lines, read_manifest, read_shard_rows
-from components.ingest.options import IngestOptions
-from components.ingest.perceptual import hash_image
-from components.ingest.prepare import (
+from image_pipeline.components import files, record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.ingest.manifest import (
+    DUPLICATES,
+    read_lines,
+    read_manifest,
+    read_shard_rows,
+)
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.ingest.prepare import (
     ROW_SCHEMA,
     PreparedChunk,
     columns_of_path,
@@ -24,9 +29,9 @@ from components.ingest.prepare import (
     make_record_id,
     read_rows,
 )
-from components.ingest.shards import INDEX_SCHEMA
-from components.ingest.sources import listing_key
-from components.tfrecord import CorruptRecord, read_records
+from image_pipeline.components.ingest.shards import INDEX_SCHEMA
+from image_pipeline.components.ingest.sources import listing_key
+from image_pipeline.components.tfrecord import CorruptRecord, read_records
 
 _ROWS_AT_ONCE = 100_000
 _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from components import files
-from components.ingest.manifest import INDEX
+from image_pipeline.components import files
+from image_pipeline.components.ingest.manifest import INDEX
 
 TIFF, AVIF, ANIMATION = "TIFF", "AVIF", "animated WebP"
 PROFILE = "colour profile"

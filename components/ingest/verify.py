@@ -6,9 +6,9 @@ import itertools
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from components import files
-from components.errors import UserError
-from components.ingest.manifest import (
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import (
     DUPLICATES,
     FORMAT_VERSION,
     INDEX,
@@ -20,15 +20,15 @@ from components.ingest.manifest import (
     kept_copies,
     read_lines,
 )
-from components.ingest.verify_shard import (
+from image_pipeline.components.ingest.verify_shard import (
     CHANGED,
     Finding,
     ListedShard,
     check_shard,
     explain_unreadable,
 )
-from components.sealed import parse_manifest
-from components.threads import map_in_order, usable_cores
+from image_pipeline.components.sealed import parse_manifest
+from image_pipeline.components.threads import map_in_order, usable_cores
 
 
 def verify_data_set(output_dir: str) -> list[Finding]:

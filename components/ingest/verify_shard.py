@@ -11,10 +11,16 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from components import files, record
-from components.ingest.manifest import INDEX, read_shard_rows
-from components.ingest.prepare import make_record_id
-from components.tfrecord import FOOTER_BYTES, HEADER_BYTES, CorruptRecord, read_records, unframe
+from image_pipeline.components import files, record
+from image_pipeline.components.ingest.manifest import INDEX, read_shard_rows
+from image_pipeline.components.ingest.prepare import make_record_id
+from image_pipeline.components.tfrecord import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    CorruptRecord,
+    read_records,
+    unframe,
+)
 
 _BLOCK_BYTES = 2**20
 CHANGED = "changed: its SHA-256 is not the one that it was written with"

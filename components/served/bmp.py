@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from components.served.read import join_number, read_bytes, read_text
+from image_pipeline.components.served.read import join_number, read_bytes, read_text
 
 _OLD_HEADER = 12  # OS/2's: sides of 16 bits, and palettes of three bytes a colour
 _PLAIN, _MASKED = 0, 3  # BI_RGB, BI_BITFIELDS

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from components.served.kinds import explain_unserved
+from image_pipeline.components.served.kinds import explain_unserved
 
 # Files decoded at a time; as many as `tf.map_fn` runs.
 _AT_ONCE = 10

@@ -6,14 +6,20 @@ turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four 
 
 import tensorflow as tf
 
-from components import views
-from components.served import kinds
-from components.served.alpha import composite, fit_channels
-from components.served.bmp import decode_bmp
-from components.served.gif import decode_gif
-from components.served.orientation import read_orientation, turn_upright
-from components.served.read import read_bytes, read_text
-from components.served.structure import Structure, no_structure, walk_jpeg, walk_png, walk_webp
+from image_pipeline.components import views
+from image_pipeline.components.served import kinds
+from image_pipeline.components.served.alpha import composite, fit_channels
+from image_pipeline.components.served.bmp import decode_bmp
+from image_pipeline.components.served.gif import decode_gif
+from image_pipeline.components.served.orientation import read_orientation, turn_upright
+from image_pipeline.components.served.read import read_bytes, read_text
+from image_pipeline.components.served.structure import (
+    Structure,
+    no_structure,
+    walk_jpeg,
+    walk_png,
+    walk_webp,
+)
 
 Background = tuple[int, int, int]
 # The start of a JPEG and Adobe's segment: version 100, colours not transformed.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from components.served.read import count_bytes, join_number, read_bytes, read_text
+from image_pipeline.components.served.read import count_bytes, join_number, read_bytes, read_text
 
 _MOST_STEPS = 10_000  # blocks and their parts before the first frame: 2.5 MB of comments
 _GLOBAL_TABLE = 13  # behind the screen's description

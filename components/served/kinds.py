@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from components.images.bad_image import CORRUPT, EMPTY, NOT_AN_IMAGE, UNSUPPORTED
+from image_pipeline.components.images.bad_image import CORRUPT, EMPTY, NOT_AN_IMAGE, UNSUPPORTED
 
 # No file that is served is shorter than its signature.
 _SIGNATURE_BYTES = 12

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
-from components.served.read import count_bytes, join_number, read_bytes, read_text
-from components.served.structure import Structure
+from image_pipeline.components.served.read import count_bytes, join_number, read_bytes, read_text
+from image_pipeline.components.served.structure import Structure
 
 _ORIENTATION = 0x0112  # EXIF 2.32, 4.6.4 A
 _ENTRY_BYTES = 12

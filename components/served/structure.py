@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from components.served.read import count_bytes, join_number, read_bytes, read_text
+from image_pipeline.components.served.read import count_bytes, join_number, read_bytes, read_text
 
 _MOST_STEPS = 2_000
 _SOS = 0xDA

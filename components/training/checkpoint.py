@@ -11,10 +11,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.batches import Position
-from components.training.executions import StepsCallback
-from components.training.non_finite import are_finite
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.training.executions import StepsCallback
+from image_pipeline.components.training.non_finite import are_finite
 
 _POSITION_FILE = "position.json"  # Written last: its presence means that the checkpoint is whole.
 _STATE = "state"

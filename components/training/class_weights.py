@@ -3,10 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.options import FeedingOptions
-from components.training.options import TrainingOptions
-from components.transform.statistics import read_statistics
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.transform.statistics import read_statistics
 
 
 def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:
@@ -37,8 +37,9 @@ def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.n
         raise UserError(
             "training.class_weights=balanced needs the weights of the vocabulary's "
             f"{len(class_names)} classes, and the transform graph has those of {len(names)}; "
-            "number labels in the preprocessing_fn by components.transform.labels.label_ids, or "
-            "set training.class_weights=none."
+            "number labels in the preprocessing_fn by "
+            "image_pipeline.components.transform.labels.label_ids, or set "
+            "training.class_weights=none."
         )
     return found["class_weights"].astype(np.float32)
 

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from components import progress
-from components.training.executions import StepsCallback
+from image_pipeline.components import progress
+from image_pipeline.components.training.executions import StepsCallback
 
 
 class StepCounter(StepsCallback):

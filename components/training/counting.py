@@ -11,9 +11,9 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 
-from components import progress, record
-from components.training.evaluation import CANDIDATE
-from components.training.non_finite import check_probabilities
+from image_pipeline.components import progress, record
+from image_pipeline.components.training.evaluation import CANDIDATE
+from image_pipeline.components.training.non_finite import check_probabilities
 
 
 def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:

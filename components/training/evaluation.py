@@ -6,9 +6,9 @@ from google.protobuf import wrappers_pb2
 # has been imported does it get one.
 from tensorflow_model_analysis.proto import config_pb2
 
-from components import record
-from components.training import serving
-from components.training.options import EvaluationOptions
+from image_pipeline.components import record
+from image_pipeline.components.training import serving
+from image_pipeline.components.training.options import EvaluationOptions
 
 # TFMA's names of the two models that are compared.
 CANDIDATE, BASELINE = "candidate", "baseline"

@@ -2,7 +2,7 @@
 
 import keras
 
-from components.training.options import TrainingOptions
+from image_pipeline.components.training.options import TrainingOptions
 
 # Every block halves the image, until its shorter side would be under this many pixels: 32 px images
 # pass three blocks, 224 px images five.

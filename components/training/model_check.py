@@ -14,13 +14,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from components.dotted import load_named
-from components.errors import UserError
-from components.feeding.options import FeedingOptions
-from components.messages import describe_error
-from components.training.non_finite import are_finite
-from components.training.options import TrainingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.dotted import load_named
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.messages import describe_error
+from image_pipeline.components.training.non_finite import are_finite
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.view_options import ViewOptions
 
 _IMAGES = 4
 # How far from 1 a row's sum may be: float16 and bfloat16 have three and two digits.

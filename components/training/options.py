@@ -4,13 +4,14 @@ from typing import Literal
 
 import pydantic
 
-from components.options import Options
+from image_pipeline.components.dotted import DottedPath
+from image_pipeline.components.options import Options
 
 
 class TrainingOptions(Options):
     """How the model is trained."""
 
-    model: str = "components.training.model.build_model"
+    model: DottedPath = "image_pipeline.components.training.model.build_model"
     """Dotted path of `build_model(input_shape, num_classes, options) -> compiled keras.Model`, as
     docs/training.md describes it."""
     epochs: pydantic.PositiveInt = 10

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.batches import Position
-from components.training.checkpoint import Checkpoints, restore_latest
-from components.training.options import TrainingOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
+from image_pipeline.components.training.options import TrainingOptions
 
 _NOT_OF_THE_RUN = (
     "epochs",

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
-from components import record, views
-from components.errors import UserError
-from components.feeding import parse
-from components.feeding.graph import TransformGraph, read_alpha_background
-from components.served.checked import take_views
-from components.served.decode import decode_image
-from components.training.model_check import CheckedModel
-from components.training.non_finite import are_finite, check_probabilities
-from components.view_options import ViewOptions
+from image_pipeline.components import record, views
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.graph import TransformGraph, read_alpha_background
+from image_pipeline.components.served.checked import take_views
+from image_pipeline.components.served.decode import decode_image
+from image_pipeline.components.training.model_check import CheckedModel
+from image_pipeline.components.training.non_finite import are_finite, check_probabilities
+from image_pipeline.components.view_options import ViewOptions
 
 # Signatures.
 SERVE_IMAGES = "serving_default"  # image files → probabilities and class names

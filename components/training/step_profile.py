@@ -7,10 +7,10 @@ import os
 
 import tensorflow as tf
 
-from components.json_text import to_json
-from components.training.executions import StepsCallback
-from components.training.options import TrainingOptions
-from components.training.profile import describe_trace, record_trace
+from image_pipeline.components.json_text import to_json
+from image_pipeline.components.training.executions import StepsCallback
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.training.profile import describe_trace, record_trace
 
 PROFILE_FILE = "profile.json"
 _LOG = logging.getLogger(__name__)

@@ -10,23 +10,27 @@ from typing import Any
 
 import tensorflow as tf
 
-from components import progress
-from components.feeding.graph import read_class_names
-from components.feeding.input_fn import input_fn, steps_per_epoch
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Mode
-from components.json_text import to_json
-from components.training.class_weights import check_unmixed, read_class_weights, weigh_records
-from components.training.clocks import EpochClock, StepCounter
-from components.training.executions import WholeEpochs, hide_length
-from components.training.model_check import CheckedModel, build_checked_model
-from components.training.non_finite import StopAtNonFinite, name_records
-from components.training.options import TrainingOptions
-from components.training.resume import fit_from, resume
-from components.training.serving import export_model
-from components.training.step_profile import plan_profile
-from components.training.unknown import count_unknown, leave_out_unknown
-from components.view_options import ViewOptions
+from image_pipeline.components import progress
+from image_pipeline.components.feeding.graph import read_class_names
+from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Mode
+from image_pipeline.components.json_text import to_json
+from image_pipeline.components.training.class_weights import (
+    check_unmixed,
+    read_class_weights,
+    weigh_records,
+)
+from image_pipeline.components.training.clocks import EpochClock, StepCounter
+from image_pipeline.components.training.executions import WholeEpochs, hide_length
+from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
+from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.training.resume import fit_from, resume
+from image_pipeline.components.training.serving import export_model
+from image_pipeline.components.training.step_profile import plan_profile
+from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
+from image_pipeline.components.view_options import ViewOptions
 
 HISTORY_FILE = "history.json"
 _LOG = logging.getLogger(__name__)

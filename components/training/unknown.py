@@ -11,15 +11,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from components.feeding.graph import TransformGraph
-from components.feeding.indexed import IndexedRecords
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Mode
-from components.feeding.records import open_records
-from components.feeding.selection import select
-from components.feeding.streaming import match_files
-from components.transform.classes import find_ids
-from components.view_options import ViewOptions
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Mode
+from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.selection import select
+from image_pipeline.components.feeding.streaming import match_files
+from image_pipeline.components.transform.classes import find_ids
+from image_pipeline.components.view_options import ViewOptions
 
 
 def count_unknown(

@@ -7,13 +7,17 @@ import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.beam import analysis_graph_builder
 
-from components.counters import count_batch
-from components.transform import span_cache
-from components.transform.options import TransformOptions
-from components.transform.record_batches import adapter_config, input_specs, read_view_batches
-from components.transform.spans import Span
-from components.transform.trace import PreprocessingFn
-from components.view_options import ViewOptions
+from image_pipeline.components.counters import count_batch
+from image_pipeline.components.transform import span_cache
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.record_batches import (
+    adapter_config,
+    input_specs,
+    read_view_batches,
+)
+from image_pipeline.components.transform.spans import Span
+from image_pipeline.components.transform.trace import PreprocessingFn
+from image_pipeline.components.view_options import ViewOptions
 
 
 @dataclasses.dataclass

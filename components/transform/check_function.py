@@ -5,9 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from components import contract
-from components.errors import UserError
-from components.transform.trace import Traced
+from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform.trace import Traced
 
 # The types of tf.train.Example, which tf.Transform's feature spec is made of.
 _SCHEMA_TYPES = (tf.float32, tf.int64, tf.string)
@@ -58,7 +58,7 @@ def _check_label(label: tf.Tensor, name: str) -> None:
             name,
             "the label as int64 [batch]",
             label,
-            "use components.transform.labels.label_ids(inputs['label'])",
+            "use image_pipeline.components.transform.labels.label_ids(inputs['label'])",
         )
     _check_batch(label, name)
 

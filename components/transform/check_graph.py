@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from components import contract
-from components.errors import UserError
-from components.feeding.graph import TransformGraph
-from components.transform.statistics import read_statistics
+from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.transform.statistics import read_statistics
 
 # How far an image's output may move, relative to the greatest value, when its neighbours change:
 # matrix products round differently for other batch sizes (float32: 6e-8 a step).

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 from tensorflow_transform import analyzer_nodes
 
-from components import contract
-from components.errors import UserError
-from components.transform.trace import Traced
+from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform.trace import Traced
 
-_WAY_OUT = "use components.transform.labels.label_ids(inputs['label'])"
+_WAY_OUT = "use image_pipeline.components.transform.labels.label_ids(inputs['label'])"
 _LOOKUPS = ("LookupTableFind", "LookupTableFindV2")
 # Operations whose bodies are graphs of their own.
 _HIDING = (

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from components import contract
-from components.feeding.graph import TransformGraph, read_class_names
-from components.transform.check_function import reach_inputs
-from components.transform.options import TransformOptions
-from components.transform.record_batches import input_specs
-from components.transform.trace import PreprocessingFn, trace
-from components.view_options import ViewOptions
+from image_pipeline.components import contract
+from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
+from image_pipeline.components.transform.check_function import reach_inputs
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.record_batches import input_specs
+from image_pipeline.components.transform.trace import PreprocessingFn, trace
+from image_pipeline.components.view_options import ViewOptions
 
 # Statistics that `labels.label_ids` leaves in the graph.
 CLASS_STATISTICS = ("class_names", "class_counts", "class_priors", "class_weights")

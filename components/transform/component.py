@@ -11,11 +11,11 @@ from tfx.types import (
     standard_artifacts,
 )
 
-from components.code_version import code_version
-from components.transform.function_version import function_version
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from components.view_options import ViewOptions
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.view_options import ViewOptions
 
 
 class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):

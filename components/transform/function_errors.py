@@ -2,7 +2,7 @@
 
 import re
 
-from components.errors import UserError, walk_causes
+from image_pipeline.components.errors import UserError, walk_causes
 
 # How tf.Transform 1.21 wraps what TensorFlow says (`beam/impl.py`, `_RunMetaGraphDoFn`). Runners
 # may carry it as the text of a traceback only, so the text is searched.

@@ -3,8 +3,8 @@
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from components import contract
-from components.transform import statistics
+from image_pipeline.components import contract
+from image_pipeline.components.transform import statistics
 
 # Names that tf.Transform leaves out of a vocabulary, whose file has a name a line.
 _NOT_IN_VOCABULARY = r"^$|\C*[\n\r]\C*"

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from components.errors import UserError
+from image_pipeline.components.errors import UserError
 
-WAY_OUT = "make random views in feeding (components.augment), which draws them per record"
+WAY_OUT = (
+    "make random views in feeding (image_pipeline.components.augment), which draws them per record"
+)
 # Calls whose value is frozen at the time of tracing.
 _FROZEN = re.compile(
     r"(numpy\.random|random|secrets)\..+|os\.urandom|uuid\.uuid[14]|time\.(time|time_ns|monotonic)"

@@ -5,8 +5,9 @@ from typing import Literal
 
 import pydantic
 
-from components import record
-from components.options import Options
+from image_pipeline.components import record
+from image_pipeline.components.dotted import DottedPath
+from image_pipeline.components.options import Options
 
 # What a record says about its image in one value. The label is an input of its own, and the
 # encoded image would be copied a second time beside its pixels.
@@ -20,7 +21,7 @@ EXTRA_COLUMNS = tuple(
 class TransformOptions(Options):
     """What is learnt from the whole data set, before training."""
 
-    preprocessing_fn: str = "components.transform.preprocessing.standardize"
+    preprocessing_fn: DottedPath = "image_pipeline.components.transform.preprocessing.standardize"
     """Dotted path of a `preprocessing_fn` in tf.Transform's convention."""
     columns: tuple[str, ...] = ()
     """Further features of a record that the `preprocessing_fn` reads, by their keys. Only these are

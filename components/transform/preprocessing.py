@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from components import contract
-from components.transform import statistics
-from components.transform.labels import label_ids
-from components.transform.moments import channel_mean_and_std, mean_image
+from image_pipeline.components import contract
+from image_pipeline.components.transform import statistics
+from image_pipeline.components.transform.labels import label_ids
+from image_pipeline.components.transform.moments import channel_mean_and_std, mean_image
 
 
 def standardize(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

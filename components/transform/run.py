@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
-from components import progress
-from components.beam_job import make_scratch, run_job
-from components.dotted import load_named
-from components.errors import UserError, find_user_error
-from components.feeding.input_fn import read_eval_views
-from components.transform import span_cache
-from components.transform.analysis import AnalyzeImages
-from components.transform.check_function import check_dependencies, check_outputs
-from components.transform.check_graph import check_graph
-from components.transform.check_vocabulary import check_vocabulary
-from components.transform.classes import is_named_by_label
-from components.transform.function_errors import find_function_error
-from components.transform.lint import check_random
-from components.transform.options import TransformOptions
-from components.transform.record_batches import input_specs
-from components.transform.spans import Span, read_spans
-from components.transform.summary import check_unknown_classes, write_summary
-from components.transform.trace import PreprocessingFn, guard
-from components.view_options import ViewOptions
+from image_pipeline.components import progress
+from image_pipeline.components.beam_job import make_scratch, run_job
+from image_pipeline.components.dotted import load_named
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.feeding.input_fn import read_eval_views
+from image_pipeline.components.transform import span_cache
+from image_pipeline.components.transform.analysis import AnalyzeImages
+from image_pipeline.components.transform.check_function import check_dependencies, check_outputs
+from image_pipeline.components.transform.check_graph import check_graph
+from image_pipeline.components.transform.check_vocabulary import check_vocabulary
+from image_pipeline.components.transform.classes import is_named_by_label
+from image_pipeline.components.transform.function_errors import find_function_error
+from image_pipeline.components.transform.lint import check_random
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.record_batches import input_specs
+from image_pipeline.components.transform.spans import Span, read_spans
+from image_pipeline.components.transform.summary import check_unknown_classes, write_summary
+from image_pipeline.components.transform.trace import PreprocessingFn, guard
+from image_pipeline.components.view_options import ViewOptions
 
 
 def run_analysis(

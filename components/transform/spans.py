@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tensorflow as tf
 
-from components import files
-from components.code_version import code_version
-from components.errors import UserError
-from components.ingest.manifest import INDEX, MANIFEST, describe_file, read_whole_manifest
-from components.sealed import check_index
-from components.transform.options import TransformOptions
-from components.transform.sampling import keep_records
-from components.view_options import ViewOptions
+from image_pipeline.components import files
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import (
+    INDEX,
+    MANIFEST,
+    describe_file,
+    read_whole_manifest,
+)
+from image_pipeline.components.sealed import check_index
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.sampling import keep_records
+from image_pipeline.components.view_options import ViewOptions
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from components import contract, files
-from components.code_version import code_version
-from components.errors import UserError
-from components.json_text import to_json
-from components.transform.classes import CLASS_STATISTICS, count_classes, list_classes
-from components.transform.function_version import function_version
-from components.transform.options import TransformOptions
-from components.transform.spans import Span
-from components.transform.statistics import read_statistics
-from components.view_options import ViewOptions
+from image_pipeline.components import contract, files
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import to_json
+from image_pipeline.components.transform.classes import (
+    CLASS_STATISTICS,
+    count_classes,
+    list_classes,
+)
+from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.spans import Span
+from image_pipeline.components.transform.statistics import read_statistics
+from image_pipeline.components.view_options import ViewOptions
 
 SUMMARY = "analysis.json"
 # Statistics that are told under other names.

@@ -12,9 +12,9 @@ import tensorflow as tf
 import tensorflow_transform as tft
 from tensorflow_transform import impl_helper
 
-from components import contract
-from components.errors import UserError
-from components.transform import statistics
+from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform import statistics
 
 PreprocessingFn = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 

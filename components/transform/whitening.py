@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow_transform import analyzer_nodes, analyzers
 
-from components import contract
-from components.errors import UserError
-from components.transform import statistics
-from components.transform.labels import label_ids
+from image_pipeline.components import contract
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform import statistics
+from image_pipeline.components.transform.labels import label_ids
 
 MAX_VALUES = 4096  # 64×64 in grey, 36×36 in colour: 134 MB an accumulator
 
@@ -74,7 +74,7 @@ def _flatten(images: tf.Tensor) -> tf.Tensor:
             f"whitening takes images of at most {MAX_VALUES:,} values, and the view "
             f"{'×'.join(map(str, images.shape[1:]))} has {size:,}, a covariance of "
             f"{size**2 * 8 / 1e9:,.1f} GB; make view.height_px and view.width_px smaller, or use "
-            "components.transform.preprocessing.standardize."
+            "image_pipeline.components.transform.preprocessing.standardize."
         )
     return tf.cast(tf.reshape(tf.cast(images, tf.int32) - _CENTER, [-1, size]), tf.float64)
 

@@ -4,8 +4,8 @@ import os
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_terminal
+from image_pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_terminal
+from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -30,19 +30,19 @@ def analyze(
     DATA_SET is the folder that ingest wrote. The graph is the pipeline's; `image-pipeline inspect`
     shows it again.
     """
-    from components.ingest.manifest import read_whole_manifest
-    from pipeline.config import load_config
-    from pipeline.engine import choose_engine
-    from pipeline.preview_source import refuse_run
+    from image_pipeline.components.ingest.manifest import read_whole_manifest
+    from image_pipeline.config import load_config
+    from image_pipeline.engine import choose_engine
+    from image_pipeline.preview_source import refuse_run
 
     config = load_config(config_path, overrides)
     beam_args = choose_engine(beam_flags)
     refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
     with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
-        from pipeline.analysis import analyze_folder
-        from pipeline.inspection import find_graph, print_graph, read_graph
-        from pipeline.progress import ComponentProgress
+        from image_pipeline.analysis import analyze_folder
+        from image_pipeline.inspection import find_graph, print_graph, read_graph
+        from image_pipeline.progress import ComponentProgress
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("analysis")

@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries, say
-from pipeline.temporary import delete_folder
+from image_pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries, say
+from image_pipeline.temporary import delete_folder
 
 
 @click.command("compile")
@@ -36,12 +36,12 @@ def compile_job(
     Flags go behind a separate --: --project, --region, --temp_location, --sdk_container_image, and
     whatever else Dataflow takes (--worker_machine_type, --max_num_workers, …).
     """
-    from components import files
-    from components.beam_args import complete_beam_args
-    from components.ingest.span_pattern import has_span
-    from pipeline.config import load_config
-    from pipeline.dataflow import check_remote
-    from pipeline.engine import check_engine
+    from image_pipeline.components import files
+    from image_pipeline.components.beam_args import complete_beam_args
+    from image_pipeline.components.ingest.span_pattern import has_span
+    from image_pipeline.config import load_config
+    from image_pipeline.dataflow import check_remote
+    from image_pipeline.engine import check_engine
 
     if has_span(images_dir):
         raise click.UsageError(f"--images must be one folder, got {images_dir!r}; name the span's.")
@@ -52,7 +52,7 @@ def compile_job(
     beam_args = complete_beam_args([*named, *beam_flags])
     with quiet_libraries("compile"):
         check_engine(beam_args)
-        from pipeline.template import write_template
+        from image_pipeline.template import write_template
 
         write_template(images_dir, output_dir, config.ingest, beam_args)
     where = " It names folders of this machine." if files.is_local(images_dir) else ""

@@ -2,8 +2,8 @@
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries
+from image_pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries
+from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -55,13 +55,13 @@ def doctor(
     steps and transform graph on the records of the train split, the model's step, and both
     together. Estimates are named so; nothing of the run is changed.
     """
-    from pipeline.preview_source import find_source, list_split, read_config
+    from image_pipeline.preview_source import find_source, list_split, read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, "train")
     with quiet_libraries("doctor") as console:
-        from pipeline.doctor.visit import Wishes, visit
+        from image_pipeline.doctor.visit import Wishes, visit
 
         wishes = Wishes(seconds, step_ms, sweep, profile_steps, profile_dir)
         shown = None if as_json else console

@@ -4,8 +4,7 @@ import os
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import (
+from image_pipeline.commands.shared import (
     BEAM,
     CONFIG,
     FOLLOW_LINKS,
@@ -17,6 +16,7 @@ from pipeline.commands.shared import (
     add_follow_links,
     open_terminal,
 )
+from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -49,17 +49,17 @@ def ingest(
     The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on; a
     finished one is brought up to date with the same folder of images.
     """
-    from pipeline.config import load_config
-    from pipeline.engine import choose_engine
-    from pipeline.preflight import check_labels, check_output, survey_images
+    from image_pipeline.config import load_config
+    from image_pipeline.engine import choose_engine
+    from image_pipeline.preflight import check_labels, check_output, survey_images
 
     options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     beam_args = choose_engine(beam_flags)
     check_labels(survey_images(images_dir, options), images_dir, options)
     check_output(output_dir, images_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
-        from pipeline.ingest import ingest_folder, print_ingest
-        from pipeline.progress import ComponentProgress
+        from image_pipeline.ingest import ingest_folder, print_ingest
+        from image_pipeline.progress import ComponentProgress
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("ingest")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.shared import say
+from image_pipeline.commands.shared import say
 
 _MOST_CLASSES = 5
 
@@ -20,9 +20,9 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     Guesses from names where classes and splits are, and from some images' headers what the model's
     input should be; shows the guess, and asks before the file is written.
     """
-    from components.ingest.sources import list_images
-    from pipeline.layout import guess_layout, list_images_of
-    from pipeline.starter import measure_sizes, write_starter
+    from image_pipeline.components.ingest.sources import list_images
+    from image_pipeline.layout import guess_layout, list_images_of
+    from image_pipeline.starter import measure_sizes, write_starter
 
     _check_new(output_path)
     paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
@@ -42,7 +42,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
 
 def _check_new(output_path: str) -> None:
-    from components.errors import UserError
+    from image_pipeline.components.errors import UserError
 
     if os.path.exists(output_path):
         raise UserError(f"{output_path!r} exists; choose another --output, or move it away.")
@@ -53,8 +53,8 @@ def _check_new(output_path: str) -> None:
 
 def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
     """There must be images, and none of them may be masks, which would be taken for images."""
-    from components.errors import UserError
-    from components.ingest.masks import explain_masks
+    from image_pipeline.components.errors import UserError
+    from image_pipeline.components.ingest.masks import explain_masks
 
     if layout.masks is not None:
         raise UserError(explain_masks(images_dir, layout.masks))
@@ -65,7 +65,7 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
 
 def _show(layout: Any, sizes: Any) -> None:
     """Tells what was found and guessed, a line each."""
-    from pipeline.starter import guess_view
+    from image_pipeline.starter import guess_view
 
     height, width, channels = guess_view(sizes)
     rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]

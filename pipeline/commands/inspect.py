@@ -4,8 +4,8 @@ import dataclasses
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import JSON
+from image_pipeline.commands.shared import JSON
+from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -19,7 +19,7 @@ def inspect(folder: str, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from pipeline.inspection import find_graph, print_graph, read_graph
+    from image_pipeline.inspection import find_graph, print_graph, read_graph
 
     found = find_graph(folder)
     graph = read_graph(found.path)

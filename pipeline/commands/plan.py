@@ -4,8 +4,8 @@ import dataclasses
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import CONFIG, FOLLOW_LINKS, IMAGES, JSON, SET, add_follow_links
+from image_pipeline.commands.shared import CONFIG, FOLLOW_LINKS, IMAGES, JSON, SET, add_follow_links
+from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -49,9 +49,9 @@ def plan(
     Prepares a random sample of the files and writes nothing. Byte-identical files are not known
     before all are read, so they are counted as often as they occur.
     """
-    from components.ingest.forecast import forecast_ingest
-    from pipeline.config import load_config
-    from pipeline.forecast import forecast_cluster, free_disk_bytes, print_forecast
+    from image_pipeline.components.ingest.forecast import forecast_ingest
+    from image_pipeline.config import load_config
+    from image_pipeline.forecast import forecast_cluster, free_disk_bytes, print_forecast
 
     if core_price is not None and cores is None:
         raise click.UsageError("--core-price is the price of one of --cores; give both.")

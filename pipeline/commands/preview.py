@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
+from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
 
 _ENDINGS = (".png", ".html")
 
@@ -49,7 +49,7 @@ def preview(
     """
     if not output_path.endswith(_ENDINGS):
         raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
-    from pipeline.preview_source import find_source, list_split, read_config
+    from image_pipeline.preview_source import find_source, list_split, read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
@@ -73,9 +73,9 @@ def _draw(
     """Draws so many records and epochs by a seed; returns the random steps in words."""
     import yaml
 
-    from pipeline.panels import describe_steps
-    from pipeline.preview import read_views
-    from pipeline.preview_files import save_sheet
+    from image_pipeline.panels import describe_steps
+    from image_pipeline.preview import read_views
+    from image_pipeline.preview_files import save_sheet
 
     views = read_views([pattern], config.view, config.feeding, graph_dir, *counts)
     steps = describe_steps(config.feeding.augment)
@@ -86,7 +86,7 @@ def _draw(
 
 def _check_folder(output_path: str) -> None:
     """Says at once what would else be found out after the work."""
-    from components.errors import UserError
+    from image_pipeline.components.errors import UserError
 
     folder = os.path.dirname(output_path) or "."
     if not os.path.isdir(folder):

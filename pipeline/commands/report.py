@@ -2,8 +2,8 @@
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import JSON, quiet_libraries, say
+from image_pipeline.commands.shared import JSON, quiet_libraries, say
+from image_pipeline.components.json_text import to_json
 
 
 @click.command()
@@ -27,7 +27,7 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
     if not output_path.endswith(".html"):
         raise click.UsageError(f"--output must end in .html, got {output_path!r}.")
     with quiet_libraries("report"):
-        from pipeline.report.page import write_report
+        from image_pipeline.report.page import write_report
 
         figures = write_report(folder, against, output_path)
     if as_json:

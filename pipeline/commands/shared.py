@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from components.errors import UserError, find_user_error
-from components.messages import describe_error
-from components.names import printable_text
-from pipeline.interrupts import end_if_interrupted, was_interrupted
-from pipeline.temporary import make_lasting_folder
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.messages import describe_error
+from image_pipeline.components.names import printable_text
+from image_pipeline.interrupts import end_if_interrupted, was_interrupted
+from image_pipeline.temporary import make_lasting_folder
 
 IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
@@ -62,7 +62,7 @@ def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[st
 @contextlib.contextmanager
 def open_terminal(log_path: str) -> Iterator[Any]:
     """A console for people; the libraries' messages go to a log, and so does an unknown error."""
-    from pipeline.terminal import quiet_terminal
+    from image_pipeline.terminal import quiet_terminal
 
     with quiet_terminal(log_path) as console:
         try:

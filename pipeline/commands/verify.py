@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from components.json_text import to_json
-from pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say
+from image_pipeline.commands.shared import CONFIG, JSON, SET, quiet_libraries, say
+from image_pipeline.components.json_text import to_json
 
 _MOST_LINES = 100
 
@@ -37,7 +37,7 @@ def verify(
     With --epoch, draws that epoch of training by the options (--config, --set), reads every record
     of it with its checksums, and checks that each comes as often as the options say.
     """
-    from pipeline.preview_source import refuse_run
+    from image_pipeline.preview_source import refuse_run
 
     refuse_run(data_set, "verify")
     if epoch is not None:
@@ -46,8 +46,8 @@ def verify(
     if config_path or overrides:
         raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
     with quiet_libraries("verify"):
-        from components.ingest.verify import verify_data_set
-        from pipeline.report.words import format_count
+        from image_pipeline.components.ingest.verify import verify_data_set
+        from image_pipeline.report.words import format_count
 
         findings = verify_data_set(data_set)
     if as_json:
@@ -64,12 +64,12 @@ def verify(
 def _verify_epoch(
     data_set: str, epoch: int, config_path: str | None, overrides: tuple[str, ...], as_json: bool
 ) -> None:
-    from pipeline.config import load_config
+    from image_pipeline.config import load_config
 
     config = load_config(config_path, overrides)
     with quiet_libraries("verify"):
-        from components.feeding.streaming import match_files
-        from components.feeding.verify_epoch import verify_epoch
+        from image_pipeline.components.feeding.streaming import match_files
+        from image_pipeline.components.feeding.verify_epoch import verify_epoch
 
         paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
@@ -83,7 +83,7 @@ def _verify_epoch(
 
 def _describe_draws(verified: Any) -> str:
     """One line: how many records, how often, in how many steps."""
-    from pipeline.report.words import format_count
+    from image_pipeline.report.words import format_count
 
     times = format_count(verified.records, "record")
     if verified.draws == verified.records:

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 
-from pipeline.doctor.verdict import Figures, Verdict, estimate_step_ms
+from image_pipeline.doctor.verdict import Figures, Verdict, estimate_step_ms
 
 # A change that brings less is not worth a person's time.
 _LEAST_GAIN = 1.05

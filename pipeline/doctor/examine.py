@@ -4,22 +4,22 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from components.feeding.indexed import IndexedRecords
-from components.feeding.memory import Stage as MemoryStage
-from components.feeding.memory import fits
-from components.threads import usable_cores
-from pipeline.doctor.advice import Change, Facts, advise
-from pipeline.doctor.clock import OthersClock, Rate
-from pipeline.doctor.stages import InputFigures, Measured, count_buffered, measure_input
-from pipeline.doctor.step import Step, Together, measure_step, measure_together
-from pipeline.doctor.subject import (
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.memory import Stage as MemoryStage
+from image_pipeline.components.feeding.memory import fits
+from image_pipeline.components.threads import usable_cores
+from image_pipeline.doctor.advice import Change, Facts, advise
+from image_pipeline.doctor.clock import OthersClock, Rate
+from image_pipeline.doctor.stages import InputFigures, Measured, count_buffered, measure_input
+from image_pipeline.doctor.step import Step, Together, measure_step, measure_together
+from image_pipeline.doctor.subject import (
     Storage,
     Subject,
     describe_storage,
     hold_some,
     sample_records,
 )
-from pipeline.doctor.verdict import Figures, Stage, Verdict, judge
+from image_pipeline.doctor.verdict import Figures, Stage, Verdict, judge
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ from typing import Any
 
 import keras
 
-from pipeline.doctor.race import race
-from pipeline.doctor.step import ModelStep
-from pipeline.doctor.subject import Subject
+from image_pipeline.doctor.race import race
+from image_pipeline.doctor.step import ModelStep
+from image_pipeline.doctor.subject import Subject
 
 _COUNTS = (1, 2, 4, 8)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import psutil
 
-from components import files
+from image_pipeline.components import files
 
 
 def forget_pages(paths: Sequence[str]) -> bool:

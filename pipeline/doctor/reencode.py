@@ -8,15 +8,19 @@ from typing import Any
 import cv2
 import numpy as np
 
-from components import record, tfrecord
-from components.feeding import parse
-from components.feeding.options import FeedingOptions, ManyViewsOptions, SubsetOptions
-from components.feeding.pixels import StoredImage, decode_image
-from components.images.prepare import PrepareOptions, prepare_image
-from pipeline.doctor.clock import time_batches
-from pipeline.doctor.race import race
-from pipeline.doctor.stages import count_buffered, count_images
-from pipeline.doctor.subject import Subject, sample_records
+from image_pipeline.components import record, tfrecord
+from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.options import (
+    FeedingOptions,
+    ManyViewsOptions,
+    SubsetOptions,
+)
+from image_pipeline.components.feeding.pixels import StoredImage, decode_image
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.doctor.clock import time_batches
+from image_pipeline.doctor.race import race
+from image_pipeline.doctor.stages import count_buffered, count_images
+from image_pipeline.doctor.subject import Subject, sample_records
 
 _ENCODINGS = ("jpeg", "png", "raw")
 

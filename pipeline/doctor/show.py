@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from components.feeding.memory import Stage as MemoryStage
-from pipeline.doctor.clock import Rate
-from pipeline.doctor.examine import Examination, as_stage
-from pipeline.doctor.stages import Measured
-from pipeline.doctor.subject import Subject
-from pipeline.doctor.verdict import LEAST_WAIT, STEP, own_costs
-from pipeline.report.words import format_count
-from pipeline.rows import print_rows
+from image_pipeline.components.feeding.memory import Stage as MemoryStage
+from image_pipeline.doctor.clock import Rate
+from image_pipeline.doctor.examine import Examination, as_stage
+from image_pipeline.doctor.stages import Measured
+from image_pipeline.doctor.subject import Subject
+from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, own_costs
+from image_pipeline.report.words import format_count
+from image_pipeline.rows import print_rows
 
 # From this share of the processor on, other programs are worth a warning.
 _MUCH = 0.15

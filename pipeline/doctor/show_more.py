@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from components.feeding.memory import Stage as MemoryStage
-from pipeline.doctor.clock import Rate
-from pipeline.doctor.examine import Examination
-from pipeline.doctor.race import Sweep
-from pipeline.doctor.show import make_table, word_verdict
+from image_pipeline.components.feeding.memory import Stage as MemoryStage
+from image_pipeline.doctor.clock import Rate
+from image_pipeline.doctor.examine import Examination
+from image_pipeline.doctor.race import Sweep
+from image_pipeline.doctor.show import make_table, word_verdict
 
 
 def print_sweep(sweep: Sweep, console: Console) -> None:

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import keras
 
-from components.dotted import load_named
-from components.feeding.graph import TransformGraph
-from components.feeding.indexed import IndexedRecords
-from components.training.unknown import leave_out_unknown
-from pipeline.doctor.clock import Rate, time_batches
-from pipeline.doctor.subject import Subject
+from image_pipeline.components.dotted import load_named
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.training.unknown import leave_out_unknown
+from image_pipeline.doctor.clock import Rate, time_batches
+from image_pipeline.doctor.subject import Subject
 
 # Two batches are made side by side, and so come in pairs.
 _LEAST_STEPS = 2

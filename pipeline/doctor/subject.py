@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from components import record
-from components.errors import UserError
-from components.feeding import parse, streaming
-from components.feeding.indexed import IndexedRecords
-from components.feeding.input_fn import input_fn
-from components.feeding.memory import Stage
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Passes
-from components.feeding.records import open_records
-from components.feeding.streaming import StreamedRecords
-from components.training.options import TrainingOptions
-from components.view_options import ViewOptions
-from pipeline.doctor.pages import stays_in_memory
+from image_pipeline.components import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse, streaming
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.memory import Stage
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.doctor.pages import stays_in_memory
 
 # Records from which sizes and formats are told.
 _SAMPLE = 256

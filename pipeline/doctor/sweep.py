@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from components.feeding import memory
-from components.feeding.finishing import make_finish
-from components.feeding.graph import TransformGraph
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Passes, ViewReader
-from pipeline.doctor.clock import time_batches
-from pipeline.doctor.examine import Examination
-from pipeline.doctor.executions import count_present_steps, measure_executions
-from pipeline.doctor.race import Sweep, compare, race
-from pipeline.doctor.reencode import race_encodings
-from pipeline.doctor.stages import count_buffered, count_images
-from pipeline.doctor.step import ModelStep, Step, measure_together
-from pipeline.doctor.subject import Subject, hold_some
+from image_pipeline.components.feeding import memory
+from image_pipeline.components.feeding.finishing import make_finish
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.doctor.clock import time_batches
+from image_pipeline.doctor.examine import Examination
+from image_pipeline.doctor.executions import count_present_steps, measure_executions
+from image_pipeline.doctor.race import Sweep, compare, race
+from image_pipeline.doctor.reencode import race_encodings
+from image_pipeline.doctor.stages import count_buffered, count_images
+from image_pipeline.doctor.step import ModelStep, Step, measure_together
+from image_pipeline.doctor.subject import Subject, hold_some
 
 _PREFETCH_BATCHES = (1, 2, 4, 8)
 

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from components.errors import UserError
-from components.training.profile import Profile, describe_trace, record_trace
-from pipeline.doctor.step import Step
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
+from image_pipeline.doctor.step import Step
 
 
 def check_folder(folder: str) -> None:

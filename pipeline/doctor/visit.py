@@ -7,15 +7,15 @@ from typing import Any
 
 from rich.console import Console
 
-from pipeline.config import PipelineConfig
-from pipeline.doctor.examine import Examination, examine, open_training
-from pipeline.doctor.show import print_examination, print_memory, print_subject
-from pipeline.doctor.show_more import print_sweep, summarize
-from pipeline.doctor.step import ModelStep, SleepingStep, Step
-from pipeline.doctor.subject import Subject, open_subject
-from pipeline.doctor.sweep import sweep_settings
-from pipeline.doctor.trace import check_folder, profile_steps
-from pipeline.profile_text import print_profile
+from image_pipeline.config import PipelineConfig
+from image_pipeline.doctor.examine import Examination, examine, open_training
+from image_pipeline.doctor.show import print_examination, print_memory, print_subject
+from image_pipeline.doctor.show_more import print_sweep, summarize
+from image_pipeline.doctor.step import ModelStep, SleepingStep, Step
+from image_pipeline.doctor.subject import Subject, open_subject
+from image_pipeline.doctor.sweep import sweep_settings
+from image_pipeline.doctor.trace import check_folder, profile_steps
+from image_pipeline.profile_text import print_profile
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from components.ingest.manifest import count_accounted
-from pipeline.ingest_summary import summarize_manifest
-from pipeline.report.data_set import DataSet
+from image_pipeline.components.ingest.manifest import count_accounted
+from image_pipeline.ingest_summary import summarize_manifest
+from image_pipeline.report.data_set import DataSet
 
 _MOST_SAMPLES = 96
 _MOST_A_CLASS = 8

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components import files
-from components.errors import UserError
-from components.ingest.manifest import MANIFEST, describe_file
-from pipeline.ingest_summary import summarize_manifest
-from pipeline.report.source import ReportSource, read_analysis, read_run_config
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
+from image_pipeline.ingest_summary import summarize_manifest
+from image_pipeline.report.source import ReportSource, read_analysis, read_run_config
 
 Facts = dict[str, dict[str, Any]]
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from components.errors import UserError
-from pipeline.report.data_set import DataSet
+from image_pipeline.components.errors import UserError
+from image_pipeline.report.data_set import DataSet
 
 MOST_RECORDS = 5000
 _BATCH = 128
@@ -92,7 +92,7 @@ def score_split(
     Raises:
       UserError: if the data set has no such split.
     """
-    from components.training.scoring import score_records
+    from image_pipeline.components.training.scoring import score_records
 
     if split not in data.splits:
         raise UserError(

@@ -2,30 +2,30 @@
 
 from typing import Any
 
-from components.errors import UserError
-from components.feeding.options import FeedingOptions
-from pipeline.config import PipelineConfig
-from pipeline.report.classes import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.config import PipelineConfig
+from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
     describe_classes,
     describe_shards,
 )
-from pipeline.report.data_set import DataSet
-from pipeline.report.difference import compare
-from pipeline.report.evaluation import describe_metrics, score_split
-from pipeline.report.leakage import check_leakage
-from pipeline.report.notices import list_notices
-from pipeline.report.pixels import describe_pixels
-from pipeline.report.problems import (
+from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.difference import compare
+from image_pipeline.report.evaluation import describe_metrics, score_split
+from image_pipeline.report.leakage import check_leakage
+from image_pipeline.report.notices import list_notices
+from image_pipeline.report.pixels import describe_pixels
+from image_pipeline.report.problems import (
     describe_duplicates,
     describe_near_duplicates,
     describe_quarantine,
 )
-from pipeline.report.shapes import describe_shapes
-from pipeline.report.shuffle import describe_shuffle
-from pipeline.report.source import ReportSource, read_analysis, read_history, read_run_config
-from pipeline.report.training import describe_training, describe_versions, read_anomalies
+from image_pipeline.report.shapes import describe_shapes
+from image_pipeline.report.shuffle import describe_shuffle
+from image_pipeline.report.source import ReportSource, read_analysis, read_history, read_run_config
+from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
 
 _NOT_A_RUN = "This is a data set alone; the report of a run has this."
 _NOT_ENDED = "The run has no summary.json: it did not end, or ended before its last component."

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, read_lines
-from components.names import decode_name
-from pipeline.report.data_set import DataSet
+from image_pipeline.components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, read_lines
+from image_pipeline.components.names import decode_name
+from image_pipeline.report.data_set import DataSet
 
 
 def check_leakage(data_dir: str, manifest: dict[str, Any], data: DataSet) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline.report.words import format_share
+from image_pipeline.report.words import format_share
 
 _UNEVEN_CLASSES = 10
 # Of training's time. Below this, a faster input would hardly be noticed.
@@ -13,7 +13,7 @@ def list_notices(figures: dict[str, Any]) -> list[dict[str, str]]:
     """Reads the figures for what may be wrong.
 
     Args:
-      figures: as `pipeline.report.figures.gather_figures` makes them.
+      figures: as `image_pipeline.report.figures.gather_figures` makes them.
 
     Returns:
       For each notice its `text` and the `section` that has the details.

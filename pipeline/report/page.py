@@ -5,15 +5,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from components import files
-from components.errors import UserError
-from components.names import printable_text
-from pipeline.evaluated import format_measured
-from pipeline.report import charts, words
-from pipeline.report.data_set import DataSet, open_data_set
-from pipeline.report.figures import gather_figures
-from pipeline.report.source import find_report_source
-from pipeline.report.thumbnails import Thumbnails
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.names import printable_text
+from image_pipeline.evaluated import format_measured
+from image_pipeline.report import charts, words
+from image_pipeline.report.data_set import DataSet, open_data_set
+from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.source import find_report_source
+from image_pipeline.report.thumbnails import Thumbnails
 
 # A section's id and heading, in the order of the page.
 SECTIONS = {
@@ -95,7 +95,7 @@ def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) 
       The page.
     """
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pipeline.report", "."),
+        loader=jinja2.PackageLoader("image_pipeline.report", "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -6,9 +6,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from components.threads import map_in_order, usable_cores
-from pipeline.report.data_set import DataSet
-from pipeline.report.histogram import make_histogram
+from image_pipeline.components.threads import map_in_order, usable_cores
+from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.histogram import make_histogram
 
 MOST_IMAGES = 2000
 _EXTREMES = 6

@@ -3,9 +3,14 @@
 import collections
 from typing import Any
 
-from components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, read_lines
-from components.names import decode_name
-from pipeline.report.data_set import DataSet
+from image_pipeline.components.ingest.manifest import (
+    DUPLICATES,
+    NEAR_DUPLICATES,
+    QUARANTINE,
+    read_lines,
+)
+from image_pipeline.components.names import decode_name
+from image_pipeline.report.data_set import DataSet
 
 _MOST_A_REASON = 6
 _MOST_GROUPS = 12

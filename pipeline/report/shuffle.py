@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from components.feeding.draws import Order
-from components.feeding.index import read_index
-from components.feeding.options import FeedingOptions
-from components.feeding.order import ShuffledOrder
-from components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
-from components.feeding.selection import make_order, select
-from pipeline.report.data_set import DataSet
+from image_pipeline.components.feeding.draws import Order
+from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.order import ShuffledOrder
+from image_pipeline.components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
+from image_pipeline.components.feeding.selection import make_order, select
+from image_pipeline.report.data_set import DataSet
 
 _TRAIN = "train"
 _MEANINGS = {

@@ -4,11 +4,11 @@ import dataclasses
 import json
 from typing import Any
 
-from components import files
-from components.ingest.manifest import MANIFEST, read_whole_manifest
-from pipeline.config import PipelineConfig
-from pipeline.inspection import read_graph
-from pipeline.preview_source import PreviewSource, find_source, read_config
+from image_pipeline.components import files
+from image_pipeline.components.ingest.manifest import MANIFEST, read_whole_manifest
+from image_pipeline.config import PipelineConfig
+from image_pipeline.inspection import read_graph
+from image_pipeline.preview_source import PreviewSource, find_source, read_config
 
 _SUMMARY = "summary.json"
 _HISTORY = "history.json"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image, ImageFile
 
-from components import files
-from components.images.bad_image import DECODER_ERRORS
-from pipeline.report.data_set import DataSet
-from pipeline.report.pixels import shrink
+from image_pipeline.components import files
+from image_pipeline.components.images.bad_image import DECODER_ERRORS
+from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.pixels import shrink
 
 SIDE_PX = 112
 _JPEG_QUALITY = 80

@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from components import files
-from components.ingest.manifest import MANIFEST, describe_file
-from pipeline.config import PipelineConfig
-from pipeline.report.source import ReportSource, read_analysis
+from image_pipeline.components import files
+from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
+from image_pipeline.config import PipelineConfig
+from image_pipeline.report.source import ReportSource, read_analysis
 
 _VALIDATION = "val_"
 

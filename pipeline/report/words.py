@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from components.names import printable_text
+from image_pipeline.components.names import printable_text
 
 _THOUSAND = 1000
 

@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.apply import _FUNCTIONS, apply_steps, check_user_steps
-from components.augment.flip import flip_horizontal
-from components.augment.options import (
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.apply import _FUNCTIONS, apply_steps, check_user_steps
+from image_pipeline.components.augment.flip import flip_horizontal
+from image_pipeline.components.augment.options import (
     ColorJitter,
     FlipHorizontal,
     RandomErasing,
     RandomResizedCrop,
 )
-from components.augment.rotate import Rotate, rotate
-from components.augment.steps import _STEPS, read_step
-from components.errors import UserError
+from image_pipeline.components.augment.rotate import Rotate, rotate
+from image_pipeline.components.augment.steps import _STEPS, read_step
+from image_pipeline.components.errors import UserError
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

@@ -6,9 +6,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.augment import draws
-from components.augment.crop import CROP_TRIES, draw_crop_windows
-from components.augment.options import RandomResizedCrop
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.crop import CROP_TRIES, draw_crop_windows
+from image_pipeline.components.augment.options import RandomResizedCrop
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.augment import draws
-from components.hashing import mix64
+from image_pipeline.components.augment import draws
+from image_pipeline.components.hashing import mix64
 
 pytestmark = pytest.mark.unit
 

@@ -5,10 +5,10 @@ import pydantic
 import pytest
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.erase import cutout, random_erasing
-from components.augment.options import Cutout, RandomErasing
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.erase import cutout, random_erasing
+from image_pipeline.components.augment.options import Cutout, RandomErasing
 from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

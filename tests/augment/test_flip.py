@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.flip import flip_horizontal, flip_vertical, mirror
-from components.augment.options import FlipHorizontal, FlipVertical
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.flip import flip_horizontal, flip_vertical, mirror
+from image_pipeline.components.augment.options import FlipHorizontal, FlipVertical
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.ndimage
 
-from components.augment import draws
-from components.augment.gaussian_blur import gaussian_blur, weigh_taps
-from components.augment.options import GaussianBlur
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.gaussian_blur import gaussian_blur, weigh_taps
+from image_pipeline.components.augment.options import GaussianBlur
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

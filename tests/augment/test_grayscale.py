@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.augment import draws
-from components.augment.grayscale import grayscale
-from components.augment.options import Grayscale
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.grayscale import grayscale
+from image_pipeline.components.augment.options import Grayscale
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.augment.labels import mix_labels
+from image_pipeline.components.augment.labels import mix_labels
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageFilter, ImageStat
 
-from components.augment import levels
+from image_pipeline.components.augment import levels
 from tests.augment.ways import make_batch
 
 pytestmark = pytest.mark.unit

@@ -5,10 +5,10 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.mix import cutmix, draw_shares, mixup
-from components.augment.options import CutMix, Mixup
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.mix import cutmix, draw_shares, mixup
+from image_pipeline.components.augment.options import CutMix, Mixup
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

@@ -1,7 +1,7 @@
 import pydantic
 import pytest
 
-from components.augment.options import (
+from image_pipeline.components.augment.options import (
     ColorJitter,
     GaussianBlur,
     RandomErasing,

@@ -4,10 +4,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.augment import draws
-from components.augment.batch import Batch
-from components.augment.options import PadAndCrop
-from components.augment.pad_and_crop import pad_and_crop
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import PadAndCrop
+from image_pipeline.components.augment.pad_and_crop import pad_and_crop
 from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageFilter, ImageOps
 
-from components.augment import draws, warp
-from components.augment.options import RandAugment
-from components.augment.rand_augment import (
+from image_pipeline.components.augment import draws, warp
+from image_pipeline.components.augment.options import RandAugment
+from image_pipeline.components.augment.rand_augment import (
     OPERATIONS,
     choose_operations,
     make_factors,

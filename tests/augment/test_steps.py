@@ -5,8 +5,8 @@ import sys
 import pydantic
 import pytest
 
-from components.augment import steps
-from components.augment.options import (
+from image_pipeline.components.augment import steps
+from image_pipeline.components.augment.options import (
     CutMix,
     Cutout,
     FlipHorizontal,
@@ -14,9 +14,9 @@ from components.augment.options import (
     Rotate,
     UserStep,
 )
-from components.augment.steps import Steps, read_step
-from components.options import Options
-from components.view_options import ViewOptions
+from image_pipeline.components.augment.steps import Steps, read_step
+from image_pipeline.components.options import Options
+from image_pipeline.components.view_options import ViewOptions
 
 pytestmark = pytest.mark.unit
 
@@ -217,5 +217,7 @@ def test_a_list_comes_back_from_json_as_it_was():
 
 
 def test_steps_are_read_without_tensorflow():
-    code = "import sys, components.augment.steps; sys.exit('tensorflow' in sys.modules)"
+    code = (
+        "import sys, image_pipeline.components.augment.steps; sys.exit('tensorflow' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

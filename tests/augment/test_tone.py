@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image, ImageOps
 
-from components.augment import tone
+from image_pipeline.components.augment import tone
 from tests.augment.ways import make_batch
 
 pytestmark = pytest.mark.unit

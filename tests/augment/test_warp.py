@@ -3,7 +3,12 @@ import pytest
 import scipy.ndimage
 import tensorflow as tf
 
-from components.augment.warp import affine_coordinates, move_boxes, warp, warp_nearest
+from image_pipeline.components.augment.warp import (
+    affine_coordinates,
+    move_boxes,
+    warp,
+    warp_nearest,
+)
 from tests.augment.ways import make_batch
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from components.augment import draws
-from components.augment.batch import Batch
+from image_pipeline.components.augment import draws
+from image_pipeline.components.augment.batch import Batch
 
 Step = Callable[[Batch, tf.Tensor, Any], Batch]
 

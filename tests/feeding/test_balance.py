@@ -6,8 +6,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from components.errors import UserError
-from components.feeding.balance import BalancedOrder, class_weights, round_shares, share_draws
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.balance import (
+    BalancedOrder,
+    class_weights,
+    round_shares,
+    share_draws,
+)
 
 pytestmark = pytest.mark.unit
 

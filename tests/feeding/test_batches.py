@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.errors import UserError
-from components.feeding.batches import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batches import (
     Position,
     batch_positions,
     real_records,

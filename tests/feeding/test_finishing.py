@@ -7,15 +7,15 @@ import pytest
 import tensorflow as tf
 import tensorflow_transform as tft
 
-from components import contract
-from components.augment import flip
-from components.augment.batch import Batch
-from components.augment.options import FlipHorizontal
-from components.errors import UserError
-from components.feeding.finishing import KEY, MIRRORED, make_finish
-from components.feeding.graph import TransformGraph
-from components.feeding.options import FeedingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components import contract
+from image_pipeline.components.augment import flip
+from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.options import FlipHorizontal
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_finish
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.view_options import ViewOptions
 from tests import graphs
 
 pytestmark = pytest.mark.beam

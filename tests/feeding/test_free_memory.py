@@ -1,7 +1,7 @@
 import psutil
 import pytest
 
-from components.feeding import free_memory
+from image_pipeline.components.feeding import free_memory
 
 pytestmark = pytest.mark.unit
 

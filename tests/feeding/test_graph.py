@@ -1,6 +1,6 @@
 import pytest
 
-from components.feeding.graph import read_class_names
+from image_pipeline.components.feeding.graph import read_class_names
 
 pytestmark = pytest.mark.unit
 

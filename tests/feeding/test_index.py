@@ -5,10 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from components import record
-from components.errors import UserError
-from components.feeding.index import is_indexed, read_index, read_table
-from components.tfrecord import read_records
+from image_pipeline.components import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.index import is_indexed, read_index, read_table
+from image_pipeline.components.tfrecord import read_records
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.shards import flip_bit

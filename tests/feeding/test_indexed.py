@@ -10,17 +10,17 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components import record
-from components.augment.options import FlipHorizontal, RandomResizedCrop
-from components.errors import UserError, find_user_error
-from components.feeding import input_fn
-from components.feeding.index import read_index
-from components.feeding.indexed import IndexedRecords
-from components.feeding.memory import Stage
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Passes, ViewReader
-from components.tfrecord import HEADER_BYTES
-from components.view_options import ViewOptions
+from image_pipeline.components import record
+from image_pipeline.components.augment.options import FlipHorizontal, RandomResizedCrop
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.feeding import input_fn
+from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.memory import Stage
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.components.tfrecord import HEADER_BYTES
+from image_pipeline.components.view_options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
@@ -325,7 +325,7 @@ def test_an_image_of_another_size_than_is_noted_is_named(
 ):
     index = read_index(train_shards)
     index.height[2] += 1
-    monkeypatch.setattr("components.feeding.indexed.read_index", lambda paths: index)
+    monkeypatch.setattr("image_pipeline.components.feeding.indexed.read_index", lambda paths: index)
     feeding = {"augment": augment, "hold_decoded": hold_decoded}
     with pytest.raises(tf.errors.OpError) as caught:
         read(train_shards, feeding=feeding)

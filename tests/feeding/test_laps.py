@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.feeding.laps import draw_part
+from image_pipeline.components.feeding.laps import draw_part
 
 pytestmark = pytest.mark.unit
 

@@ -3,8 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.feeding.many_views import ViewsOrder
-from components.feeding.quality import min_distance, rank_correlation, repeats_in_batches
+from image_pipeline.components.feeding.many_views import ViewsOrder
+from image_pipeline.components.feeding.quality import (
+    min_distance,
+    rank_correlation,
+    repeats_in_batches,
+)
 
 pytestmark = pytest.mark.unit
 

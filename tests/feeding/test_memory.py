@@ -1,10 +1,16 @@
 import pytest
 
-from components.errors import UserError
-from components.feeding import memory
-from components.feeding.memory import Stage, check_budget, fits, plan_indexed, plan_streaming
-from components.feeding.options import FeedingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import memory
+from image_pipeline.components.feeding.memory import (
+    Stage,
+    check_budget,
+    fits,
+    plan_indexed,
+    plan_streaming,
+)
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.view_options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.feeding.batches import batch_positions, steps_per_epoch
-from components.feeding.order import SequentialOrder, ShuffledOrder
+from image_pipeline.components.feeding.batches import batch_positions, steps_per_epoch
+from image_pipeline.components.feeding.order import SequentialOrder, ShuffledOrder
 
 pytestmark = pytest.mark.unit
 
@@ -91,6 +91,7 @@ def test_no_rows_are_refused(rows):
 
 
 def test_the_arithmetic_needs_no_tensorflow():
-    modules = "components.feeding.order, components.feeding.subset, components.feeding.quality"
-    code = f"import sys, {modules}; sys.exit('tensorflow' in sys.modules)"
+    modules = "order, quality, subset"
+    code = f"import sys; from image_pipeline.components.feeding import {modules}"
+    code += "; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

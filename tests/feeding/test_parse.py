@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components import record
-from components.feeding import parse
+from image_pipeline.components import record
+from image_pipeline.components.feeding import parse
 from tests import shards
 
 pytestmark = pytest.mark.unit

@@ -1,8 +1,8 @@
 import pytest
 
-from components.errors import UserError
-from components.feeding.options import FeedingOptions
-from components.feeding.passes import Passes
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
 
 pytestmark = pytest.mark.unit
 

@@ -3,9 +3,14 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from components import views
-from components.feeding.pixels import StoredImage, crop_and_resize, decode_image, take_eval_view
-from components.view_options import ViewOptions
+from image_pipeline.components import views
+from image_pipeline.components.feeding.pixels import (
+    StoredImage,
+    crop_and_resize,
+    decode_image,
+    take_eval_view,
+)
+from image_pipeline.components.view_options import ViewOptions
 from tests import shards
 from tests.drawings import draw_smooth
 

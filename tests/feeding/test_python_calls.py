@@ -5,11 +5,11 @@ import sys
 import pytest
 import tensorflow as tf
 
-from components.feeding.indexed import IndexedRecords
-from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions
-from components.feeding.python_calls import call_python
-from components.view_options import ViewOptions
+from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.view_options import ViewOptions
 
 pytestmark = pytest.mark.beam
 
@@ -18,7 +18,7 @@ _ENDS_WHILE_READING = """
 import time
 import numpy as np
 import tensorflow as tf
-from components.feeding.python_calls import call_python
+from image_pipeline.components.feeding.python_calls import call_python
 
 def take_long(number):
     end = time.monotonic() + 0.2
@@ -89,9 +89,9 @@ def test_a_process_ends_while_a_data_set_is_being_read():
 
 def test_a_process_ends_while_input_fn_is_being_read(train_shards):
     program = f"""
-from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.view_options import ViewOptions
 
 feeding = FeedingOptions(batch_size=16, hold_decoded=False)
 batches = input_fn({train_shards!r}, view=ViewOptions(), feeding=feeding,

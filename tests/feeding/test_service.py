@@ -6,11 +6,11 @@ import socket
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding import input_fn, service
-from components.feeding.index import read_index
-from components.feeding.options import FeedingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import input_fn, service
+from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.view_options import ViewOptions
 
 pytestmark = pytest.mark.beam
 

@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from components.errors import UserError
-from components.feeding.shard_paths import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.shard_paths import (
     check_all_known,
     group_by_root,
     match_path,

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from components import record
-from components.errors import UserError
-from components.feeding.index import read_index
-from components.feeding.stored import StoredRecords
-from components.tfrecord import read_records
+from image_pipeline.components import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.feeding.stored import StoredRecords
+from image_pipeline.components.tfrecord import read_records
 from tests.shards import flip_bit
 
 pytestmark = pytest.mark.beam

@@ -5,11 +5,11 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError, find_user_error
-from components.feeding import streaming
-from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.feeding import streaming
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.view_options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.errors import UserError
-from components.feeding.subset import eval_subset, select_rows
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.subset import eval_subset, select_rows
 
 pytestmark = pytest.mark.unit
 

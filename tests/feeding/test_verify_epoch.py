@@ -7,13 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
-from components.errors import UserError
-from components.feeding.balance import BalancedOrder
-from components.feeding.draws import Draws
-from components.feeding.index import read_index
-from components.feeding.options import FeedingOptions
-from components.feeding.order import ShuffledOrder
-from components.feeding.verify_epoch import verify_epoch
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.balance import BalancedOrder
+from image_pipeline.components.feeding.draws import Draws
+from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.order import ShuffledOrder
+from image_pipeline.components.feeding.verify_epoch import verify_epoch
 
 pytestmark = pytest.mark.beam
 
@@ -144,7 +144,9 @@ def test_two_draws_that_are_the_same_image_are_found(train_shards, plant):
 def test_a_record_that_the_index_does_not_mean_is_found(train_shards, monkeypatch):
     index = read_index(train_shards)
     swapped = dataclasses.replace(index, record_id=index.record_id[::-1])
-    monkeypatch.setattr("components.feeding.indexed.read_index", lambda paths: swapped)
+    monkeypatch.setattr(
+        "image_pipeline.components.feeding.indexed.read_index", lambda paths: swapped
+    )
     with pytest.raises(UserError, match=r"must be there, but has the record id [0-9a-f]{32}; run"):
         verify(train_shards)
 
@@ -154,9 +156,9 @@ def test_an_id_that_two_rows_have_is_found(train_shards, monkeypatch):
     same = index.record_id.copy()
     same[3] = same[1]
     twice = dataclasses.replace(index, record_id=same)
-    monkeypatch.setattr("components.feeding.indexed.read_index", lambda paths: twice)
+    monkeypatch.setattr("image_pipeline.components.feeding.indexed.read_index", lambda paths: twice)
     monkeypatch.setattr(
-        "components.feeding.verify_epoch._read_step",
+        "image_pipeline.components.feeding.verify_epoch._read_step",
         lambda records, epoch, step, size: records.draw(epoch, step),
     )
     with pytest.raises(UserError) as caught:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.errors import UserError
-from components.feeding.where import match_rows
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.where import match_rows
 
 pytestmark = pytest.mark.unit
 

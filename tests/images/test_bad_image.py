@@ -9,10 +9,10 @@ import pytest
 import simplejpeg
 from PIL import Image, ImageCms, ImageFile
 
-import components.images
-from components.images import color
-from components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
-from components.images.prepare import PrepareOptions, prepare_image
+import image_pipeline.components.images
+from image_pipeline.components.images import color
+from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.unit
 AS_IS = PrepareOptions(resize="none", encoding="raw")
 SHRUNK = PrepareOptions(size_px=4, encoding="original")
 MODULES = [
-    importlib.import_module(f"components.images.{module.name}")
-    for module in pkgutil.iter_modules(components.images.__path__)
+    importlib.import_module(f"image_pipeline.components.images.{module.name}")
+    for module in pkgutil.iter_modules(image_pipeline.components.images.__path__)
 ]
 # Enough files to come through every function.
 NAMES = [

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import ImageCms
 
-from components.images import color
-from components.images.color import convert_to_srgb
-from components.images.matrix_profile import MatrixTransform
+from image_pipeline.components.images import color
+from image_pipeline.components.images.color import convert_to_srgb
+from image_pipeline.components.images.matrix_profile import MatrixTransform
 from tests.images.profiles import (
     ADOBE_RGB,
     gamma,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from components.images.decode import decode_image
-from components.images.prepare import BadImage, PrepareOptions, prepare_image
+from image_pipeline.components.images.decode import decode_image
+from image_pipeline.components.images.prepare import BadImage, PrepareOptions, prepare_image
 from tests.drawings import draw_smooth
 from tests.images import zoo
 

@@ -2,8 +2,14 @@ import re
 
 import pytest
 
-from components.images.bad_image import CORRUPT, NOT_AN_IMAGE, TRUNCATED, UNSUPPORTED, BadImage
-from components.images.header import Header, open_image, read_header, read_size
+from image_pipeline.components.images.bad_image import (
+    CORRUPT,
+    NOT_AN_IMAGE,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+)
+from image_pipeline.components.images.header import Header, open_image, read_header, read_size
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

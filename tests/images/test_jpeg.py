@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.images.jpeg import read_plain_header
+from image_pipeline.components.images.jpeg import read_plain_header
 
 pytestmark = pytest.mark.unit
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFile
 
-from components.images.bad_image import BadImage
-from components.images.jpeg import read_jpeg_structure
-from components.images.jpeg_holes import LEAST_HOLE_BYTES, check_holes, lacks_scans
-from components.images.prepare import PreparedImage, PrepareOptions, prepare_image
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.jpeg import read_jpeg_structure
+from image_pipeline.components.images.jpeg_holes import LEAST_HOLE_BYTES, check_holes, lacks_scans
+from image_pipeline.components.images.prepare import PreparedImage, PrepareOptions, prepare_image
 from tests.drawings import draw_smooth
 from tests.images import zoo
 

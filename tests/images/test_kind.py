@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.images.kind import HEAD_BYTES, FileKind, tell_kind
+from image_pipeline.components.images.kind import HEAD_BYTES, FileKind, tell_kind
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

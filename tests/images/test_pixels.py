@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.images.bad_image import BadImage
-from components.images.header import open_image, read_header
-from components.images.pixels import Pixels, read_pixels
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.header import open_image, read_header
+from image_pipeline.components.images.pixels import Pixels, read_pixels
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.images.bad_image import BadImage
-from components.images.png import move_metadata_up, take_default_image
-from components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.png import move_metadata_up, take_default_image
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from components.images.prepare import (
+from image_pipeline.components.images.prepare import (
     REASONS,
     BadImage,
     PreparedImage,

@@ -10,8 +10,8 @@ import pytest
 import tifffile
 from PIL import Image
 
-from components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
-from components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from components.ingest import clusters
-from components.ingest.clusters import cluster_hashes, join_groups
+from image_pipeline.components.ingest import clusters
+from image_pipeline.components.ingest.clusters import cluster_hashes, join_groups
 
 pytestmark = pytest.mark.unit
 

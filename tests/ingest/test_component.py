@@ -3,10 +3,10 @@
 import pytest
 from tfx.types import standard_artifacts
 
-from components.errors import UserError
-from components.ingest import component
-from components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
-from components.ingest.options import IngestOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest import component
+from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
+from image_pipeline.components.ingest.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ import dataclasses
 import apache_beam as beam
 import pytest
 
-from components.ingest import prepare, transforms
-from components.ingest.counts import check_finished
-from components.ingest.run import run_retry
+from image_pipeline.components.ingest import prepare, transforms
+from image_pipeline.components.ingest.counts import check_finished
+from image_pipeline.components.ingest.run import run_retry
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
 from tests.transform.analyze import make_pipeline

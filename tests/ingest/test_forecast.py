@@ -8,11 +8,11 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from PIL import Image
 
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.errors import UserError
-from components.ingest.forecast import ENCODINGS, forecast_ingest
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.forecast import ENCODINGS, forecast_ingest
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.beam

@@ -22,9 +22,9 @@ _INGEST = """
 import sys
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
 
 images, output = sys.argv[1:]
 options = IngestOptions(shards=40, prepare={"encoding": "png"})

@@ -1,8 +1,8 @@
 import pytest
 
-from components.errors import UserError
-from components.ingest.masks import Masks, check_masks, find_masks
-from components.ingest.options import IngestOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.masks import Masks, check_masks, find_masks
+from image_pipeline.components.ingest.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

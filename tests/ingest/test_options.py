@@ -1,7 +1,7 @@
 import pydantic
 import pytest
 
-from components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.options import IngestOptions
 
 pytestmark = pytest.mark.unit
 

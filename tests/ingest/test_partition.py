@@ -2,10 +2,10 @@
 
 import pytest
 
-from components.ingest.options import IngestOptions
-from components.ingest.partition import plan_shards, read_task_rows
-from components.ingest.prepare import prepare_chunk
-from components.ingest.sources import list_images, make_chunks
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.partition import plan_shards, read_task_rows
+from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.sources import list_images, make_chunks
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

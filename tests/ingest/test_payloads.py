@@ -3,8 +3,13 @@ import random
 import pyarrow as pa
 import pytest
 
-from components.ingest import payloads
-from components.ingest.payloads import CopiedPayloads, PayloadReader, join_spans, open_payloads
+from image_pipeline.components.ingest import payloads
+from image_pipeline.components.ingest.payloads import (
+    CopiedPayloads,
+    PayloadReader,
+    join_spans,
+    open_payloads,
+)
 
 pytestmark = pytest.mark.unit
 

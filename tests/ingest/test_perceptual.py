@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.images.prepare import PrepareOptions, prepare_image
-from components.ingest.perceptual import hash_image
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.ingest.perceptual import hash_image
 from tests.drawings import draw_smooth, encode_png
 
 pytestmark = pytest.mark.unit

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from components.ingest import placed_rows
-from components.ingest.placed_rows import read_placed_rows, write_placed_rows
-from components.ingest.plan import NOWHERE, Placement
-from components.ingest.prepare import ROW_SCHEMA
+from image_pipeline.components.ingest import placed_rows
+from image_pipeline.components.ingest.placed_rows import read_placed_rows, write_placed_rows
+from image_pipeline.components.ingest.plan import NOWHERE, Placement
+from image_pipeline.components.ingest.prepare import ROW_SCHEMA
 
 pytestmark = pytest.mark.unit
 

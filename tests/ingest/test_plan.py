@@ -3,16 +3,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from components.ingest.plan import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.plan import (
     NOWHERE,
     Sources,
     find_conflicts,
     first_copies,
     place_sources,
 )
-from components.ingest.splits import assign_splits
+from image_pipeline.components.ingest.splits import assign_splits
 
 pytestmark = pytest.mark.unit
 

@@ -3,16 +3,16 @@ import pickle
 
 import pytest
 
-from components.ingest.options import IngestOptions
-from components.ingest.prepare import (
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepare import (
     _chunk_name,
     count_threads,
     prepare_chunk,
     prepare_source,
     read_rows,
 )
-from components.ingest.sources import ImageRef, list_images, make_chunks
-from components.threads import REMOTE_THREADS, usable_cores
+from image_pipeline.components.ingest.sources import ImageRef, list_images, make_chunks
+from image_pipeline.components.threads import REMOTE_THREADS, usable_cores
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.unit

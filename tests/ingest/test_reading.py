@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from components import files, progress
-from components.images.prepare import BadImage
-from components.ingest.options import IngestOptions
-from components.ingest.reading import SkippedFile, try_read
-from components.ingest.sources import ImageRef
+from image_pipeline.components import files, progress
+from image_pipeline.components.images.prepare import BadImage
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.reading import SkippedFile, try_read
+from image_pipeline.components.ingest.sources import ImageRef
 
 pytestmark = pytest.mark.unit
 

@@ -2,9 +2,9 @@ import collections
 
 import pytest
 
-from components.ingest.options import IngestOptions
-from components.ingest.sampling import draw_sample, take_census
-from components.ingest.sources import ImageRef
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.sampling import draw_sample, take_census
+from image_pipeline.components.ingest.sources import ImageRef
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ import zipfile
 import pytest
 from PIL import Image
 
-from components.ingest.skipping import find_other_kind, names_other_kind
+from image_pipeline.components.ingest.skipping import find_other_kind, names_other_kind
 
 pytestmark = pytest.mark.unit
 

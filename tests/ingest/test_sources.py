@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from components.ingest.sources import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.sources import (
     LISTED_BEFORE,
     NOT_A_FILE,
     OUTSIDE,

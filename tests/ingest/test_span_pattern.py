@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.errors import UserError
-from components.ingest.span_pattern import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.span_pattern import (
     SpanFolder,
     choose_span,
     has_span,
@@ -109,7 +109,7 @@ def test_in_an_object_store_what_files_lie_in_are_the_folders(monkeypatch):
         asked.append(folder)
         yield from ((path, 1, 0) for path in paths)
 
-    monkeypatch.setattr("components.files.list_remote_tree", list_tree)
+    monkeypatch.setattr("image_pipeline.components.files.list_remote_tree", list_tree)
     found = list_spans("gs://bucket/photos/day-{SPAN}/v")
     assert found == [
         SpanFolder(number, None, f"gs://bucket/photos/day-{number}/v") for number in (1, 2)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tfx.components.example_gen import utils
 from tfx.proto import example_gen_pb2
 
-from components.ingest.span_pattern import choose_span
+from image_pipeline.components.ingest.span_pattern import choose_span
 
 pytestmark = pytest.mark.beam
 

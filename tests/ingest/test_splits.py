@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.ingest.splits import assign_splits, follow_paths, stratify_splits
+from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from components.ingest import transforms
-from components.ingest.transforms import WriteShards
+from image_pipeline.components.ingest import transforms
+from image_pipeline.components.ingest.transforms import WriteShards
 
 pytestmark = pytest.mark.beam
 

@@ -9,9 +9,9 @@ import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from pipeline.config import load_config
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.config import load_config
 from tests.kubeflow_compile.conftest import SCRIPT
 
 pytestmark = pytest.mark.e2e
@@ -85,10 +85,10 @@ def test_every_step_is_a_container_with_our_image_and_beam_flags(spec):
 def test_steps_name_their_executors(spec):
     executors = spec["deploymentSpec"]["executors"]
     for step, path in {
-        "ImageExampleGen": "components.ingest.component.ImageExampleGenExecutor",
-        "ImageTransform": "components.transform.component.ImageTransformExecutor",
-        "StatisticsGen": "components.tfx_components.StatisticsGenExecutor",
-        "Evaluator": "components.tfx_components.EvaluatorExecutor",
+        "ImageExampleGen": "image_pipeline.components.ingest.component.ImageExampleGenExecutor",
+        "ImageTransform": "image_pipeline.components.transform.component.ImageTransformExecutor",
+        "StatisticsGen": "image_pipeline.components.tfx_components.StatisticsGenExecutor",
+        "Evaluator": "image_pipeline.components.tfx_components.EvaluatorExecutor",
     }.items():
         arguments = executors[f"{step}_executor"]["container"]["args"]
         assert arguments[arguments.index("--executor_class_path") + 1] == path
@@ -103,7 +103,9 @@ def test_ingest_gets_the_configs_options(spec):
 
 
 def test_trainer_and_pusher_get_theirs(spec):
-    assert constants(spec, "Trainer")["run_fn"] == "components.training.trainer.run_fn"
+    assert (
+        constants(spec, "Trainer")["run_fn"] == "image_pipeline.components.training.trainer.run_fn"
+    )
     destination = json.loads(constants(spec, "Pusher")["push_destination"])
     assert destination["filesystem"]["base_directory"] == WHERE["push_dir"]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from components import files
+from image_pipeline.components import files
 from tests.drawings import write_folder
 from tests.object_store.runs import analyze, ingest, train
 from tests.object_store.store import run_store, use_store

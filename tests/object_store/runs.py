@@ -9,16 +9,16 @@ import numpy as np
 import tensorflow as tf
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components import files
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.training import trainer
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from components.view_options import ViewOptions
+from image_pipeline.components import files
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.training import trainer
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.view_options import ViewOptions
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import OPTIONS
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from components import files
-from components.errors import UserError
-from components.ingest.verify import verify_data_set
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.verify import verify_data_set
 from tests.object_store.runs import ingest, read_batches, read_tree, train
 
 pytestmark = pytest.mark.beam

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from tfx import v1 as tfx
 
-from components import progress
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.errors import UserError
-from components.feeding.input_fn import input_fn as read_batches
-from components.feeding.options import FeedingOptions
-from components.ingest.component import ImageExampleGen
-from components.transform.component import ImageTransform
-from components.view_options import ViewOptions
-from pipeline.api import analyze, ingest, input_fn, steps_per_epoch
-from pipeline.config import load_config
+from image_pipeline.api import analyze, ingest, input_fn, steps_per_epoch
+from image_pipeline.components import progress
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.input_fn import input_fn as read_batches
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.component import ImageExampleGen
+from image_pipeline.components.transform.component import ImageTransform
+from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.config import load_config
 from tests.drawings import write_folder
 from tests.pipeline.test_cli import call
 
@@ -237,7 +237,7 @@ def test_a_mistake_is_one_clear_message(folder, function, arguments, keywords, m
 
 _UNUSABLE = """
 import sys
-from pipeline.api import ingest
+from image_pipeline.api import ingest
 ingest(*sys.argv[1:])
 """
 
@@ -253,5 +253,7 @@ def test_a_mistake_found_by_a_stage_comes_without_beams_traceback(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.count("Traceback") == 1 and "apache_beam" not in done.stderr
-    told = "components.errors.UserError: None of the 1 files found is a usable image:"
+    told = (
+        "image_pipeline.components.errors.UserError: None of the 1 files found is a usable image:"
+    )
     assert told in done.stderr.splitlines()

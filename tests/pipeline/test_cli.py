@@ -25,7 +25,7 @@ def call(*arguments):
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys; import pipeline.cli; "
+        "import sys; import image_pipeline.cli; "
         "heavy = {'tensorflow', 'apache_beam', 'tfx', 'numpy', 'cv2', 'pydantic', 'rich'}; "
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )

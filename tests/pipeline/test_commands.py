@@ -9,13 +9,13 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from click.testing import CliRunner
 
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.errors import UserError
-from components.ingest.manifest import read_manifest
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from pipeline.cli import cli
-from pipeline.forecast import free_disk_bytes, warning_rows
+from image_pipeline.cli import cli
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.forecast import free_disk_bytes, warning_rows
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam
@@ -180,7 +180,7 @@ def test_plan_of_no_folder_is_explained(tmp_path):
 
 
 def test_a_small_disk_is_a_warning(folder):
-    from components.ingest.forecast import forecast_ingest
+    from image_pipeline.components.ingest.forecast import forecast_ingest
 
     forecast = forecast_ingest(str(folder / "images"), IngestOptions(), 10)
     options = IngestOptions(max_bad_fraction=1)

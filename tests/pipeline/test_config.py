@@ -1,7 +1,7 @@
 import pytest
 
-from components.errors import UserError
-from pipeline.config import PipelineConfig, load_config
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import PipelineConfig, load_config
 
 pytestmark = pytest.mark.unit
 

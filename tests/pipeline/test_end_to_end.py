@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from components.ingest.manifest import read_manifest
-from pipeline.cli import cli
+from image_pipeline.cli import cli
+from image_pipeline.components.ingest.manifest import read_manifest
 from tests.drawings import encode_png
 from tests.pipeline.test_cli import call
 
@@ -189,7 +189,7 @@ def _probabilities_of_records(summary):
     """
     import tensorflow as tf
 
-    from components import record
+    from image_pipeline.components import record
 
     examples = pathlib.Path(summary["paths"]["examples"])
     files = sorted(str(path) for path in examples.glob("Split-*/*"))
@@ -206,8 +206,8 @@ def test_tfx_s_own_bulk_inferrer_reads_the_artifacts(finished, tmp_path):
     from tensorflow_serving.apis import prediction_log_pb2
     from tfx import v1 as tfx
 
-    from components.beam_args import LOCAL_BEAM_ARGS
-    from components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
     _, summary = finished
     kinds = tfx.types.standard_artifacts

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.errors import UserError
-from pipeline import engine
-from pipeline.engine import check_engine, choose_engine, make_paths_absolute
+from image_pipeline import engine
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.errors import UserError
+from image_pipeline.engine import check_engine, choose_engine, make_paths_absolute
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.evaluated import _read_metrics, find_worst, format_measured, read_evaluation
+from image_pipeline.evaluated import _read_metrics, find_worst, format_measured, read_evaluation
 from tests.training.test_evaluation import analyse, export_dir  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.beam

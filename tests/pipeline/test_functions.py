@@ -2,10 +2,10 @@
 
 import pytest
 
-from components.errors import UserError
-from pipeline.config import load_config
-from pipeline.functions import check_functions
-from pipeline.part import Part
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.functions import check_functions
+from image_pipeline.part import Part
 
 pytestmark = pytest.mark.beam
 
@@ -58,5 +58,5 @@ def test_what_belongs_to_components_that_do_not_run_is_not_looked_at():
 
 
 def test_the_defaults_are_not_tried(monkeypatch):
-    monkeypatch.setattr("pipeline.functions._check_model", lambda *_: 1 / 0)
+    monkeypatch.setattr("image_pipeline.functions._check_model", lambda *_: 1 / 0)
     check()

@@ -7,12 +7,12 @@ import shutil
 import numpy as np
 import pytest
 
-from components.code_version import code_version
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from components.view_options import ViewOptions
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.view_options import ViewOptions
 from tests.drawings import encode_png
 from tests.pipeline.test_commands import call
 from tests.transform.analyze import make_pipeline
@@ -67,7 +67,10 @@ def test_a_person_reads_the_whole_contract(folder):
         "unknown label            id -1, left out of loss and metrics; 0 records have one",
     ):
         assert line.split(maxsplit=1) in lines, line
-    assert "preprocessing_fn         components.transform.preprocessing.standardize (" in output
+    assert (
+        "preprocessing_fn         image_pipeline.components.transform.preprocessing.standardize ("
+        in output
+    )
 
 
 def test_of_a_run_the_latest_graph_is_shown(folder, tmp_path):

@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from components.ingest.manifest import read_manifest
-from pipeline.cli import call
+from image_pipeline.cli import call
+from image_pipeline.components.ingest.manifest import read_manifest
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
@@ -49,7 +49,7 @@ if names:
 else:
     sys.meta_path.insert(0, Finder())
 sys.argv = ["image-pipeline", *arguments]
-from pipeline.cli import main
+from image_pipeline.cli import main
 main()
 """
 # How long to wait for a stage or an end: far more than any machine takes.
@@ -112,10 +112,13 @@ def _in(folder, arguments):
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("pipeline.preflight:survey_images", signal.SIGTERM),  # before Beam
+        ("image_pipeline.preflight:survey_images", signal.SIGTERM),  # before Beam
         ("apache_beam", signal.SIGINT),  # while it is imported
-        ("components.ingest.prepare:prepare_image", signal.SIGINT),  # in a Beam stage, on threads
-        ("components.ingest.transforms:write_shard", signal.SIGTERM),
+        (
+            "image_pipeline.components.ingest.prepare:prepare_image",
+            signal.SIGINT,
+        ),  # in a Beam stage, on threads
+        ("image_pipeline.components.ingest.transforms:write_shard", signal.SIGTERM),
     ],
 )
 def test_an_ingest_stops_and_goes_on(folder, tmp_path, place, number):
@@ -138,12 +141,15 @@ def data(folder):
     [
         ("tensorflow_transform", ("analyze", "data", "--output", "graph", *_SMALL[:4])),
         (
-            "components.transform.analysis:read_view_batches",
+            "image_pipeline.components.transform.analysis:read_view_batches",
             ("analyze", "data", "--output", "graph", *_SMALL[:4]),
         ),
-        ("components.ingest.verify:check_shard", ("verify", "data")),
-        ("components.feeding.verify_epoch:_read_step", ("verify", "data", "--epoch", "0")),
-        ("pipeline.report.page:render_page", ("report", "data", "--output", "report.html")),
+        ("image_pipeline.components.ingest.verify:check_shard", ("verify", "data")),
+        (
+            "image_pipeline.components.feeding.verify_epoch:_read_step",
+            ("verify", "data", "--epoch", "0"),
+        ),
+        ("image_pipeline.report.page:render_page", ("report", "data", "--output", "report.html")),
     ],
 )
 def test_a_command_stops(data, tmp_path, place, arguments):
@@ -165,7 +171,7 @@ def test_a_run_stops_while_tfx_is_imported(folder, tmp_path):
     [
         ("tfx.components.statistics_gen.executor:Executor.Do", signal.SIGTERM),  # TFX's own
         # The main thread waits in TensorFlow's C++ for a thread of a data set.
-        ("components.feeding.view_batches:ViewMaker._do_all", signal.SIGINT),
+        ("image_pipeline.components.feeding.view_batches:ViewMaker._do_all", signal.SIGINT),
         # In a stage of TFX's own Beam job.
         (_EVALUATE, signal.SIGINT),
     ],

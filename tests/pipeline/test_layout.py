@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.layout import guess_layout
+from image_pipeline.layout import guess_layout
 
 pytestmark = pytest.mark.unit
 

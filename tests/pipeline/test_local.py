@@ -2,13 +2,13 @@
 
 import pytest
 
-from components import progress
-from components.errors import UserError
-from components.progress import Progress
-from pipeline import local
-from pipeline.config import PipelineConfig
-from pipeline.executions import ComponentRun
-from pipeline.run_plan import plan_run
+from image_pipeline import local
+from image_pipeline.components import progress
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.progress import Progress
+from image_pipeline.config import PipelineConfig
+from image_pipeline.executions import ComponentRun
+from image_pipeline.run_plan import plan_run
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

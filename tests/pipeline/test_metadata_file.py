@@ -2,9 +2,9 @@ import shutil
 
 import pytest
 
-from components.errors import UserError
-from pipeline.executions import open_metadata
-from pipeline.metadata_file import check_metadata
+from image_pipeline.components.errors import UserError
+from image_pipeline.executions import open_metadata
+from image_pipeline.metadata_file import check_metadata
 
 pytestmark = pytest.mark.unit
 

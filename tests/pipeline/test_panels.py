@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from components.feeding.options import FeedingOptions
-from pipeline import panels
+from image_pipeline import panels
+from image_pipeline.components.feeding.options import FeedingOptions
 from tests.pipeline.test_plots import make_views
 
 pytestmark = pytest.mark.unit

@@ -2,8 +2,8 @@
 
 import pytest
 
-from components.errors import UserError
-from pipeline.part import Part, check_any_ran, check_part, explain_part
+from image_pipeline.components.errors import UserError
+from image_pipeline.part import Part, check_any_ran, check_part, explain_part
 
 pytestmark = pytest.mark.unit
 

@@ -3,8 +3,8 @@
 import pytest
 from tfx.components.util import udf_utils
 
-from pipeline.config import load_config
-from pipeline.pipeline import create_pipeline
+from image_pipeline.config import load_config
+from image_pipeline.pipeline import create_pipeline
 
 pytestmark = pytest.mark.unit
 
@@ -30,4 +30,4 @@ def test_the_evaluator_counts_its_records():
     pipeline = create_pipeline(load_config(None), "images", "root", "push")
     (evaluator,) = [each for each in pipeline.components if each.id == "Evaluator"]
     found = udf_utils.get_fn(evaluator.exec_properties, "custom_extractors")
-    assert found.__module__ == "components.training.counting"
+    assert found.__module__ == "image_pipeline.components.training.counting"

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from pipeline import plots
-from pipeline.preview import RecordViews
+from image_pipeline import plots
+from image_pipeline.preview import RecordViews
 
 
 def make_views(epochs: int = 2, channels: int = 3, size: int = 8, label: str = "cat"):

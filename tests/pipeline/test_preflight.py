@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from pipeline.preflight import check_classes, check_labels, check_output, survey_images
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.preflight import check_classes, check_labels, check_output, survey_images
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from components.errors import UserError
-from components.feeding.input_fn import input_fn
-from components.feeding.options import FeedingOptions
-from components.view_options import ViewOptions
-from pipeline.preview import choose_spread, read_views
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.preview import choose_spread, read_views
 from tests import graphs, shards
 
 pytestmark = pytest.mark.unit

@@ -10,9 +10,9 @@ from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 from PIL import Image
 
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from pipeline.config import PipelineConfig
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.config import PipelineConfig
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.pipeline.test_cli import call as call_process

@@ -5,10 +5,10 @@ import time
 import pytest
 from rich.console import Console
 
-from components import progress
-from components.progress import Progress
-from pipeline.executions import ComponentRun
-from pipeline.progress import ComponentProgress, Speed, describe_progress
+from image_pipeline.components import progress
+from image_pipeline.components.progress import Progress
+from image_pipeline.executions import ComponentRun
+from image_pipeline.progress import ComponentProgress, Speed, describe_progress
 
 pytestmark = pytest.mark.unit
 

@@ -3,9 +3,9 @@
 import pytest
 from tfx.dsl.components.common.resolver import RESOLVER_CONFIG
 
-from components.errors import UserError
-from pipeline.config import load_config
-from pipeline.pipeline import create_pipeline
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.pipeline import create_pipeline
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 from rich.console import Console
 
-from pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
+from image_pipeline.rows import format_classes, format_constant_channels, format_numbers, print_rows
 
 pytestmark = pytest.mark.unit
 

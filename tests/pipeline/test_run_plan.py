@@ -2,12 +2,12 @@
 
 import pytest
 
-from components.errors import UserError
-from pipeline.commands import run
-from pipeline.config import load_config
-from pipeline.engine import choose_engine
-from pipeline.part import Part
-from pipeline.run_plan import RunPlan, plan_run
+from image_pipeline.commands import run
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.engine import choose_engine
+from image_pipeline.part import Part
+from image_pipeline.run_plan import RunPlan, plan_run
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

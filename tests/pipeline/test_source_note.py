@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from components.errors import UserError
-from components.ingest.manifest import MANIFEST, read_manifest
-from pipeline.api import ingest
-from pipeline.quarantine import read_quarantine
+from image_pipeline.api import ingest
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import MANIFEST, read_manifest
+from image_pipeline.quarantine import read_quarantine
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam
@@ -115,8 +115,8 @@ def test_a_damaged_data_set_is_replaced_only_if_asked(folder):
 
 
 def test_a_retry_keeps_the_note(tmp_path):
-    from components.beam_args import LOCAL_BEAM_ARGS
-    from pipeline.ingest import retry_folder
+    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.ingest import retry_folder
 
     images = write_folder(tmp_path / "images", per_class=10)
     (images / "cat" / "bad.png").write_bytes(b"bad")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from components.errors import UserError
-from components.ingest.options import IngestOptions
-from pipeline.spans import find_images, survey_source
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.spans import find_images, survey_source
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

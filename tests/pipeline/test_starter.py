@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from components.errors import UserError
-from pipeline.api import ingest
-from pipeline.cli import cli
-from pipeline.config import load_config
-from pipeline.layout import guess_layout
-from pipeline.starter import Sizes, guess_view, measure_sizes, write_starter
+from image_pipeline.api import ingest
+from image_pipeline.cli import cli
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.layout import guess_layout
+from image_pipeline.starter import Sizes, guess_view, measure_sizes, write_starter
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from pipeline.ingest_summary import find_missing_classes, ingest_rows
-from pipeline.summary import print_summary
+from image_pipeline.ingest_summary import find_missing_classes, ingest_rows
+from image_pipeline.summary import print_summary
 
 pytestmark = pytest.mark.unit
 

@@ -9,16 +9,16 @@ import sys
 
 import pytest
 
-from pipeline.cli import call
+from image_pipeline.cli import call
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
 
 _FULL_LOG = """
 import sys
-from components.errors import UserError
-from pipeline import cli
-from pipeline.commands.shared import open_terminal
+from image_pipeline.components.errors import UserError
+from image_pipeline import cli
+from image_pipeline.commands.shared import open_terminal
 
 @cli.cli.command("fill")
 def fill():
@@ -61,7 +61,7 @@ def noisy(*arguments, **options):
     return real(*arguments, **options)
 
 setattr(owner, name, noisy)
-from pipeline.cli import main
+from image_pipeline.cli import main
 main()
 """
 _BATCHES = ("--set", "feeding.batch_size=4")
@@ -109,7 +109,7 @@ def _read_log(path: pathlib.Path) -> str:
 
 
 def test_an_ingest(folder):
-    place = "components.ingest.transforms:write_shard"
+    place = "image_pipeline.components.ingest.transforms:write_shard"
     images, output = folder / "images", folder / "out"
     seen = _run_in_terminal(place, "ingest", "--images", images, "--output", output)
     assert "NOISE" not in seen
@@ -121,7 +121,7 @@ def test_an_ingest(folder):
 
 def test_an_analysis(folder):
     small = ("--set", "view.height_px=8", "--set", "view.width_px=8")
-    place, output = "components.transform.run:write_summary", folder / "graph"
+    place, output = "image_pipeline.components.transform.run:write_summary", folder / "graph"
     seen = _run_in_terminal(place, "analyze", folder / "data", "--output", output, *small)
     first = re.sub(r"^.*(?:━+|analysis).*$", "", seen, flags=re.MULTILINE).split()
     assert "NOISE" not in seen and "tensorflow" not in seen.lower() and first
@@ -130,13 +130,13 @@ def test_an_analysis(folder):
 
 
 def test_verify(folder):
-    place = "components.ingest.verify:check_shard"
+    place = "image_pipeline.components.ingest.verify:check_shard"
     seen = _run_in_terminal(place, "verify", folder / "data")
     assert seen == "The data set is whole.\n"
 
 
 def test_verify_of_an_epoch(folder):
-    place = "components.feeding.verify_epoch:_read_step"
+    place = "image_pipeline.components.feeding.verify_epoch:_read_step"
     seen = _run_in_terminal(place, "verify", folder / "data", "--epoch", "0", *_BATCHES)
     first, second, *rest = seen.splitlines()
     assert first.startswith("Epoch 0: ") and second.split() == ["shuffle", "here", "ideal"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipeline.cli import call
+from image_pipeline.cli import call
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
@@ -24,30 +24,38 @@ COMPILE += ("--", "--project=p", "--region=r", "--temp_location=.", "--no_auth")
 COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
-    (INGEST, "pipeline.preflight:survey_images", RuntimeError),
-    (INGEST, "components.ingest.transforms:prepare_chunk", OSError),
-    (INGEST, "components.ingest.transforms:plan_shards", ValueError),
-    (INGEST, "components.ingest.transforms:write_shard", OSError),
-    (INGEST, "components.ingest.transforms:write_manifest", RuntimeError),
-    (INGEST, "pipeline.ingest:summarize_data_set", KeyError),
-    (ANALYZE, "pipeline.engine:check_engine", ValueError),
-    (ANALYZE, "components.transform.run:read_spans", OSError),
-    (ANALYZE, "components.transform.record_batches:read_eval_views", OSError),
-    (ANALYZE, "components.transform.run:_check_result", RuntimeError),
-    (ANALYZE, "components.transform.run:write_summary", ValueError),
-    (REPORT, "pipeline.report.page:gather_figures", ValueError),
-    (REPORT, "pipeline.report.page:render_page", OSError),
-    (DOCTOR, "pipeline.preview_source:read_config", RuntimeError),
-    (DOCTOR, "pipeline.doctor.visit:examine", ValueError),
-    (PREVIEW, "pipeline.preview_source:list_split", RuntimeError),
-    (PREVIEW, "pipeline.preview:read_views", OSError),
-    (("verify", "data"), "components.ingest.verify:check_shard", RuntimeError),
-    (("verify", "data", "--epoch", "0"), "components.feeding.verify_epoch:_read_step", OSError),
-    (PLAN, "components.ingest.forecast:prepare_source", RuntimeError),
-    (COMPILE, "pipeline.template:write_template", OSError),
-    (("inspect", "graph"), "pipeline.inspection:find_graph", ValueError),
-    (("quarantine", "list", "data"), "pipeline.quarantine:read_quarantine", OSError),
-    (("init", "images", "--output", "c.yaml"), "pipeline.starter:measure_sizes", RuntimeError),
+    (INGEST, "image_pipeline.preflight:survey_images", RuntimeError),
+    (INGEST, "image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
+    (INGEST, "image_pipeline.components.ingest.transforms:plan_shards", ValueError),
+    (INGEST, "image_pipeline.components.ingest.transforms:write_shard", OSError),
+    (INGEST, "image_pipeline.components.ingest.transforms:write_manifest", RuntimeError),
+    (INGEST, "image_pipeline.ingest:summarize_data_set", KeyError),
+    (ANALYZE, "image_pipeline.engine:check_engine", ValueError),
+    (ANALYZE, "image_pipeline.components.transform.run:read_spans", OSError),
+    (ANALYZE, "image_pipeline.components.transform.record_batches:read_eval_views", OSError),
+    (ANALYZE, "image_pipeline.components.transform.run:_check_result", RuntimeError),
+    (ANALYZE, "image_pipeline.components.transform.run:write_summary", ValueError),
+    (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
+    (REPORT, "image_pipeline.report.page:render_page", OSError),
+    (DOCTOR, "image_pipeline.preview_source:read_config", RuntimeError),
+    (DOCTOR, "image_pipeline.doctor.visit:examine", ValueError),
+    (PREVIEW, "image_pipeline.preview_source:list_split", RuntimeError),
+    (PREVIEW, "image_pipeline.preview:read_views", OSError),
+    (("verify", "data"), "image_pipeline.components.ingest.verify:check_shard", RuntimeError),
+    (
+        ("verify", "data", "--epoch", "0"),
+        "image_pipeline.components.feeding.verify_epoch:_read_step",
+        OSError,
+    ),
+    (PLAN, "image_pipeline.components.ingest.forecast:prepare_source", RuntimeError),
+    (COMPILE, "image_pipeline.template:write_template", OSError),
+    (("inspect", "graph"), "image_pipeline.inspection:find_graph", ValueError),
+    (("quarantine", "list", "data"), "image_pipeline.quarantine:read_quarantine", OSError),
+    (
+        ("init", "images", "--output", "c.yaml"),
+        "image_pipeline.starter:measure_sizes",
+        RuntimeError,
+    ),
 ]
 _EVALUATE = (
     "tensorflow_model_analysis.utils.model_util:ModelSignaturesDoFn._batch_reducible_process"
@@ -55,16 +63,16 @@ _EVALUATE = (
 # In this order, so that what comes before a stage is finished, and taken from TFX's cache. The
 # Trainer's module is loaded anew by TFX, so what it imports is planted.
 COMPONENTS = [
-    ("pipeline.run_plan:survey_source", OSError),
-    ("pipeline.local:create_pipeline", ValueError),
-    ("components.ingest.transforms:prepare_chunk", OSError),
-    ("components.transform.record_batches:read_eval_views", OSError),
+    ("image_pipeline.run_plan:survey_source", OSError),
+    ("image_pipeline.local:create_pipeline", ValueError),
+    ("image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
+    ("image_pipeline.components.transform.record_batches:read_eval_views", OSError),
     ("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
-    ("components.feeding.graph:read_class_names", ValueError),
-    ("components.training.resume:fit_from", RuntimeError),
-    ("components.training.serving:export_model", OSError),
+    ("image_pipeline.components.feeding.graph:read_class_names", ValueError),
+    ("image_pipeline.components.training.resume:fit_from", RuntimeError),
+    ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),
-    ("pipeline.summary:_gather_results", KeyError),
+    ("image_pipeline.summary:_gather_results", KeyError),
 ]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.served.checked import take_views
-from components.served.decode import decode_image
+from image_pipeline.components.served.checked import take_views
+from image_pipeline.components.served.decode import decode_image
 from tests.served import files
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import keras
 
-from components.training.options import TrainingOptions
+from image_pipeline.components.training.options import TrainingOptions
 
 
 def build_linear_model(

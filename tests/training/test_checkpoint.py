@@ -5,9 +5,9 @@ import pathlib
 import keras
 import pytest
 
-from components.errors import UserError
-from components.feeding.batches import Position
-from components.training import checkpoint
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.training import checkpoint
 
 pytestmark = pytest.mark.beam
 

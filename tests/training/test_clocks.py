@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.training.clocks import EpochClock, estimate_wait_s
-from components.training.executions import WholeEpochs
+from image_pipeline.components.training.clocks import EpochClock, estimate_wait_s
+from image_pipeline.components.training.executions import WholeEpochs
 
 pytestmark = pytest.mark.unit
 

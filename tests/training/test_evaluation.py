@@ -7,19 +7,19 @@ import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components import progress
-from components.errors import find_user_error
-from components.feeding.graph import TransformGraph
-from components.training import serving
-from components.training.counting import (
+from image_pipeline.components import progress
+from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.training import serving
+from image_pipeline.components.training.counting import (
     check_finite,
     count_records,
     custom_extractors,
     has_class,
 )
-from components.training.evaluation import BASELINE, CANDIDATE, evaluation_config
-from components.training.options import EvaluationOptions, TrainingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.training.evaluation import BASELINE, CANDIDATE, evaluation_config
+from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
+from image_pipeline.components.view_options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
 

@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from components.training.model import build_model, count_blocks
-from components.training.options import TrainingOptions
+from image_pipeline.components.training.model import build_model, count_blocks
+from image_pipeline.components.training.options import TrainingOptions
 
 pytestmark = pytest.mark.unit
 

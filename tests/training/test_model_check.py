@@ -3,12 +3,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.options import FeedingOptions
-from components.training import serving, trainer
-from components.training.model_check import build_checked_model
-from components.training.options import TrainingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.training import serving, trainer
+from image_pipeline.components.training.model_check import build_checked_model
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.view_options import ViewOptions
 from tests import graphs, shards
 from tests.training.test_trainer import make_fn_args, train
 
@@ -73,7 +73,9 @@ def test_the_wrong_model_is_found_before_any_training(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["subclass", "components.training.model.build_model"], ids=["subclass", "default"]
+    "name",
+    ["subclass", "image_pipeline.components.training.model.build_model"],
+    ids=["subclass", "default"],
 )
 def test_models_of_probabilities_pass_as_they_are(name):
     assert not build(name, 5).gives_logits

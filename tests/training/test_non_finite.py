@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.batches import Position
-from components.feeding.options import FeedingOptions
-from components.training import checkpoint, trainer
-from components.training.non_finite import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.training import checkpoint, trainer
+from image_pipeline.components.training.non_finite import (
     StopAtNonFinite,
     are_finite,
     check_probabilities,
     name_records,
 )
-from components.training.options import TrainingOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.view_options import ViewOptions
 from tests import shards
 from tests.training.models import build_linear_model
 from tests.training.test_trainer import make_fn_args

@@ -2,7 +2,12 @@ import pytest
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from components.training.profile import OpTime, find_traces, list_slowest_ops, record_trace
+from image_pipeline.components.training.profile import (
+    OpTime,
+    find_traces,
+    list_slowest_ops,
+    record_trace,
+)
 
 pytestmark = pytest.mark.unit
 

@@ -5,10 +5,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from components.errors import UserError
-from components.feeding.batches import Position
-from components.training import checkpoint, resume, trainer
-from components.training.options import TrainingOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.training import checkpoint, resume, trainer
+from image_pipeline.components.training.options import TrainingOptions
 from tests.training.models import build_linear_model
 from tests.training.test_trainer import make_fn_args, train
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError
-from components.training.scoring import score_records
-from components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.training.scoring import score_records
+from image_pipeline.components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
 pytestmark = pytest.mark.unit
 

@@ -6,11 +6,11 @@ import keras
 import pytest
 import tensorflow as tf
 
-from components.training import step_profile
-from components.training.executions import StepsCallback, WholeEpochs, hide_length
-from components.training.options import TrainingOptions
-from components.training.profile import find_traces
-from components.training.step_profile import PROFILE_FILE, plan_profile
+from image_pipeline.components.training import step_profile
+from image_pipeline.components.training.executions import StepsCallback, WholeEpochs, hide_length
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.training.profile import find_traces
+from image_pipeline.components.training.step_profile import PROFILE_FILE, plan_profile
 
 pytestmark = pytest.mark.unit
 

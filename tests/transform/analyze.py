@@ -6,10 +6,10 @@ import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from components import contract
-from components.beam_args import LOCAL_BEAM_ARGS
-from components.transform.record_batches import adapter_config, make_record_batch
-from components.view_options import ViewOptions
+from image_pipeline.components import contract
+from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.transform.record_batches import adapter_config, make_record_batch
+from image_pipeline.components.view_options import ViewOptions
 
 VIEW = ViewOptions(height_px=6, width_px=5)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.transform import analysis
+from image_pipeline.components.transform import analysis
 
 
 @pytest.fixture

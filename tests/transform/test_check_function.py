@@ -4,13 +4,17 @@ import pathlib
 
 import pytest
 
-from components import record
-from components.errors import UserError
-from components.transform import preprocessing
-from components.transform.check_function import check_dependencies, check_outputs, reach_inputs
-from components.transform.record_batches import input_specs
-from components.transform.trace import guard, trace
-from components.view_options import ViewOptions
+from image_pipeline.components import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform import preprocessing
+from image_pipeline.components.transform.check_function import (
+    check_dependencies,
+    check_outputs,
+    reach_inputs,
+)
+from image_pipeline.components.transform.record_batches import input_specs
+from image_pipeline.components.transform.trace import guard, trace
+from image_pipeline.components.view_options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from components.errors import UserError
-from components.transform.check_graph import check_graph, check_statistics
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform.check_graph import check_graph, check_statistics
 from tests.graphs import shared_graph_dir, write_graph
 from tests.transform import bad_functions
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from components.errors import UserError
-from components.transform import preprocessing
-from components.transform.check_vocabulary import check_vocabulary
-from components.transform.options import TransformOptions
-from components.transform.record_batches import input_specs
-from components.transform.run import load_preprocessing_fn
-from components.transform.trace import guard, trace
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform import preprocessing
+from image_pipeline.components.transform.check_vocabulary import check_vocabulary
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.record_batches import input_specs
+from image_pipeline.components.transform.run import load_preprocessing_fn
+from image_pipeline.components.transform.trace import guard, trace
+from image_pipeline.components.view_options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit

@@ -3,10 +3,10 @@
 import pytest
 from tfx.types import channel_utils, standard_artifacts
 
-from components.transform import component
-from components.transform.component import ImageTransform, ImageTransformExecutor
-from components.transform.options import TransformOptions
-from components.view_options import ViewOptions
+from image_pipeline.components.transform import component
+from image_pipeline.components.transform.component import ImageTransform, ImageTransformExecutor
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.view_options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ import types
 
 import pytest
 
-from components.transform import analysis
-from components.transform.options import TransformOptions
-from components.transform.run import check_classes, run_analysis
+from image_pipeline.components.transform import analysis
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import check_classes, run_analysis
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.transform.analyze import VIEW, make_pipeline

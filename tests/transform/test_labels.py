@@ -5,8 +5,8 @@ import pytest
 import tensorflow_transform as tft
 from sklearn.utils.class_weight import compute_class_weight
 
-from components.transform.preprocessing import standardize
-from components.transform.statistics import read_statistics
+from image_pipeline.components.transform.preprocessing import standardize
+from image_pipeline.components.transform.statistics import read_statistics
 from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.beam

@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.transform.moments import mean_and_std_from_sums
+from image_pipeline.components.transform.moments import mean_and_std_from_sums
 
 pytestmark = pytest.mark.unit
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components import contract
-from components.transform.preprocessing import standardize, subtract_mean
-from components.transform.statistics import read_statistics
-from components.view_options import ViewOptions
+from image_pipeline.components import contract
+from image_pipeline.components.transform.preprocessing import standardize, subtract_mean
+from image_pipeline.components.transform.statistics import read_statistics
+from image_pipeline.components.view_options import ViewOptions
 from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.beam

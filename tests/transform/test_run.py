@@ -8,20 +8,24 @@ import numpy as np
 import pytest
 import tensorflow_transform as tft
 
-from components import contract, record, sealed
-from components.code_version import code_version
-from components.errors import UserError
-from components.feeding.graph import read_alpha_background, read_class_names
-from components.feeding.input_fn import read_eval_views
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.transform.function_version import function_version
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from components.transform.sampling import keep_records
-from components.transform.spans import read_index_rows, read_spans
-from components.transform.summary import check_records, check_unknown_classes, find_unknown_classes
-from components.view_options import ViewOptions
+from image_pipeline.components import contract, record, sealed
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import read_alpha_background, read_class_names
+from image_pipeline.components.feeding.input_fn import read_eval_views
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.transform.sampling import keep_records
+from image_pipeline.components.transform.spans import read_index_rows, read_spans
+from image_pipeline.components.transform.summary import (
+    check_records,
+    check_unknown_classes,
+    find_unknown_classes,
+)
+from image_pipeline.components.view_options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline
 

@@ -4,8 +4,8 @@ import collections
 
 import pytest
 
-from components.transform.span_cache import drop_unfinished, mark, unmark
-from components.transform.spans import Span
+from image_pipeline.components.transform.span_cache import drop_unfinished, mark, unmark
+from image_pipeline.components.transform.spans import Span
 
 pytestmark = pytest.mark.unit
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components import record
-from components.errors import UserError
-from components.feeding.graph import TransformGraph
-from components.feeding.input_fn import input_fn, read_eval_views
-from components.feeding.options import FeedingOptions
-from components.feeding.streaming import match_files, read_shard
-from components.ingest.options import IngestOptions
-from components.ingest.run import run_ingest
-from components.training.serving import LABEL, Classifier
-from components.transform.function_version import function_version
-from components.transform.options import TransformOptions
-from components.transform.run import load_preprocessing_fn, run_analysis
-from components.view_options import ViewOptions
+from image_pipeline.components import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.input_fn import input_fn, read_eval_views
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.streaming import match_files, read_shard
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.training.serving import LABEL, Classifier
+from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import load_preprocessing_fn, run_analysis
+from image_pipeline.components.view_options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline
 

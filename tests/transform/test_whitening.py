@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from components.errors import UserError
-from components.feeding.graph import TransformGraph
-from components.transform.lint import check_random
-from components.transform.record_batches import input_specs
-from components.transform.statistics import read_statistics
-from components.transform.whitening import EPSILON, WhiteningCombiner, whiten_pca, whiten_zca
-from components.view_options import ViewOptions
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.transform.lint import check_random
+from image_pipeline.components.transform.record_batches import input_specs
+from image_pipeline.components.transform.statistics import read_statistics
+from image_pipeline.components.transform.whitening import (
+    EPSILON,
+    WhiteningCombiner,
+    whiten_pca,
+    whiten_zca,
+)
+from image_pipeline.components.view_options import ViewOptions
 from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.beam

@@ -1,7 +1,7 @@
 import pytest
 
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.pipeline.test_preview_command import STORED, write_metadata

@@ -1,7 +1,7 @@
 import pytest
 
-from pipeline.doctor.advice import Facts, advise
-from pipeline.doctor.verdict import judge
+from image_pipeline.doctor.advice import Facts, advise
+from image_pipeline.doctor.verdict import judge
 from tests.pipeline.doctor.test_verdict import make_figures, make_stages
 
 pytestmark = pytest.mark.unit

@@ -1,7 +1,7 @@
 import pytest
 
-from pipeline.doctor import clock
-from pipeline.doctor.clock import OthersClock, Rate, middle_rate, time_batches
+from image_pipeline.doctor import clock
+from image_pipeline.doctor.clock import OthersClock, Rate, middle_rate, time_batches
 
 pytestmark = pytest.mark.unit
 

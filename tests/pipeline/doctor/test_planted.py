@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from components.feeding import pixels
-from components.feeding.stored import StoredRecords
+from image_pipeline.components.feeding import pixels
+from image_pipeline.components.feeding.stored import StoredRecords
 from tests.pipeline.test_commands import call
 
 pytestmark = pytest.mark.beam

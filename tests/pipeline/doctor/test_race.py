@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.doctor.race import compare, race
+from image_pipeline.doctor.race import compare, race
 
 pytestmark = pytest.mark.unit
 

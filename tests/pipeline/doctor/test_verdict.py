@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.doctor.verdict import Figures, Stage, estimate_step_ms, judge, own_costs
+from image_pipeline.doctor.verdict import Figures, Stage, estimate_step_ms, judge, own_costs
 
 pytestmark = pytest.mark.unit
 

@@ -11,14 +11,14 @@ from ml_metadata.proto import metadata_store_pb2
 from PIL import Image
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
-from components.training.serving import export_model
-from components.training.trainer import write_history
-from components.transform.options import TransformOptions
-from components.transform.run import run_analysis
-from pipeline.config import PipelineConfig
-from pipeline.report.data_set import open_data_set
-from pipeline.report.figures import gather_figures
-from pipeline.report.source import find_report_source
+from image_pipeline.components.training.serving import export_model
+from image_pipeline.components.training.trainer import write_history
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.config import PipelineConfig
+from image_pipeline.report.data_set import open_data_set
+from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.source import find_report_source
 from tests.drawings import draw, draw_smooth, encode_png
 from tests.ingest_runs import ingest
 from tests.transform.analyze import make_pipeline

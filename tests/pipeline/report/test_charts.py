@@ -3,8 +3,8 @@ import re
 import numpy as np
 import pytest
 
-from pipeline.report.charts import draw_channels, draw_curves, draw_histogram
-from pipeline.report.histogram import make_histogram
+from image_pipeline.report.charts import draw_channels, draw_curves, draw_histogram
+from image_pipeline.report.histogram import make_histogram
 
 pytestmark = pytest.mark.unit
 

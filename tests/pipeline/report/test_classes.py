@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeline.report.classes import (
+from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
     describe_classes,

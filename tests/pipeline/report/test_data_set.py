@@ -1,7 +1,7 @@
 import pytest
 
-from components.errors import UserError
-from pipeline.report.data_set import open_data_set
+from image_pipeline.components.errors import UserError
+from image_pipeline.report.data_set import open_data_set
 
 pytestmark = pytest.mark.beam
 

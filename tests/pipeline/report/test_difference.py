@@ -3,9 +3,9 @@ import shutil
 
 import pytest
 
-from components.sealed import CHECKSUM, seal
-from pipeline.report.difference import compare, flatten
-from pipeline.report.source import find_report_source
+from image_pipeline.components.sealed import CHECKSUM, seal
+from image_pipeline.report.difference import compare, flatten
+from image_pipeline.report.source import find_report_source
 
 pytestmark = pytest.mark.beam
 

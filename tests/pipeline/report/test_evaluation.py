@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from components.errors import UserError
-from pipeline.report.evaluation import (
+from image_pipeline.components.errors import UserError
+from image_pipeline.report.evaluation import (
     describe_metrics,
     describe_predictions,
     score_split,

@@ -3,9 +3,9 @@ import shutil
 
 import pytest
 
-from pipeline.report.data_set import open_data_set
-from pipeline.report.figures import gather_figures
-from pipeline.report.source import find_report_source
+from image_pipeline.report.data_set import open_data_set
+from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.source import find_report_source
 
 pytestmark = pytest.mark.beam
 

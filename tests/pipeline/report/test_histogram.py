@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pipeline.report.charts import draw_histogram
-from pipeline.report.histogram import make_histogram
+from image_pipeline.report.charts import draw_histogram
+from image_pipeline.report.histogram import make_histogram
 
 pytestmark = pytest.mark.unit
 

@@ -2,8 +2,8 @@ import dataclasses
 
 import pytest
 
-from pipeline.report.data_set import open_data_set
-from pipeline.report.leakage import check_leakage
+from image_pipeline.report.data_set import open_data_set
+from image_pipeline.report.leakage import check_leakage
 from tests.ingest_runs import ingest
 
 pytestmark = pytest.mark.beam

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.report.notices import list_notices
+from image_pipeline.report.notices import list_notices
 
 pytestmark = pytest.mark.beam
 

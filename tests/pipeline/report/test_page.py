@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pipeline.report.page import SECTIONS
+from image_pipeline.report.page import SECTIONS
 from tests.pipeline.test_commands import call
 
 pytestmark = pytest.mark.beam

@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pipeline.report.pixels import describe_pixels, measure_image
-from pipeline.report.thumbnails import Thumbnails
+from image_pipeline.report.pixels import describe_pixels, measure_image
+from image_pipeline.report.thumbnails import Thumbnails
 
 pytestmark = pytest.mark.beam
 

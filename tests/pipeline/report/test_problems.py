@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeline.report.problems import (
+from image_pipeline.report.problems import (
     describe_duplicates,
     describe_near_duplicates,
     describe_quarantine,

@@ -1,6 +1,6 @@
 import pytest
 
-from pipeline.report.shapes import describe_shapes
+from image_pipeline.report.shapes import describe_shapes
 
 pytestmark = pytest.mark.beam
 

@@ -1,8 +1,8 @@
 import pytest
 
-from components.feeding.options import FeedingOptions
-from components.feeding.quality import ideal_quality
-from pipeline.report.shuffle import describe_shuffle
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.quality import ideal_quality
+from image_pipeline.report.shuffle import describe_shuffle
 
 pytestmark = pytest.mark.beam
 

@@ -2,8 +2,8 @@ import shutil
 
 import pytest
 
-from pipeline.report.source import find_report_source, read_run_config
-from pipeline.report.training import describe_versions
+from image_pipeline.report.source import find_report_source, read_run_config
+from image_pipeline.report.training import describe_versions
 from tests.pipeline.report.conftest import CONFIG
 
 pytestmark = pytest.mark.beam
@@ -25,4 +25,4 @@ def test_the_options_are_the_runs_own(run):
     assert "batch_size: 4" in dict(versions["options"])["feeding"]
     rows = dict(versions["rows"])
     assert rows["report by"].startswith("image-pipeline ")
-    assert rows["preprocessing_fn"].startswith("components.transform.preprocessing.")
+    assert rows["preprocessing_fn"].startswith("image_pipeline.components.transform.preprocessing.")

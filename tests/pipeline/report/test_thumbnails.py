@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFile
 
-from pipeline.report.pixels import shrink
-from pipeline.report.thumbnails import Thumbnails, decode_what_can_be, make_thumbnail
+from image_pipeline.report.pixels import shrink
+from image_pipeline.report.thumbnails import Thumbnails, decode_what_can_be, make_thumbnail
 from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.beam

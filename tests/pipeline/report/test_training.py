@@ -1,8 +1,8 @@
 import pytest
 
-from pipeline.report.charts import draw_curves
-from pipeline.report.source import _read_json, read_history
-from pipeline.report.training import describe_training, describe_wait, read_anomalies
+from image_pipeline.report.charts import draw_curves
+from image_pipeline.report.source import _read_json, read_history
+from image_pipeline.report.training import describe_training, describe_wait, read_anomalies
 from tests.pipeline.report.conftest import HISTORY
 
 pytestmark = pytest.mark.beam

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from pipeline.report.words import (
+from image_pipeline.report.words import (
     format_bytes,
     format_change,
     format_count,
