@@ -20,7 +20,7 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import make_keys
 from image_pipeline.components.feeding.streaming import match_files
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 def main() -> None:

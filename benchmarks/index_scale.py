@@ -18,12 +18,12 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.sealed import INDEX
 from image_pipeline.components.feeding.batches import batch_positions
-from image_pipeline.components.feeding.index import read_index
-from image_pipeline.components.feeding.order import BalancedOrder, ShuffledOrder
 from image_pipeline.components.ingest.shards import INDEX_SCHEMA
-from image_pipeline.components.sealed import INDEX
-from image_pipeline.memory import watch_memory
+from image_pipeline.components.order.order import BalancedOrder, ShuffledOrder
+from image_pipeline.run.memory import watch_memory
 
 RECORDS_A_SHARD = 5_000  # 30 kB a record and 150 MB a shard
 RECORD_BYTES = 30_000

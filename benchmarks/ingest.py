@@ -28,7 +28,7 @@ import cv2
 import simplejpeg
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest

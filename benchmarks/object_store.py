@@ -30,7 +30,7 @@ import psutil
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.threads import map_in_order
@@ -66,7 +66,7 @@ def read(root: str) -> int:
     """An epoch of training batches of a root's first data set; returns the images."""
     from image_pipeline.components.feeding.input_fn import input_fn
     from image_pipeline.components.feeding.options import FeedingOptions
-    from image_pipeline.components.view_options import ViewOptions
+    from image_pipeline.components.views.options import ViewOptions
 
     batches = input_fn(
         [files.join(root, "data-0", "Split-train", "*")],

@@ -17,7 +17,7 @@ import psutil
 
 from image_pipeline.components.feeding import quality
 from image_pipeline.components.feeding.batches import batch_positions
-from image_pipeline.components.feeding.order import Order, ShuffledOrder, ViewsOrder
+from image_pipeline.components.order.order import Order, ShuffledOrder, ViewsOrder
 
 if TYPE_CHECKING:
     import tensorflow as tf

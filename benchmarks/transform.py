@@ -69,7 +69,7 @@ def run_ours(data_dir: str, output_dir: str) -> int:
     """The shipped analysis, without TFX."""
     from image_pipeline.components.transform.options import TransformOptions
     from image_pipeline.components.transform.run import run_analysis
-    from image_pipeline.components.view_options import ViewOptions
+    from image_pipeline.components.views.options import ViewOptions
 
     options = TransformOptions()
     view = ViewOptions.model_validate(VIEW)
@@ -110,9 +110,11 @@ def decode_and_standardize(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The naive `preprocessing_fn`: from bytes to floats, by the same view and statistics."""
     import tensorflow as tf
 
-    from image_pipeline.components import contract, record, views
+    from image_pipeline.components import contract
+    from image_pipeline.components.dataset import record
     from image_pipeline.components.transform.preprocessing import standardize
-    from image_pipeline.components.view_options import ViewOptions
+    from image_pipeline.components.views import graph as views
+    from image_pipeline.components.views.options import ViewOptions
 
     view = ViewOptions.model_validate(VIEW)
     images = tf.map_fn(
@@ -129,7 +131,7 @@ def _schema() -> Any:
     from google.protobuf import text_format
     from tensorflow_metadata.proto.v0 import schema_pb2
 
-    from image_pipeline.components import record
+    from image_pipeline.components.dataset import record
 
     one = "presence { min_fraction: 1 } shape {}"
     features = [
@@ -142,7 +144,7 @@ def _make_pipeline() -> Any:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
     return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
 

@@ -7,7 +7,10 @@ code, or code behind a dotted path, has changed. So each component carries this 
 import hashlib
 import pathlib
 
-ROOMS = ("augment", "feeding", "images", "ingest", "served", "training", "transform")
+# What every room builds on.
+_SHARED = ("beam", "dataset", "stores", "views")
+_OTHERS = ("augment", "feeding", "images", "ingest", "order", "served", "sources", "training")
+ROOMS = tuple(sorted((*_SHARED, *_OTHERS, "transform")))
 
 
 def code_version(*rooms: str) -> str:
@@ -17,7 +20,8 @@ def code_version(*rooms: str) -> str:
       16 hexadecimal digits.
     """
     here = pathlib.Path(__file__).parent
-    sources = [*here.glob("*.py"), *(path for room in rooms for path in (here / room).glob("*.py"))]
+    folders = [here, *(here / room for room in {*_SHARED, *rooms})]
+    sources = [path for folder in folders for path in folder.glob("*.py")]
     digest = hashlib.sha256()
     for path in sorted(sources):
         digest.update(path.relative_to(here).as_posix().encode() + b"\0" + path.read_bytes())

@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from image_pipeline.components import remote
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.stores import remote
 
 _GROWTH_BYTES = 2**16
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}

@@ -2,7 +2,7 @@
 
 Counting is an addition under a lock, so stages need not know whether anyone looks. There is one
 piece of work at a time, as TFX and Beam's local runner do it, in this process; what Beam workers
-elsewhere have done comes from the job's counters (`components.counters`).
+elsewhere have done comes from the job's counters (`components.beam.counters`).
 """
 
 import contextlib

@@ -20,7 +20,7 @@ import click
 from image_pipeline.commands.shared import EndsIfInterrupted, say
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.span_pattern import LATEST, has_span
+from image_pipeline.components.sources.span_pattern import LATEST, has_span
 
 if TYPE_CHECKING:
     from image_pipeline.config import PipelineConfig
@@ -151,11 +151,11 @@ def compile_command(
 
     Beam flags go behind a separate --, for example: -- --runner=DataflowRunner --project=…
     """
-    from image_pipeline.components.beam_args import complete_beam_args
+    from image_pipeline.components.beam.args import complete_beam_args
     from image_pipeline.config import load_config
-    from image_pipeline.dataflow import check_dataflow_flags
-    from image_pipeline.engine import split_flags
-    from image_pipeline.terminal import quiet_terminal
+    from image_pipeline.run.dataflow import check_dataflow_flags
+    from image_pipeline.run.engine import split_flags
+    from image_pipeline.show.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
     beam_args = complete_beam_args(beam_flags)

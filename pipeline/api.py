@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
 
 Config = str | PipelineConfig | None
@@ -77,14 +77,14 @@ def ingest(
     Raises:
       UserError: if the person who called can put it right.
     """
-    from image_pipeline.engine import choose_engine
-    from image_pipeline.preflight import check_labels, check_output, survey_images
+    from image_pipeline.run.engine import choose_engine
+    from image_pipeline.run.preflight import check_labels, check_output, survey_images
 
     chosen = read_group("ingest", config, options)
     flags = choose_engine(beam_args)
     check_labels(survey_images(images_dir, chosen), images_dir, chosen)
     check_output(output_dir, images_dir)
-    from image_pipeline.ingest import ingest_folder
+    from image_pipeline.run.ingest import ingest_folder
 
     return ingest_folder(images_dir, output_dir, chosen, flags, replace)
 
@@ -118,12 +118,12 @@ def analyze(
     Raises:
       UserError: if the person who called can put it right.
     """
-    from image_pipeline.engine import choose_engine
+    from image_pipeline.run.engine import choose_engine
 
     chosen = read_group("transform", config, options)
     seen = read_group("view", config, _as_dict(view))
     flags = choose_engine(beam_args)
-    from image_pipeline.analysis import analyze_folder
+    from image_pipeline.run.analysis import analyze_folder
 
     return analyze_folder(data_dir, graph_dir, seen, chosen, flags, cache_dir)
 
@@ -176,7 +176,7 @@ def input_fn(
       UserError: if there is no such data set or split, or an option does not fit it.
       tf.errors.OpError: while it is iterated, around what is found only then: a damaged record.
     """
-    from image_pipeline.preview_source import list_split
+    from image_pipeline.preview.source import list_split
 
     feeding = read_group("feeding", config, options)
     seen = _choose_view(view, config, graph_dir)
@@ -219,7 +219,7 @@ def steps_per_epoch(
     Raises:
       UserError: if there is no such data set or split, or an option does not fit it.
     """
-    from image_pipeline.preview_source import list_split
+    from image_pipeline.preview.source import list_split
 
     feeding = read_group("feeding", config, options)
     files = [list_split(data_dir, split)]
@@ -234,7 +234,7 @@ def _default_mode(split: str) -> str:
 
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
     """The view asked for, which must be the graph's; if none was asked for, the graph's."""
-    from image_pipeline.inspection import read_graph
+    from image_pipeline.show.graph import read_graph
 
     asked = read_group("view", config, _as_dict(view))
     if graph_dir is None:

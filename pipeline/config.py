@@ -13,7 +13,7 @@ from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 class PipelineConfig(Options):

@@ -9,19 +9,22 @@ from tfx.dsl.components.base.base_component import BaseComponent
 # After TFX, which puts a stand-in where this wants a module that tfx-bsl 1.21 no longer has.
 import tensorflow_data_validation as tfdv
 
-from image_pipeline.components import files, record
+from image_pipeline.components import files
 from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
+from image_pipeline.components.beam.tfx_components import Evaluator, StatisticsGen
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.dataset import record
 from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.ingest.span_pattern import LATEST
-from image_pipeline.components.tfx_components import Evaluator, StatisticsGen
+from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.config import PipelineConfig
-from image_pipeline.resolvers import find_baseline, join_spans
+from image_pipeline.run.resolvers import find_baseline, join_spans
+
+_USED_IN_TRAINING = ("augment", "feeding", "order", "served", "training", "transform")
 
 
 def create_pipeline(
@@ -136,7 +139,7 @@ def _version_of_training(config: PipelineConfig) -> str:
     """Hashes of the code that trains: the project's, and what dotted paths name of the user's."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
     own = map(function_version, [config.training.model, *steps])
-    return "-".join([code_version("augment", "feeding", "served", "training", "transform"), *own])
+    return "-".join([code_version(*_USED_IN_TRAINING), *own])
 
 
 def _create_evaluator(

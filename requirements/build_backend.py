@@ -1,7 +1,7 @@
 """Builds wheels as setuptools does, and adds `sql_util.pth` where packages go.
 
 Setuptools has no way to put a `.pth` file there, in wheels and in editable installs alike.
-`components/sql_util.py` says what it is for.
+`components/beam/sql_util.py` says what it is for.
 """
 
 import base64
@@ -20,7 +20,7 @@ from setuptools.build_meta import (  # noqa: F401  (hooks of PEP 517 and PEP 660
     prepare_metadata_for_build_wheel,
 )
 
-_ADDED = pathlib.Path("components/sql_util.pth")
+_ADDED = pathlib.Path("components/beam/sql_util.pth")
 
 
 def build_wheel(wheel_directory: str, *arguments: Any, **keywords: Any) -> str:

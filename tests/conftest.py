@@ -13,7 +13,7 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 
 # What takes longest, in that order: begun last, it would be waited for alone.
 LONGEST = (
-    "tests/test_flink.py",
+    "tests/beam/test_on_flink.py",
     "tests/test_docs.py",
     "tests/kubeflow_compile",
     "tests/feeding/test_indexed.py",
@@ -29,7 +29,7 @@ LONGEST = (
     "tests/transform",
     "tests/pipeline/test_api.py",
     "tests/augment/test_rand_augment.py",
-    "tests/test_views_parity.py",
+    "tests/views/test_parity.py",
 )
 
 # How long an example takes hangs on the machine and on what else it does.

@@ -6,7 +6,7 @@ import pathlib
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 
 
 def draw_image(number: int, height: int = 12, width: int = 16, channels: int = 3) -> np.ndarray:

@@ -11,38 +11,38 @@ ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = sorted(
     path for folder in ("components", "pipeline") for path in (ROOT / folder).rglob("*.py")
 )
-OURS = "image_pipeline.components"
-# Which modules may import Beam, TensorFlow and TFX, by the end of their path.
-BEAM = {
-    "components/beam_job.py",
-    "components/counters.py",
-    "components/google_store.py",
-    "components/job_pipeline.py",
-    "components/remote.py",
-    "components/tfx_components.py",
-    "ingest/transforms.py",
-    "ingest/run.py",
-    "ingest/component.py",
-    "transform/analysis.py",
-    "transform/run.py",
-    "transform/component.py",
-    "training/counting.py",
-    "pipeline/ingest.py",
-    "pipeline/template.py",
-}
-TFX = {
-    "components/tfx_components.py",
-    "ingest/component.py",
-    "ingest/span_resolver.py",
-    "transform/component.py",
-    "pipeline/pipeline.py",
-    "pipeline/resolvers.py",
-    "pipeline/local.py",
-}
-TENSORFLOW_ROOMS = tuple(
-    f"components/{room}" for room in ("augment", "feeding", "served", "training", "transform")
+OURS = "image_pipeline.components."
+# Each room of `components/` imports from its root, and from rooms that stand before it here.
+ROOMS = (
+    *("stores", "dataset", "images", "views", "beam", "sources", "augment", "order", "served"),
+    *("ingest", "feeding", "transform", "training"),
 )
-TENSORFLOW_MODULES = ("components/resample.py", "components/views.py")
+# Which modules may import a library, by how their path begins; all others may not.
+ALLOWED = {
+    "apache_beam": (
+        *("components/beam/", "components/stores/google.py", "components/stores/remote.py"),
+        *("components/ingest/transforms.py", "components/ingest/run.py"),
+        *("components/transform/analysis.py", "components/transform/run.py"),
+        *("components/training/counting.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
+    ),
+    "tfx": (
+        *("components/beam/tfx_components.py", "components/ingest/component.py"),
+        *("components/ingest/span_resolver.py", "components/transform/component.py"),
+        *("pipeline/pipeline.py", "pipeline/run/resolvers.py", "pipeline/run/local.py"),
+    ),
+    "tensorflow": (
+        *("components/augment/", "components/feeding/", "components/served/"),
+        *("components/training/", "components/transform/", "components/views/"),
+    ),
+    "keras": (
+        *("components/training/", "pipeline/doctor/executions.py", "pipeline/doctor/step.py"),
+        "pipeline/run/functions.py",
+    ),
+    "tensorflow_transform": ("components/transform/",),
+    "tfx_bsl": ("components/transform/record_batches.py",),
+    "tensorflow_data_validation": ("pipeline/pipeline.py",),
+    "tensorflow_model_analysis": ("components/training/", "pipeline/show/"),
+}
 
 
 def _imports(path):
@@ -50,7 +50,6 @@ def _imports(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
@@ -58,32 +57,46 @@ def _name(path):
     return path.relative_to(ROOT).as_posix()
 
 
+def _rooms(imported):
+    """The rooms of `components/` that the modules are in; root modules are in none."""
+    parts = [name.removeprefix(OURS).split(".") for name in imported if name.startswith(OURS)]
+    return {part[0] for part in parts if part[0] in ROOMS}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_a_module_imports_only_what_stands_to_its_left(path):
     name, imported = _name(path), set(_imports(path))
     tops = {module.split(".")[0] for module in imported}
     assert not tops & {"components", "pipeline", "tests", "benchmarks"}
+    for library, allowed in ALLOWED.items():
+        assert library not in tops or name.startswith(allowed), library
     if name.startswith("components/"):
-        ours = {module for module in imported if module.startswith("image_pipeline.")}
-        assert all(module.startswith(OURS) for module in ours)
-    if not any(name.endswith(allowed) for allowed in BEAM):
-        assert "apache_beam" not in tops
-    if not any(name.endswith(allowed) for allowed in TFX):
-        assert "tfx" not in tops
-    if not name.startswith(TENSORFLOW_ROOMS) and name not in TENSORFLOW_MODULES:
-        assert "tensorflow" not in tops
-    if name.startswith(("components/images", "components/ingest")):
-        later = ("feeding", "training", "transform")
-        assert not any(module.startswith(f"{OURS}.{room}") for room in later for module in imported)
-    if name.startswith("components/augment"):
-        assert not any(module.startswith(f"{OURS}.feeding") for module in imported)
-    if name.startswith(("components/augment", "components/feeding")):
-        later = ("training", "transform")
-        assert not any(module.startswith(f"{OURS}.{room}") for room in later for module in imported)
+        ours = [module for module in imported if module.startswith("image_pipeline.")]
+        assert all(module.startswith(("image_pipeline.components.", OURS[:-1])) for module in ours)
     if name.endswith("options.py"):
-        assert not tops & {"tensorflow", "apache_beam", "tfx", "keras"}
+        assert not tops & ALLOWED.keys()
 
 
-def test_the_list_of_exceptions_names_files_that_exist():
-    names = [_name(path) for path in SOURCES]
-    assert all(any(name.endswith(each) for name in names) for each in BEAM | TFX)
+@pytest.mark.parametrize("path", sorted((ROOT / "components").glob("*/*.py")), ids=_name)
+def test_a_room_imports_only_rooms_before_it(path):
+    own = ROOMS.index(path.parent.name)
+    assert _rooms(_imports(path)) <= {*ROOMS[: own + 1]}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "components").glob("*.py")), ids=_name)
+def test_a_root_module_imports_no_room_and_serves_two(path):
+    # Files may lie in a store: the one thing the root knows of a room.
+    assert _rooms(_imports(path)) <= ({"stores"} if path.name == "files.py" else set())
+    used = f"{OURS}{path.stem}"
+    users = {
+        other.parent
+        for other in SOURCES
+        if other != path and any(f"{each}.".startswith(f"{used}.") for each in _imports(other))
+    }
+    assert path.name == "__init__.py" or len(users) >= 2
+
+
+def test_the_lists_name_what_exists():
+    folders = {path.parent.name for path in (ROOT / "components").glob("*/__init__.py")}
+    assert folders == set(ROOMS)
+    assert all((ROOT / each).exists() for allowed in ALLOWED.values() for each in allowed)

@@ -22,7 +22,7 @@ from benchmarks.flink.cluster import FlinkCluster, start_cluster
 from benchmarks.flink.drawings import draw_images
 from benchmarks.flink.jars import NotAvailable, fetch_flink
 from benchmarks.flink.jobs import Timing, read_results, run_both
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
 
 def link_images(source: pathlib.Path, target: pathlib.Path, limit: int) -> int:

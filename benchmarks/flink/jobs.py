@@ -43,7 +43,7 @@ def run_job(job: str, source: str, output: str, beam_args: Sequence[str]) -> Non
     from image_pipeline.components.ingest.run import run_ingest
     from image_pipeline.components.transform.options import TransformOptions
     from image_pipeline.components.transform.run import run_analysis
-    from image_pipeline.components.view_options import ViewOptions
+    from image_pipeline.components.views.options import ViewOptions
 
     def make_pipeline() -> beam.Pipeline:
         return beam.Pipeline(options=PipelineOptions(list(beam_args)))

@@ -118,7 +118,7 @@ def _analyse(
 ) -> None:
     from image_pipeline.components.transform.options import TransformOptions
     from image_pipeline.components.transform.run import run_analysis
-    from image_pipeline.components.view_options import ViewOptions
+    from image_pipeline.components.views.options import ViewOptions
 
     view = ViewOptions(height_px=size_px, width_px=size_px, crop_fraction=centre_fraction)
     run_analysis(str(records), str(graph_dir), view, TransformOptions(), _make_pipeline)
@@ -128,7 +128,7 @@ def _make_pipeline() -> Any:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
     return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from rivals import protocol
 
 # JPEGs are decoded in every epoch, as by the others: a set this small would be held decoded.

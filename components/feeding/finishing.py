@@ -18,7 +18,7 @@ from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.options import Options
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 # Keys of a batch beside the transform graph's inputs.
 KEY, MIRRORED = "key", "mirrored"

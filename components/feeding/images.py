@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.dataset.index import RecordIndex
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.index import RecordIndex
-from image_pipeline.components.feeding.pixels import StoredImage, decode_whole
-from image_pipeline.components.feeding.stored import StoredRecords
+from image_pipeline.components.views.fast import StoredImage, decode_whole
 
 
 class StoredImages:

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batches import batch_positions, real_records, steps_per_epoch
-from image_pipeline.components.feeding.draws import Draws
 from image_pipeline.components.feeding.images import HeldImages, StoredImages
-from image_pipeline.components.feeding.index import read_index
 from image_pipeline.components.feeding.memory import Stage, Use, fits, plan_indexed
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.selection import make_order
-from image_pipeline.components.feeding.stored import StoredRecords
 from image_pipeline.components.feeding.view_batches import ViewMaker
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.order.draws import Draws
+from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
 

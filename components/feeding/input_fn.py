@@ -14,7 +14,7 @@ from image_pipeline.components.feeding.passes import Again, Mode, Passes, ViewRe
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.streaming import count_records, match_files
 from image_pipeline.components.threads import usable_cores
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 def input_fn(

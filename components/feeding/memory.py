@@ -8,7 +8,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.free_memory import free_bytes
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import usable_cores
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 # Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
 _READ_AHEAD_BYTES = 256 * 1024

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from image_pipeline.components import record, views
 from image_pipeline.components.augment import draws
+from image_pipeline.components.dataset import record
+from image_pipeline.components.views import graph as views
 
 Tensors = dict[str, tf.Tensor]
 

@@ -21,7 +21,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.record_views import view_record
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.streaming import StreamedRecords
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 Mode = Literal["train", "eval"]
 Again = Literal["next", "same"]

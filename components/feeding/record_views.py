@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from image_pipeline.components import record, views
+from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
 
 
 def view_record(

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from image_pipeline.components.dataset.index import is_indexed
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.index import is_indexed
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.streaming import StreamedRecords
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
 

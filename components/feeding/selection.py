@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from image_pipeline.components.dataset.index import RecordIndex, read_table
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.balance import Weights
-from image_pipeline.components.feeding.index import RecordIndex, read_table
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.order import (
+from image_pipeline.components.order.balance import Weights
+from image_pipeline.components.order.order import (
     BalancedOrder,
     Order,
     SequentialOrder,
     ShuffledOrder,
     ViewsOrder,
 )
-from image_pipeline.components.feeding.subset import eval_subset, select_rows
+from image_pipeline.components.order.subset import eval_subset, select_rows
 
 # What `select_rows` and `eval_subset` may ask for.
 _SELECTING_COLUMNS = (

@@ -12,17 +12,18 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from image_pipeline.components import record, remote
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.memory import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.pixels import StoredImage, decode_whole
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.view_batches import ViewMaker
 from image_pipeline.components.files import is_local
+from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import call_within
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.fast import StoredImage, decode_whole
+from image_pipeline.components.views.options import ViewOptions
 
 # What a batch's images are decoded from: the id, and the fields of `StoredImage`.
 _ENCODED_KEYS = (record.SOURCE_ID, record.IMAGE, "height", "width", record.CHANNELS, "is_raw")

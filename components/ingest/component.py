@@ -23,8 +23,8 @@ from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.ingest.sources import fingerprint_refs, list_images
-from image_pipeline.components.ingest.span_pattern import LATEST, SpanFolder, choose_span, has_span
+from image_pipeline.components.sources.folder import fingerprint_refs, list_images
+from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
 SERIES_PROPERTY = "ingest_series"
@@ -166,7 +166,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 options=options.model_dump_json(),
                 fingerprint=fingerprint,
                 span=span,
-                code_version=code_version("images", "ingest"),
+                code_version=code_version("images", "ingest", "sources"),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )
         )

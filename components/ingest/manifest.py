@@ -1,8 +1,8 @@
 """The manifest: what a data set holds. It is written last, so its presence means the set is whole.
 
-`manifest.json` has a checksum of itself (`components.sealed`), no times and no machine's paths: the
-same input, options and seed give the same bytes. `index.parquet` has a row for every record, in the
-order of splits, shards and positions.
+`manifest.json` has a checksum of itself (see `components.dataset.sealed`), and neither times nor a
+machine's paths: the same input, options and seed give the same bytes. `index.parquet` has a row for
+every record, in the order of splits, shards and positions.
 """
 
 import collections
@@ -18,15 +18,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.sealed import INDEX as INDEX
+from image_pipeline.components.dataset.sealed import MANIFEST as MANIFEST
+from image_pipeline.components.dataset.sealed import read_manifest as read_manifest
+from image_pipeline.components.dataset.sealed import seal
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import BOOKS, CONFLICTING_LABEL
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import ShardTask
 from image_pipeline.components.ingest.shards import INDEX_SCHEMA, WrittenShard, read_index
-from image_pipeline.components.sealed import INDEX as INDEX
-from image_pipeline.components.sealed import MANIFEST as MANIFEST
-from image_pipeline.components.sealed import read_manifest as read_manifest
-from image_pipeline.components.sealed import seal
 from image_pipeline.components.threads import call_together, map_in_order
 
 FORMAT_VERSION = 1

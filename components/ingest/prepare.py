@@ -19,17 +19,12 @@ import pyarrow as pa
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.path_patterns import label_of, match_pattern, split_of
 from image_pipeline.components.ingest.payloads import write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.ingest.reading import SkippedFile, try_read
-from image_pipeline.components.ingest.sources import (
-    Chunk,
-    ImageRef,
-    label_of,
-    match_pattern,
-    split_of,
-)
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.folder import Chunk, ImageRef
+from image_pipeline.components.sources.reading import SkippedFile, try_read
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
@@ -170,7 +165,7 @@ def _prepare_sources(
         )
     # Many threads wait for the store, few decode: a decoded image is 30 times as large as its file.
     read = map_in_order(
-        lambda ref: (ref, try_read(ref, images_dir, options)),
+        lambda ref: (ref, _read(ref, images_dir, options)),
         refs,
         count_threads(images_dir, options),
         ahead=1,
@@ -188,7 +183,11 @@ def prepare_source(
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
     """
-    return _prepare_data(ref, try_read(ref, images_dir, options), work_dir, options)
+    return _prepare_data(ref, _read(ref, images_dir, options), work_dir, options)
+
+
+def _read(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes | BadImage | SkippedFile:
+    return try_read(ref, images_dir, options.prepare.max_file_bytes, options.follow_links)
 
 
 def _prepare_data(

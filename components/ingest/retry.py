@@ -32,7 +32,7 @@ from image_pipeline.components.ingest.prepare import (
     prepare_chunk,
     read_chunk_rows,
 )
-from image_pipeline.components.ingest.sources import list_images, make_chunks
+from image_pipeline.components.sources.folder import list_images, make_chunks
 
 _MARKER = "retry.json"
 

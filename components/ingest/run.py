@@ -5,7 +5,7 @@ from collections.abc import Callable
 import apache_beam as beam
 
 from image_pipeline.components import files
-from image_pipeline.components.beam_job import run_job
+from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.ingest.counts import check_finished, start_counts
 from image_pipeline.components.ingest.manifest import read_whole_manifest
 from image_pipeline.components.ingest.options import IngestOptions

@@ -10,7 +10,8 @@ import random
 from collections.abc import Iterable
 
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.sources import ImageRef, label_of, split_of
+from image_pipeline.components.ingest.path_patterns import label_of, split_of
+from image_pipeline.components.sources.folder import ImageRef
 
 
 @dataclasses.dataclass

@@ -8,10 +8,11 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from image_pipeline.components import files, record
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
-from image_pipeline.components.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.threads import call_together, start
 
 INDEX_SCHEMA = pa.schema(

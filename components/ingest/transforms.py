@@ -15,7 +15,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from image_pipeline.components import files
-from image_pipeline.components.counters import count_listed, count_prepared
+from image_pipeline.components.beam.counters import count
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked, list_chunks
 from image_pipeline.components.ingest.manifest import start_output, write_manifest
 from image_pipeline.components.ingest.options import IngestOptions
@@ -24,6 +24,7 @@ from image_pipeline.components.ingest.prepare import PreparedChunk, prepare_chun
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
+from image_pipeline.components.sources.folder import Chunk
 from image_pipeline.components.threads import start
 
 
@@ -49,13 +50,13 @@ class IngestImages(beam.PTransform):
             root
             | "Start" >> beam.Create([self.images_dir])
             | "List" >> beam.FlatMap(list_chunks, self.work_dir, self.options)  # Chunk
-            | "CountListed" >> beam.Map(count_listed)  # Chunk
+            | "CountListed" >> beam.Map(_count_listed)  # Chunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"
             >> beam.Map(
                 prepare_chunk, self.images_dir, self.work_dir, self.options
             )  # PreparedChunk
-            | "CountPrepared" >> beam.Map(count_prepared)  # PreparedChunk
+            | "CountPrepared" >> beam.Map(_count_prepared)  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
             | "CountFiles" >> beam.Map(check_prepared, self.work_dir)  # [PreparedChunk]
             | "WriteDataSet" >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # dict
@@ -159,3 +160,13 @@ class WriteDataSet(beam.PTransform):
             | "WriteManifest"
             >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # dict
         )
+
+
+def _count_listed(chunk: Chunk) -> Chunk:
+    count(listed=len(chunk.refs))
+    return chunk
+
+
+def _count_prepared(chunk: PreparedChunk) -> PreparedChunk:
+    count(done=chunk.found, bad=chunk.bad, skipped=chunk.skipped)
+    return chunk

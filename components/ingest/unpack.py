@@ -10,7 +10,9 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from image_pipeline.components import files, record
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.ingest.manifest import (
@@ -30,8 +32,7 @@ from image_pipeline.components.ingest.prepare import (
     read_rows,
 )
 from image_pipeline.components.ingest.shards import INDEX_SCHEMA
-from image_pipeline.components.ingest.sources import listing_key
-from image_pipeline.components.tfrecord import CorruptRecord, read_records
+from image_pipeline.components.sources.folder import listing_key
 
 _ROWS_AT_ONCE = 100_000
 _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]

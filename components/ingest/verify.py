@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.sealed import parse_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import (
     DUPLICATES,
@@ -27,7 +28,6 @@ from image_pipeline.components.ingest.verify_shard import (
     check_shard,
     explain_unreadable,
 )
-from image_pipeline.components.sealed import parse_manifest
 from image_pipeline.components.threads import map_in_order, usable_cores
 
 

@@ -11,16 +11,17 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from image_pipeline.components import files, record
-from image_pipeline.components.ingest.manifest import INDEX, read_shard_rows
-from image_pipeline.components.ingest.prepare import make_record_id
-from image_pipeline.components.tfrecord import (
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
     HEADER_BYTES,
     CorruptRecord,
     read_records,
     unframe,
 )
+from image_pipeline.components.ingest.manifest import INDEX, read_shard_rows
+from image_pipeline.components.ingest.prepare import make_record_id
 
 _BLOCK_BYTES = 2**20
 CHANGED = "changed: its SHA-256 is not the one that it was written with"

@@ -6,7 +6,6 @@ turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four 
 
 import tensorflow as tf
 
-from image_pipeline.components import views
 from image_pipeline.components.served import kinds
 from image_pipeline.components.served.alpha import composite, fit_channels
 from image_pipeline.components.served.bmp import decode_bmp
@@ -20,6 +19,7 @@ from image_pipeline.components.served.structure import (
     walk_png,
     walk_webp,
 )
+from image_pipeline.components.views import graph as views
 
 Background = tuple[int, int, int]
 # The start of a JPEG and Adobe's segment: version 100, colours not transformed.

@@ -11,7 +11,8 @@ from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 
-from image_pipeline.components import progress, record
+from image_pipeline.components import progress
+from image_pipeline.components.dataset import record
 from image_pipeline.components.training.evaluation import CANDIDATE
 from image_pipeline.components.training.non_finite import check_probabilities
 

@@ -6,7 +6,7 @@ from google.protobuf import wrappers_pb2
 # has been imported does it get one.
 from tensorflow_model_analysis.proto import config_pb2
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.training import serving
 from image_pipeline.components.training.options import EvaluationOptions
 

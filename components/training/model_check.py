@@ -20,7 +20,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
 # How far from 1 a row's sum may be: float16 and bfloat16 have three and two digits.

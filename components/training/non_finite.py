@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.batches import Position
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes, ViewReader
 from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.training.executions import StepsCallback
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 _MOST_NAMED = 8
 _LOG = logging.getLogger(__name__)

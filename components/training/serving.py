@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
-from image_pipeline.components import record, views
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_alpha_background
@@ -18,7 +18,8 @@ from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import decode_image
 from image_pipeline.components.training.model_check import CheckedModel
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
 
 # Signatures.
 SERVE_IMAGES = "serving_default"  # image files → probabilities and class names

@@ -30,7 +30,7 @@ from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 HISTORY_FILE = "history.json"
 _LOG = logging.getLogger(__name__)

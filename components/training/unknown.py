@@ -19,7 +19,7 @@ from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.selection import select
 from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.transform.classes import find_ids
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 def count_unknown(

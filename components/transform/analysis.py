@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 
 import apache_beam as beam
+import pyarrow as pa
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.beam import analysis_graph_builder
 
-from image_pipeline.components.counters import count_batch
+from image_pipeline.components.beam.counters import count
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import (
@@ -17,7 +18,7 @@ from image_pipeline.components.transform.record_batches import (
 )
 from image_pipeline.components.transform.spans import Span
 from image_pipeline.components.transform.trace import PreprocessingFn
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 @dataclasses.dataclass
@@ -95,8 +96,13 @@ class AnalyzeImages(beam.PTransform):
                 self.options.columns,
                 self.options.analyze_fraction,
             )
-            | f"Count[{name}]" >> beam.Map(count_batch)  # RecordBatch
+            | f"Count[{name}]" >> beam.Map(_count_batch)  # RecordBatch
         )
 
     def _adapter_config(self):
         return adapter_config(self.view, self.options.columns)
+
+
+def _count_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    count(done=batch.num_rows)
+    return batch

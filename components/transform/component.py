@@ -15,7 +15,7 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):
@@ -75,7 +75,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
             and TFX would never re-use the transform graph, nor the model behind it. The result is
             the same with and without it, so lineage loses nothing.
         """
-        version = code_version("transform", "feeding")
+        version = code_version("feeding", "order", "transform")
         super().__init__(
             ImageTransformSpec(
                 examples=examples,

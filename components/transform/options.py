@@ -5,7 +5,7 @@ from typing import Literal
 
 import pydantic
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dotted import DottedPath
 from image_pipeline.components.options import Options
 

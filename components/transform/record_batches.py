@@ -10,10 +10,11 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
-from image_pipeline.components import contract, progress, record
+from image_pipeline.components import contract, progress
+from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.input_fn import read_eval_views
 from image_pipeline.components.transform.sampling import keep_records
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 _ARROW = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32()}
 _TENSOR = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}

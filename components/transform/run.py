@@ -8,7 +8,7 @@ import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
 from image_pipeline.components import progress
-from image_pipeline.components.beam_job import make_scratch, run_job
+from image_pipeline.components.beam.job import make_scratch, run_job
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.input_fn import read_eval_views
@@ -25,7 +25,7 @@ from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.spans import Span, read_spans
 from image_pipeline.components.transform.summary import check_unknown_classes, write_summary
 from image_pipeline.components.transform.trace import PreprocessingFn, guard
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 def run_analysis(

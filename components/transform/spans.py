@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.dataset.sealed import check_index
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import (
     INDEX,
@@ -20,10 +21,9 @@ from image_pipeline.components.ingest.manifest import (
     describe_file,
     read_whole_manifest,
 )
-from image_pipeline.components.sealed import check_index
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.sampling import keep_records
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +148,6 @@ def span_key(examples_dir: str, view: ViewOptions, options: TransformOptions) ->
     choice = options.model_dump(
         mode="json", include={"columns", "analyze_splits", "analyze_fraction"}
     )
-    rest = [view.model_dump(mode="json"), choice, code_version("feeding", "transform")]
+    rest = [view.model_dump(mode="json"), choice, code_version("feeding", "order", "transform")]
     digest = hashlib.sha256(manifest + json.dumps(rest, sort_keys=True).encode())
     return f"span-{digest.hexdigest()[:32]}"

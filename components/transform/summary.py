@@ -19,7 +19,7 @@ from image_pipeline.components.transform.function_version import function_versio
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.spans import Span
 from image_pipeline.components.transform.statistics import read_statistics
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 SUMMARY = "analysis.json"
 # Statistics that are told under other names.
@@ -84,7 +84,7 @@ def describe_origin(spans: Sequence[Span], options: TransformOptions) -> dict[st
     return {
         "preprocessing_fn": options.preprocessing_fn,
         "function_version": function_version(options.preprocessing_fn),
-        "code_version": code_version("feeding", "transform"),
+        "code_version": code_version("feeding", "order", "transform"),
         "columns": options.columns,
         "manifests": [span.manifest_sha256 for span in spans],
         "splits": options.analyze_splits,

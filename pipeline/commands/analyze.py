@@ -32,17 +32,17 @@ def analyze(
     """
     from image_pipeline.components.ingest.manifest import read_whole_manifest
     from image_pipeline.config import load_config
-    from image_pipeline.engine import choose_engine
-    from image_pipeline.preview_source import refuse_run
+    from image_pipeline.preview.source import refuse_run
+    from image_pipeline.run.engine import choose_engine
 
     config = load_config(config_path, overrides)
     beam_args = choose_engine(beam_flags)
     refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
     with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
-        from image_pipeline.analysis import analyze_folder
-        from image_pipeline.inspection import find_graph, print_graph, read_graph
-        from image_pipeline.progress import ComponentProgress
+        from image_pipeline.run.analysis import analyze_folder
+        from image_pipeline.show.graph import find_graph, print_graph, read_graph
+        from image_pipeline.show.progress import ComponentProgress
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("analysis")

@@ -37,11 +37,11 @@ def compile_job(
     whatever else Dataflow takes (--worker_machine_type, --max_num_workers, …).
     """
     from image_pipeline.components import files
-    from image_pipeline.components.beam_args import complete_beam_args
-    from image_pipeline.components.ingest.span_pattern import has_span
+    from image_pipeline.components.beam.args import complete_beam_args
+    from image_pipeline.components.sources.span_pattern import has_span
     from image_pipeline.config import load_config
-    from image_pipeline.dataflow import check_remote
-    from image_pipeline.engine import check_engine
+    from image_pipeline.run.dataflow import check_remote
+    from image_pipeline.run.engine import check_engine
 
     if has_span(images_dir):
         raise click.UsageError(f"--images must be one folder, got {images_dir!r}; name the span's.")
@@ -52,7 +52,7 @@ def compile_job(
     beam_args = complete_beam_args([*named, *beam_flags])
     with quiet_libraries("compile"):
         check_engine(beam_args)
-        from image_pipeline.template import write_template
+        from image_pipeline.run.template import write_template
 
         write_template(images_dir, output_dir, config.ingest, beam_args)
     where = " It names folders of this machine." if files.is_local(images_dir) else ""

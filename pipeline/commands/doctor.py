@@ -55,7 +55,7 @@ def doctor(
     steps and transform graph on the records of the train split, the model's step, and both
     together. Estimates are named so; nothing of the run is changed.
     """
-    from image_pipeline.preview_source import find_source, list_split, read_config
+    from image_pipeline.preview.source import find_source, list_split, read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)

@@ -50,16 +50,16 @@ def ingest(
     finished one is brought up to date with the same folder of images.
     """
     from image_pipeline.config import load_config
-    from image_pipeline.engine import choose_engine
-    from image_pipeline.preflight import check_labels, check_output, survey_images
+    from image_pipeline.run.engine import choose_engine
+    from image_pipeline.run.preflight import check_labels, check_output, survey_images
 
     options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     beam_args = choose_engine(beam_flags)
     check_labels(survey_images(images_dir, options), images_dir, options)
     check_output(output_dir, images_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
-        from image_pipeline.ingest import ingest_folder, print_ingest
-        from image_pipeline.progress import ComponentProgress
+        from image_pipeline.run.ingest import ingest_folder, print_ingest
+        from image_pipeline.show.progress import ComponentProgress
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("ingest")

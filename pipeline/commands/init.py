@@ -20,9 +20,9 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     Guesses from names where classes and splits are, and from some images' headers what the model's
     input should be; shows the guess, and asks before the file is written.
     """
-    from image_pipeline.components.ingest.sources import list_images
-    from image_pipeline.layout import guess_layout, list_images_of
-    from image_pipeline.starter import measure_sizes, write_starter
+    from image_pipeline.components.sources.folder import list_images
+    from image_pipeline.init.layout import guess_layout, list_images_of
+    from image_pipeline.init.starter import measure_sizes, write_starter
 
     _check_new(output_path)
     paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
@@ -65,7 +65,7 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
 
 def _show(layout: Any, sizes: Any) -> None:
     """Tells what was found and guessed, a line each."""
-    from image_pipeline.starter import guess_view
+    from image_pipeline.init.starter import guess_view
 
     height, width, channels = guess_view(sizes)
     rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]

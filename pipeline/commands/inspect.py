@@ -19,7 +19,7 @@ def inspect(folder: str, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from image_pipeline.inspection import find_graph, print_graph, read_graph
+    from image_pipeline.show.graph import find_graph, print_graph, read_graph
 
     found = find_graph(folder)
     graph = read_graph(found.path)

@@ -51,7 +51,7 @@ def plan(
     """
     from image_pipeline.components.ingest.forecast import forecast_ingest
     from image_pipeline.config import load_config
-    from image_pipeline.forecast import forecast_cluster, free_disk_bytes, print_forecast
+    from image_pipeline.show.forecast import forecast_cluster, free_disk_bytes, print_forecast
 
     if core_price is not None and cores is None:
         raise click.UsageError("--core-price is the price of one of --cores; give both.")

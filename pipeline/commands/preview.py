@@ -49,7 +49,7 @@ def preview(
     """
     if not output_path.endswith(_ENDINGS):
         raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
-    from image_pipeline.preview_source import find_source, list_split, read_config
+    from image_pipeline.preview.source import find_source, list_split, read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
@@ -73,9 +73,9 @@ def _draw(
     """Draws so many records and epochs by a seed; returns the random steps in words."""
     import yaml
 
-    from image_pipeline.panels import describe_steps
-    from image_pipeline.preview import read_views
-    from image_pipeline.preview_files import save_sheet
+    from image_pipeline.preview.panels import describe_steps
+    from image_pipeline.preview.samples import read_views
+    from image_pipeline.preview.sheet import save_sheet
 
     views = read_views([pattern], config.view, config.feeding, graph_dir, *counts)
     steps = describe_steps(config.feeding.augment)

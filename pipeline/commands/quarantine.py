@@ -18,8 +18,8 @@ def quarantine() -> None:
 @JSON
 def list_quarantine(data_set: str, as_json: bool) -> None:
     """List the files that the ingest to DATA_SET rejected: path, reason and message."""
-    from image_pipeline.preview_source import refuse_run
-    from image_pipeline.quarantine import print_quarantine, read_quarantine
+    from image_pipeline.preview.source import refuse_run
+    from image_pipeline.show.quarantine import print_quarantine, read_quarantine
 
     refuse_run(data_set, "quarantine list")
     reasons, lines = read_quarantine(data_set)
@@ -51,15 +51,15 @@ def retry(
     are refused.
     """
     from image_pipeline.config import load_config
-    from image_pipeline.engine import choose_engine
-    from image_pipeline.quarantine import check_data_set
+    from image_pipeline.run.engine import choose_engine
+    from image_pipeline.show.quarantine import check_data_set
 
     is_given = config_path is not None or bool(overrides)
     options = load_config(config_path, overrides).ingest if is_given else None
     beam_args = choose_engine(beam_flags)
     check_data_set(output_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
-        from image_pipeline.ingest import print_retry, retry_folder
+        from image_pipeline.run.ingest import print_retry, retry_folder
 
         summary = retry_folder(images_dir, output_dir, options, beam_args)
         if not as_json:

@@ -22,11 +22,11 @@ from image_pipeline.commands.shared import (
     open_terminal,
 )
 from image_pipeline.components.json_text import to_json
-from image_pipeline.part import Part
+from image_pipeline.run.part import Part
 
 if TYPE_CHECKING:
-    from image_pipeline.preflight import Survey
-    from image_pipeline.run_plan import RunPlan
+    from image_pipeline.run.plan import RunPlan
+    from image_pipeline.run.preflight import Survey
 
 EXIT_NOT_PUSHED = 3
 
@@ -69,7 +69,7 @@ def run(
     Beam flags go behind a separate --, for example: -- --direct_running_mode=multi_processing
     """
     from image_pipeline.config import load_config
-    from image_pipeline.run_plan import plan_run
+    from image_pipeline.run.plan import plan_run
 
     if profile_steps is not None:
         overrides = (*overrides, f"training.profile_steps={profile_steps}")
@@ -85,7 +85,7 @@ def run(
 def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from image_pipeline.demo import DEMO_CONFIG, write_digits
-    from image_pipeline.run_plan import plan_run
+    from image_pipeline.run.plan import plan_run
 
     images_dir = os.path.join(output_dir, "images")
     write_digits(images_dir)
@@ -96,7 +96,7 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
 def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool) -> None:
     """Runs, tells what happened, and leaves with an exit code if the model was not pushed."""
     from image_pipeline.components.locks import hold_lock
-    from image_pipeline.metadata_file import check_metadata
+    from image_pipeline.run.metadata_file import check_metadata
 
     log_path = os.path.join(plan.output_dir, "run.log")
     # Two at once would write one metadata.db, and could push into one version's folder.
@@ -109,7 +109,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
             told.print(f"{found}; {plan.beam_args[0]}")
         summary = _run_with_progress(plan, len(survey.classes), log_path, told)
         if told is not None:
-            from image_pipeline.summary import print_summary
+            from image_pipeline.show.summary import print_summary
 
             print_summary(summary, told)
     if as_json:
@@ -122,14 +122,14 @@ def _run_with_progress(
     plan: "RunPlan", num_classes: int, log_path: str, console: Any
 ) -> dict[str, Any]:
     """Runs with a bar, if there is a console for it, and keeps a whole run's summary as a file."""
-    from image_pipeline.functions import check_functions
-    from image_pipeline.progress import ComponentProgress
+    from image_pipeline.run.functions import check_functions
+    from image_pipeline.show.progress import ComponentProgress
 
     with ComponentProgress(console) as progress:
         check_functions(plan.config, num_classes, plan.part)
         progress.start("importing TFX")
-        from image_pipeline.local import run_locally
-        from image_pipeline.summary import is_whole, summarize_run
+        from image_pipeline.run.local import run_locally
+        from image_pipeline.show.summary import is_whole, summarize_run
 
         runs = run_locally(plan, progress.start, progress.finish)
         summary = summarize_run(runs, log_path)

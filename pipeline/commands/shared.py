@@ -62,7 +62,7 @@ def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[st
 @contextlib.contextmanager
 def open_terminal(log_path: str) -> Iterator[Any]:
     """A console for people; the libraries' messages go to a log, and so does an unknown error."""
-    from image_pipeline.terminal import quiet_terminal
+    from image_pipeline.show.terminal import quiet_terminal
 
     with quiet_terminal(log_path) as console:
         try:

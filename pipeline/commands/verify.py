@@ -37,7 +37,7 @@ def verify(
     With --epoch, draws that epoch of training by the options (--config, --set), reads every record
     of it with its checksums, and checks that each comes as often as the options say.
     """
-    from image_pipeline.preview_source import refuse_run
+    from image_pipeline.preview.source import refuse_run
 
     refuse_run(data_set, "verify")
     if epoch is not None:
@@ -47,7 +47,7 @@ def verify(
         raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
     with quiet_libraries("verify"):
         from image_pipeline.components.ingest.verify import verify_data_set
-        from image_pipeline.report.words import format_count
+        from image_pipeline.show.words import format_count
 
         findings = verify_data_set(data_set)
     if as_json:
@@ -83,7 +83,7 @@ def _verify_epoch(
 
 def _describe_draws(verified: Any) -> str:
     """One line: how many records, how often, in how many steps."""
-    from image_pipeline.report.words import format_count
+    from image_pipeline.show.words import format_count
 
     times = format_count(verified.records, "record")
     if verified.draws == verified.records:

@@ -8,15 +8,15 @@ from typing import Any
 import cv2
 import numpy as np
 
-from image_pipeline.components import record, tfrecord
+from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.options import (
     FeedingOptions,
     ManyViewsOptions,
     SubsetOptions,
 )
-from image_pipeline.components.feeding.pixels import StoredImage, decode_image
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.views.fast import StoredImage, decode_image
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import race
 from image_pipeline.doctor.stages import count_buffered, count_images

@@ -11,8 +11,8 @@ from image_pipeline.doctor.examine import Examination, as_stage
 from image_pipeline.doctor.stages import Measured
 from image_pipeline.doctor.subject import Subject
 from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, own_costs
-from image_pipeline.report.words import format_count
-from image_pipeline.rows import print_rows
+from image_pipeline.show.rows import print_rows
+from image_pipeline.show.words import format_count
 
 # From this share of the processor on, other programs are worth a warning.
 _MUCH = 0.15

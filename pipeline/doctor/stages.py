@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.images import StoredImages
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.memory import batches_in_work
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.pixels import StoredImage, decode_image
-from image_pipeline.components.feeding.stored import StoredRecords
 from image_pipeline.components.threads import map_in_order, usable_cores
+from image_pipeline.components.views.fast import StoredImage, decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
 from image_pipeline.doctor.pages import forget_pages
 from image_pipeline.doctor.subject import Subject, hold_some, stream_batches

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse, streaming
 from image_pipeline.components.feeding.indexed import IndexedRecords
@@ -18,7 +18,7 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.doctor.pages import stays_in_memory
 
 # Records from which sizes and formats are told.

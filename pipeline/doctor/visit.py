@@ -15,7 +15,7 @@ from image_pipeline.doctor.step import ModelStep, SleepingStep, Step
 from image_pipeline.doctor.subject import Subject, open_subject
 from image_pipeline.doctor.sweep import sweep_settings
 from image_pipeline.doctor.trace import check_folder, profile_steps
-from image_pipeline.profile_text import print_profile
+from image_pipeline.show.profile import print_profile
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from image_pipeline.report.words import format_count, format_value
+from image_pipeline.show.words import format_count, format_value
 
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
 _WIDTH, _HEIGHT, _TEXT = 320, 110, 18

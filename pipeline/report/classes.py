@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components.ingest.manifest import count_accounted
-from image_pipeline.ingest_summary import summarize_manifest
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.show.ingest_summary import summarize_manifest
 
 _MOST_SAMPLES = 96
 _MOST_A_CLASS = 8

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.index import RecordIndex, is_indexed, read_index, read_table
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.index import RecordIndex, is_indexed, read_index, read_table
-from image_pipeline.components.feeding.pixels import StoredImage, decode_image
-from image_pipeline.components.feeding.stored import StoredRecords
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.views.fast import StoredImage, decode_image
 
 SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),

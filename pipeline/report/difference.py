@@ -6,8 +6,8 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
-from image_pipeline.ingest_summary import summarize_manifest
 from image_pipeline.report.source import ReportSource, read_analysis, read_run_config
+from image_pipeline.show.ingest_summary import summarize_manifest
 
 Facts = dict[str, dict[str, Any]]
 

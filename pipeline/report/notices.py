@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from image_pipeline.report.words import format_share
+from image_pipeline.show.words import format_share
 
 _UNEVEN_CLASSES = 10
 # Of training's time. Below this, a faster input would hardly be noticed.

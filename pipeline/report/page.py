@@ -8,12 +8,13 @@ from markupsafe import Markup
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
-from image_pipeline.evaluated import format_measured
-from image_pipeline.report import charts, words
+from image_pipeline.report import charts
 from image_pipeline.report.data_set import DataSet, open_data_set
 from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.source import find_report_source
 from image_pipeline.report.thumbnails import Thumbnails
+from image_pipeline.show import words
+from image_pipeline.show.evaluated import format_measured
 
 # A section's id and heading, in the order of the page.
 SECTIONS = {

@@ -7,8 +7,8 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.ingest.manifest import MANIFEST, read_whole_manifest
 from image_pipeline.config import PipelineConfig
-from image_pipeline.inspection import read_graph
-from image_pipeline.preview_source import PreviewSource, find_source, read_config
+from image_pipeline.preview.source import PreviewSource, find_source, read_config
+from image_pipeline.show.graph import read_graph
 
 _SUMMARY = "summary.json"
 _HISTORY = "history.json"

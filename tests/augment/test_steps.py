@@ -16,7 +16,7 @@ from image_pipeline.components.augment.options import (
 )
 from image_pipeline.components.augment.steps import Steps, read_step
 from image_pipeline.components.options import Options
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.dataset.index import read_index
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.shards import flip_bit

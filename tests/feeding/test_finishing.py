@@ -15,7 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_finish
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 
 pytestmark = pytest.mark.beam

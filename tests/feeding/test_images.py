@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import HeldImages, StoredImages
-from image_pipeline.components.feeding.index import read_index
-from image_pipeline.components.feeding.stored import StoredRecords
-from image_pipeline.components.tfrecord import HEADER_BYTES
 from tests.drawings import draw_smooth, encode_png, write_folder
 from tests.ingest_runs import ingest
 from tests.shards import flip_bit

@@ -10,17 +10,17 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_pipeline.components import record
 from image_pipeline.components.augment.options import FlipHorizontal, RandomResizedCrop
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import input_fn
-from image_pipeline.components.feeding.index import read_index
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.memory import Stage
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes, ViewReader
-from image_pipeline.components.tfrecord import HEADER_BYTES
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest

@@ -9,13 +9,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_pipeline.components import views
 from image_pipeline.components.augment.options import FlipHorizontal, RandomResizedCrop
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 
 pytestmark = pytest.mark.unit

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import input_fn
-from image_pipeline.components.feeding.index import read_index
 from image_pipeline.components.feeding.iterations import ENDLESS, Iterations
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.order import ShuffledOrder
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.order.order import ShuffledOrder
+from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

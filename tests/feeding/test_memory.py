@@ -10,7 +10,7 @@ from image_pipeline.components.feeding.memory import (
     plan_streaming,
 )
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

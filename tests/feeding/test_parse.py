@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
 from tests import shards
 

@@ -9,7 +9,7 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.beam
 
@@ -91,7 +91,7 @@ def test_a_process_ends_while_input_fn_is_being_read(train_shards):
     program = f"""
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 feeding = FeedingOptions(batch_size=16, hold_decoded=False)
 batches = input_fn({train_shards!r}, view=ViewOptions(), feeding=feeding,

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from image_pipeline.components import record
-from image_pipeline.components.feeding.index import read_index
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.ingest.shards import INDEX_SCHEMA
-from image_pipeline.components.tfrecord import frame
 from tests import shards
 
 pytestmark = pytest.mark.beam
@@ -73,7 +73,7 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.verify_epoch import verify_epoch
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 paths = sorted(glob.glob(sys.argv[1] + "/*"))
 feeding = FeedingOptions(**json.loads(sys.argv[2]), batch_size=100)
@@ -113,7 +113,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 paths = sorted(glob.glob(sys.argv[1] + "/*"))
 feeding = FeedingOptions(batch_size=4, **json.loads(sys.argv[2]))

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components import views
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.pixels import crop_and_resize
 from image_pipeline.components.feeding.record_views import decode_window, view_record
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.fast import crop_and_resize
+from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 from tests.drawings import draw_smooth
 

@@ -6,11 +6,11 @@ import socket
 import pytest
 import tensorflow as tf
 
+from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import input_fn, service
-from image_pipeline.components.feeding.index import read_index
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.beam
 

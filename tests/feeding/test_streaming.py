@@ -9,7 +9,7 @@ from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import streaming
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit

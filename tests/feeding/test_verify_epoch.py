@@ -7,13 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
+from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.balance import BalancedOrder
-from image_pipeline.components.feeding.draws import Draws
-from image_pipeline.components.feeding.index import read_index
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.order import ShuffledOrder
 from image_pipeline.components.feeding.verify_epoch import verify_epoch
+from image_pipeline.components.order.balance import BalancedOrder
+from image_pipeline.components.order.draws import Draws
+from image_pipeline.components.order.order import ShuffledOrder
 
 pytestmark = pytest.mark.beam
 

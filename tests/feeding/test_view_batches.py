@@ -3,9 +3,9 @@ import threading
 import numpy as np
 import pytest
 
-from image_pipeline.components.feeding.pixels import crop_and_resize, take_eval_view
 from image_pipeline.components.feeding.view_batches import ViewMaker
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.fast import crop_and_resize, take_eval_view
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw
 
 pytestmark = pytest.mark.unit

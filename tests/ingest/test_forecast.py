@@ -8,7 +8,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from PIL import Image
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.forecast import ENCODINGS, forecast_ingest
 from image_pipeline.components.ingest.options import IngestOptions

@@ -4,11 +4,11 @@ import pytest
 from ml_metadata.proto import metadata_store_pb2
 from tfx import v1 as tfx
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.executions import open_metadata
+from image_pipeline.run.executions import open_metadata
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.e2e

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from image_pipeline.components import record, tfrecord
+from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards
 from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.verify import verify_data_set
-from image_pipeline.ingest_summary import ingest_rows, summarize_manifest
+from image_pipeline.show.ingest_summary import ingest_rows, summarize_manifest
 from tests.drawings import draw, write_folder
 from tests.ingest_runs import ingest, read_lines
 

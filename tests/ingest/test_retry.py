@@ -7,15 +7,15 @@ import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards
 from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import choose_options
 from image_pipeline.components.ingest.run import run_ingest, run_retry
-from image_pipeline.components.ingest.sources import list_images, listing_key
 from image_pipeline.components.ingest.verify import verify_data_set
+from image_pipeline.components.sources.folder import list_images, listing_key
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam

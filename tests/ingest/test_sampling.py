@@ -4,7 +4,7 @@ import pytest
 
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.sampling import draw_sample, take_census
-from image_pipeline.components.ingest.sources import ImageRef
+from image_pipeline.components.sources.folder import ImageRef
 
 pytestmark = pytest.mark.unit
 

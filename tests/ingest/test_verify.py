@@ -12,13 +12,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.sealed import CHECKSUM, parse_manifest, read_manifest, seal
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.ingest.verify import verify_data_set
 from image_pipeline.components.ingest.verify_shard import Finding
-from image_pipeline.components.sealed import CHECKSUM, parse_manifest, read_manifest, seal
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.beam

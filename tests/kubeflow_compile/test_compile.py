@@ -87,8 +87,8 @@ def test_steps_name_their_executors(spec):
     for step, path in {
         "ImageExampleGen": "image_pipeline.components.ingest.component.ImageExampleGenExecutor",
         "ImageTransform": "image_pipeline.components.transform.component.ImageTransformExecutor",
-        "StatisticsGen": "image_pipeline.components.tfx_components.StatisticsGenExecutor",
-        "Evaluator": "image_pipeline.components.tfx_components.EvaluatorExecutor",
+        "StatisticsGen": "image_pipeline.components.beam.tfx_components.StatisticsGenExecutor",
+        "Evaluator": "image_pipeline.components.beam.tfx_components.EvaluatorExecutor",
     }.items():
         arguments = executors[f"{step}_executor"]["container"]["args"]
         assert arguments[arguments.index("--executor_class_path") + 1] == path

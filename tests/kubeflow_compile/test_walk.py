@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 import yaml
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.config import PipelineConfig, load_config
-from image_pipeline.local import run_locally
-from image_pipeline.run_plan import RunPlan
+from image_pipeline.run.local import run_locally
+from image_pipeline.run.plan import RunPlan
 from tests.drawings import encode_png
 from tests.kubeflow_compile.walk import fill_in, run_step, walk_pipeline
 

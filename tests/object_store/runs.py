@@ -10,7 +10,7 @@ import tensorflow as tf
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions
@@ -18,7 +18,7 @@ from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.training import trainer
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import OPTIONS
 

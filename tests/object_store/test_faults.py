@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components import files, google_reader, google_store, remote
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.stores import google as google_store
+from image_pipeline.components.stores import google_reader, remote
 from tests.object_store.runs import analyze, ingest, read_batches, read_tree, train
 
 pytestmark = pytest.mark.beam

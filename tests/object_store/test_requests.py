@@ -4,7 +4,7 @@ import pytest
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest import payloads
-from image_pipeline.components.ingest.sources import list_images
+from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest

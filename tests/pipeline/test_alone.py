@@ -4,13 +4,13 @@ import types
 
 import pytest
 
-from image_pipeline import analysis, ingest
 from image_pipeline.commands import run
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.run import analysis, ingest
 
 pytestmark = pytest.mark.unit
 

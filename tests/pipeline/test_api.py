@@ -10,13 +10,13 @@ from tfx import v1 as tfx
 
 from image_pipeline.api import analyze, ingest, input_fn, steps_per_epoch
 from image_pipeline.components import progress
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.input_fn import input_fn as read_batches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.transform.component import ImageTransform
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import load_config
 from tests.drawings import write_folder
 from tests.pipeline.test_cli import call

@@ -10,12 +10,12 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.forecast import free_disk_bytes, warning_rows
+from image_pipeline.show.forecast import free_disk_bytes, warning_rows
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.beam

@@ -189,7 +189,7 @@ def _probabilities_of_records(summary):
     """
     import tensorflow as tf
 
-    from image_pipeline.components import record
+    from image_pipeline.components.dataset import record
 
     examples = pathlib.Path(summary["paths"]["examples"])
     files = sorted(str(path) for path in examples.glob("Split-*/*"))
@@ -206,7 +206,7 @@ def test_tfx_s_own_bulk_inferrer_reads_the_artifacts(finished, tmp_path):
     from tensorflow_serving.apis import prediction_log_pb2
     from tfx import v1 as tfx
 
-    from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+    from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
     from image_pipeline.components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
     _, summary = finished

@@ -112,7 +112,7 @@ def _in(folder, arguments):
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("image_pipeline.preflight:survey_images", signal.SIGTERM),  # before Beam
+        ("image_pipeline.run.preflight:survey_images", signal.SIGTERM),  # before Beam
         ("apache_beam", signal.SIGINT),  # while it is imported
         (
             "image_pipeline.components.ingest.prepare:prepare_image",

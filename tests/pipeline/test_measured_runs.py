@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from image_pipeline.cli import cli
-from image_pipeline.summary import print_summary
+from image_pipeline.show.summary import print_summary
 from tests.drawings import encode_png
 
 pytestmark = pytest.mark.e2e

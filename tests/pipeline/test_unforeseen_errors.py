@@ -24,23 +24,23 @@ COMPILE += ("--", "--project=p", "--region=r", "--temp_location=.", "--no_auth")
 COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
-    (INGEST, "image_pipeline.preflight:survey_images", RuntimeError),
+    (INGEST, "image_pipeline.run.preflight:survey_images", RuntimeError),
     (INGEST, "image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
     (INGEST, "image_pipeline.components.ingest.transforms:plan_shards", ValueError),
     (INGEST, "image_pipeline.components.ingest.transforms:write_shard", OSError),
     (INGEST, "image_pipeline.components.ingest.transforms:write_manifest", RuntimeError),
-    (INGEST, "image_pipeline.ingest:summarize_data_set", KeyError),
-    (ANALYZE, "image_pipeline.engine:check_engine", ValueError),
+    (INGEST, "image_pipeline.run.ingest:summarize_data_set", KeyError),
+    (ANALYZE, "image_pipeline.run.engine:check_engine", ValueError),
     (ANALYZE, "image_pipeline.components.transform.run:read_spans", OSError),
     (ANALYZE, "image_pipeline.components.transform.record_batches:read_eval_views", OSError),
     (ANALYZE, "image_pipeline.components.transform.run:_check_result", RuntimeError),
     (ANALYZE, "image_pipeline.components.transform.run:write_summary", ValueError),
     (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
     (REPORT, "image_pipeline.report.page:render_page", OSError),
-    (DOCTOR, "image_pipeline.preview_source:read_config", RuntimeError),
+    (DOCTOR, "image_pipeline.preview.source:read_config", RuntimeError),
     (DOCTOR, "image_pipeline.doctor.visit:examine", ValueError),
-    (PREVIEW, "image_pipeline.preview_source:list_split", RuntimeError),
-    (PREVIEW, "image_pipeline.preview:read_views", OSError),
+    (PREVIEW, "image_pipeline.preview.source:list_split", RuntimeError),
+    (PREVIEW, "image_pipeline.preview.samples:read_views", OSError),
     (("verify", "data"), "image_pipeline.components.ingest.verify:check_shard", RuntimeError),
     (
         ("verify", "data", "--epoch", "0"),
@@ -48,12 +48,12 @@ STAGES = [
         OSError,
     ),
     (PLAN, "image_pipeline.components.ingest.forecast:prepare_source", RuntimeError),
-    (COMPILE, "image_pipeline.template:write_template", OSError),
-    (("inspect", "graph"), "image_pipeline.inspection:find_graph", ValueError),
-    (("quarantine", "list", "data"), "image_pipeline.quarantine:read_quarantine", OSError),
+    (COMPILE, "image_pipeline.run.template:write_template", OSError),
+    (("inspect", "graph"), "image_pipeline.show.graph:find_graph", ValueError),
+    (("quarantine", "list", "data"), "image_pipeline.show.quarantine:read_quarantine", OSError),
     (
         ("init", "images", "--output", "c.yaml"),
-        "image_pipeline.starter:measure_sizes",
+        "image_pipeline.init.starter:measure_sizes",
         RuntimeError,
     ),
 ]
@@ -63,8 +63,8 @@ _EVALUATE = (
 # In this order, so that what comes before a stage is finished, and taken from TFX's cache. The
 # Trainer's module is loaded anew by TFX, so what it imports is planted.
 COMPONENTS = [
-    ("image_pipeline.run_plan:survey_source", OSError),
-    ("image_pipeline.local:create_pipeline", ValueError),
+    ("image_pipeline.run.plan:survey_source", OSError),
+    ("image_pipeline.run.local:create_pipeline", ValueError),
     ("image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
     ("image_pipeline.components.transform.record_batches:read_eval_views", OSError),
     ("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
@@ -72,7 +72,7 @@ COMPONENTS = [
     ("image_pipeline.components.training.resume:fit_from", RuntimeError),
     ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),
-    ("image_pipeline.summary:_gather_results", KeyError),
+    ("image_pipeline.show.summary:_gather_results", KeyError),
 ]
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from image_pipeline.components import views
 from image_pipeline.components.images.color import read_orientation
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.served.decode import decode_image
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
 from tests.served import files
 
 pytestmark = pytest.mark.unit

@@ -19,7 +19,7 @@ from image_pipeline.components.training.counting import (
 )
 from image_pipeline.components.training.evaluation import BASELINE, CANDIDATE, evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
 

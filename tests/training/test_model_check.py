@@ -8,7 +8,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training import serving, trainer
 from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.test_trainer import make_fn_args, train
 

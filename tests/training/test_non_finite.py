@@ -17,7 +17,7 @@ from image_pipeline.components.training.non_finite import (
     name_records,
 )
 from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 from tests.training.models import build_linear_model
 from tests.training.test_trainer import make_fn_args

@@ -14,7 +14,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training import serving
 from image_pipeline.components.training.model import build_model
 from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
 
@@ -195,7 +195,7 @@ examples = list(tf.data.TFRecordDataset(sys.argv[2]).as_numpy_iterator())
 answer = model.signatures["serving_examples"](examples=tf.constant(examples))
 ours = {name for name in sys.modules if name.split(".")[0] in ("image_pipeline", "tests", "tfx")}
 # What Python itself reads where we are installed.
-ours -= {"image_pipeline", "image_pipeline.components", "image_pipeline.components.sql_util"}
+ours -= {"image_pipeline", "image_pipeline.components", "image_pipeline.components.beam.sql_util"}
 print(json.dumps([answer["probabilities"].numpy().tolist(), sorted(ours)]))
 """
 

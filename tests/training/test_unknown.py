@@ -11,7 +11,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training.model import build_model
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.unknown import count_unknown, has_class, leave_out_unknown
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest

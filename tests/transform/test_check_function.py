@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform import preprocessing
 from image_pipeline.components.transform.check_function import (
@@ -14,7 +14,7 @@ from image_pipeline.components.transform.check_function import (
 )
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.trace import guard, trace
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from tfx.types import channel_utils, standard_artifacts
 from image_pipeline.components.transform import component
 from image_pipeline.components.transform.component import ImageTransform, ImageTransformExecutor
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit
 

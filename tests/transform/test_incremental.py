@@ -7,13 +7,13 @@ import pytest
 from tfx import v1 as tfx
 from tfx.types import channel
 
-from image_pipeline.components.beam_args import LOCAL_BEAM_ARGS
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png, write_folder
 from tests.transform.analyze import make_pipeline
 

@@ -8,7 +8,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform import preprocessing, whitening
 from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.transform.preprocessing import standardize, subtract_mean
 from image_pipeline.components.transform.statistics import read_statistics
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.beam

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import tensorflow_transform as tft
 
-from image_pipeline.components import contract, record, sealed
+from image_pipeline.components import contract
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.dataset import record, sealed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import read_alpha_background, read_class_names
 from image_pipeline.components.feeding.input_fn import read_eval_views
@@ -25,7 +26,7 @@ from image_pipeline.components.transform.summary import (
     check_unknown_classes,
     find_unknown_classes,
 )
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline
 
@@ -134,7 +135,7 @@ def test_the_artifact_tells_what_it_was_made_of(examples, tmp_path):
     manifest = (examples / "manifest.json").read_bytes()
     assert written["manifests"] == [hashlib.sha256(manifest).hexdigest()]
     assert (written["channel_order"], written["color_space"]) == ("RGB", "sRGB")
-    assert written["code_version"] == code_version("feeding", "transform")
+    assert written["code_version"] == code_version("feeding", "order", "transform")
     assert written["function_version"] == function_version(options.preprocessing_fn)
     assert written["unknown_label"] == "error"
     read = json.loads((tmp_path / "analysis.json").read_text())

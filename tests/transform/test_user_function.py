@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components import record
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import input_fn, read_eval_views
@@ -23,7 +23,7 @@ from image_pipeline.components.training.serving import LABEL, Classifier
 from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import load_preprocessing_fn, run_analysis
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline
 

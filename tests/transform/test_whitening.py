@@ -15,7 +15,7 @@ from image_pipeline.components.transform.whitening import (
     whiten_pca,
     whiten_zca,
 )
-from image_pipeline.components.view_options import ViewOptions
+from image_pipeline.components.views.options import ViewOptions
 from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.beam

@@ -4,7 +4,7 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
-from tests.pipeline.test_preview_command import STORED, write_metadata
+from tests.pipeline.preview.test_command import STORED, write_metadata
 from tests.transform.analyze import make_pipeline
 
 

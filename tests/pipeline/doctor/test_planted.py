@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from image_pipeline.components.feeding import pixels
-from image_pipeline.components.feeding.stored import StoredRecords
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.views import fast as pixels
 from tests.pipeline.test_commands import call
 
 pytestmark = pytest.mark.beam

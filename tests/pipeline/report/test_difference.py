@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from image_pipeline.components.sealed import CHECKSUM, seal
+from image_pipeline.components.dataset.sealed import CHECKSUM, seal
 from image_pipeline.report.difference import compare, flatten
 from image_pipeline.report.source import find_report_source
 

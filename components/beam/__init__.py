@@ -1,0 +1,1 @@
+"""Beam jobs from start to end: engines, limits, counters."""

@@ -1,0 +1,84 @@
+"""Progress of a Beam job whose workers are elsewhere: its counters, read while it runs.
+
+Stages on this machine count in its memory (`components.progress`). A worker elsewhere has its own,
+so the job counts once more, by Beam's metrics, and what the runner tells of them is shown here.
+How soon that is depends on the runner: some tell only when the job has ended.
+"""
+
+import collections
+import contextlib
+import threading
+from collections.abc import Iterator
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics, MetricsFilter
+from apache_beam.runners.runner import PipelineResult
+
+from image_pipeline.components import progress
+
+_NAMESPACE = "image_pipeline"
+_TOTAL, _DONE, _BAD = "images_listed", "images_done", "images_quarantined"
+_SKIPPED = "images_skipped"
+_EVERY_S = 5.0
+
+
+def count(listed: int = 0, done: int = 0, bad: int = 0, skipped: int = 0) -> None:
+    """Adds to what the job has counted: files that are to be read, and what became of them."""
+    added = {_TOTAL: listed, _DONE: done, _BAD: bad, _SKIPPED: skipped}
+    for name, number in added.items():
+        if number:
+            Metrics.counter(_NAMESPACE, name).inc(number)
+
+
+@contextlib.contextmanager
+def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[None]:
+    """Shows what a job has counted as progress, again and again while the block runs it.
+
+    Args:
+      root: the pipeline.
+      every_s: how long to wait between two looks.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        # Beam gives a pipeline its result when the runner has taken the job; some do at its end.
+        while not ended.wait(every_s) and show_counters(getattr(root, "result", None)):
+            pass
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+        show_counters(root.result)
+    finally:
+        ended.set()
+        thread.join(every_s)
+
+
+def show_counters(result: PipelineResult | None) -> bool:
+    """Shows what a job has counted up to now; whether it is worth to ask again."""
+    if result is None:
+        return True
+    try:
+        counts = _read_counters(result)
+    except Exception:  # Whatever a runner raises: the job does not fail for want of a number.
+        return False
+    if not counts:  # A job of TFX's own components: what is shown of it is counted elsewhere.
+        return True
+    current = progress.look()
+    total = counts[_TOTAL] or (0 if current is None else current.total)
+    if total:
+        done = (counts[_DONE], counts[_BAD], counts[_SKIPPED])
+        progress.reach(progress.Progress("images", total, *done))
+    return True
+
+
+def _read_counters(result: PipelineResult) -> collections.Counter[str]:
+    """The counts of all steps, by name."""
+    if hasattr(result, "_metrics"):
+        result._metrics = None  # Beam's portable result would give its first answer again.
+    found = result.metrics().query(MetricsFilter().with_namespace(_NAMESPACE))
+    counts: collections.Counter[str] = collections.Counter()
+    for counter in found["counters"]:
+        counts[counter.key.metric.name] += counter.result or 0
+    return counts

@@ -1,0 +1,57 @@
+"""TFX's own components that run Beam jobs: the same, but their jobs are run as ours are.
+
+Else a job on a cluster whose workers cannot start would be waited for without an end, workers with
+other code would not be noticed, and an interrupted run would leave its job there.
+"""
+
+import contextlib
+from typing import Any
+
+import apache_beam as beam
+from tfx import v1 as tfx
+from tfx.components.evaluator import executor as evaluator
+from tfx.components.statistics_gen import executor as statistics_gen
+from tfx.dsl.components.base import base_beam_executor, executor_spec
+
+from image_pipeline.components import files
+from image_pipeline.components.beam.job_pipeline import JobPipeline
+from image_pipeline.components.errors import UserError
+
+
+class _JobExecutor(base_beam_executor.BaseBeamExecutor):
+    """Hands its executor a `JobPipeline`."""
+
+    def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
+        """Keeps the workers' sign beside the outputs, which they can write, while the job runs."""
+        output = next(artifact for artifacts in output_dict.values() for artifact in artifacts)
+        folder, _, name = output.uri.rstrip("/").rpartition("/")
+        self._shared_dir = files.join(folder, f".begun-{name}")
+        try:
+            super().Do(input_dict, output_dict, exec_properties)
+        finally:
+            with contextlib.suppress(UserError, OSError):  # It is in nobody's way.
+                files.delete_tree(self._shared_dir)
+
+    def _make_beam_pipeline(self) -> beam.Pipeline:
+        made = super()._make_beam_pipeline()
+        return JobPipeline(made.runner, made.options, self._shared_dir)
+
+
+class StatisticsGenExecutor(_JobExecutor, statistics_gen.Executor):
+    """Computes statistics."""
+
+
+class EvaluatorExecutor(_JobExecutor, evaluator.Executor):
+    """Measures a model."""
+
+
+class StatisticsGen(tfx.components.StatisticsGen):
+    """Statistics of the columns that describe images."""
+
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(StatisticsGenExecutor)
+
+
+class Evaluator(tfx.components.Evaluator):
+    """Measures a model, and blesses it if it is good enough."""
+
+    EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(EvaluatorExecutor)

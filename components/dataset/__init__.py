@@ -1,0 +1,1 @@
+"""The format on disk, for its writer and every reader."""

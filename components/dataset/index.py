@@ -1,0 +1,260 @@
+"""The index of a data set in memory: where each record lies, and what it is, column by column.
+
+54 bytes a record: ten million take 0.54 GB.
+"""
+
+import binascii
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import dataset
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset import sealed
+from image_pipeline.components.dataset.paths import (
+    check_all_known,
+    group_by_root,
+    match_path,
+    number_paths,
+    numbers_by_split,
+    order_by_path,
+    parse_path,
+)
+
+# Columns that are taken as they are, with the types in which they are held.
+_NUMBERS = {
+    "record_offset": np.int64,
+    "record_length": np.int64,
+    "payload_length": np.int32,
+    "height": np.int32,
+    "width": np.int32,
+    "channels": np.int8,
+}
+_COLUMNS = ("split", "shard", "record_id", "label", "format", *_NUMBERS)
+# Row groups that are read while one is taken apart; each is held as text.
+_BATCHES_AHEAD = 4
+# Attributes of `RecordIndex` that hold a row a record, all but the label.
+_ARRAYS = (
+    *("shard", "offset", "length", "image_length"),
+    *("height", "width", "channels", "is_raw", "record_id"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordIndex:
+    """The records of some shards, in the order of the shards and of their places in them.
+
+    Attributes:
+      roots: the data sets' folders, sorted.
+      shard_paths: the shards, by data set and sorted.
+      shard: int32 [records], number of the record's shard in `shard_paths`.
+      offset: int64 [records], of the record's length field in its shard, in bytes.
+      length: int64 [records], of the serialized tf.train.Example, in bytes.
+      image_length: int32 [records], of the stored image, with which the example ends, in bytes.
+      height: int32 [records], of the stored image, in pixels.
+      width: int32 [records].
+      channels: int8 [records], 1 or 3.
+      is_raw: bool [records], whether the image is stored as pixels.
+      record_id: uint8 [records, 16].
+      label: int32 [records], number of the record's class in `classes`.
+      classes: the classes' names, sorted.
+    """
+
+    roots: tuple[str, ...]
+    shard_paths: tuple[str, ...]
+    shard: np.ndarray
+    offset: np.ndarray
+    length: np.ndarray
+    image_length: np.ndarray
+    height: np.ndarray
+    width: np.ndarray
+    channels: np.ndarray
+    is_raw: np.ndarray
+    record_id: np.ndarray
+    label: np.ndarray
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.shard)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the columns hold in memory."""
+        return sum(getattr(self, name).nbytes for name in _ARRAYS) + self.label.nbytes
+
+    @property
+    def data_set(self) -> np.ndarray:
+        """int32 [records], number of the record's data set in `roots`."""
+        of_shard = [self.roots.index(parse_path(path)["root"]) for path in self.shard_paths]
+        return np.array(of_shard, np.int32)[self.shard]
+
+    def describe(self, row: int) -> str:
+        """Names a record for a message: its shard, its number there and its source."""
+        shard = self.shard[row]
+        number = row - int(np.searchsorted(self.shard, shard))
+        return f"record {number} of {self.shard_paths[shard]} (source {self._source(row)!r})"
+
+    def _source(self, row: int) -> str:
+        table = read_table(self.shard_paths, ["source"])
+        return table["source"][row].as_py()
+
+
+def is_indexed(shard_paths: Sequence[str]) -> bool:
+    """Tells whether all files are shards of local data sets that have an index."""
+    matches = [match_path(path) for path in shard_paths]
+    roots = {match["root"] if match else None for match in matches}
+    return bool(roots) and all(
+        root is not None and files.is_local(root) and files.exists(f"{root}/{sealed.INDEX}")
+        for root in roots
+    )
+
+
+def read_index(shard_paths: Sequence[str]) -> RecordIndex:
+    """Reads what the index says of some shards, of one data set or several.
+
+    Args:
+      shard_paths: see `is_indexed`; each at most once.
+
+    Raises:
+      UserError: if an index does not know one of its shards, or was changed since it was written.
+    """
+    indexes = [_read_one(root, paths) for root, paths in group_by_root(shard_paths)]
+    if len(indexes) == 1:
+        return indexes[0]
+    classes = tuple(sorted({name for index in indexes for name in index.classes}))
+    first_shards = np.cumsum([0, *(len(index.shard_paths) for index in indexes)])
+    columns = {
+        name: np.concatenate([getattr(index, name) for index in indexes]) for name in _ARRAYS
+    }
+    columns["shard"] += np.repeat(first_shards[:-1], [len(index) for index in indexes])
+    return RecordIndex(
+        roots=tuple(root for index in indexes for root in index.roots),
+        shard_paths=tuple(path for index in indexes for path in index.shard_paths),
+        label=np.concatenate([_renumber(index, classes) for index in indexes]),
+        classes=classes,
+        **columns,
+    )
+
+
+def _renumber(index: RecordIndex, classes: tuple[str, ...]) -> np.ndarray:
+    """The labels as numbers of other classes, which are all of the index's and more."""
+    return np.array([classes.index(name) for name in index.classes], np.int32)[index.label]
+
+
+def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
+    """Reads the index of one data set.
+
+    Row group by row group, so that no more than one is held as text: ten million records take
+    a few seconds and hardly more memory than their columns.
+    """
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
+    labels = []
+    sealed.check_index(root)
+    for path_number, rows in _scan(root, paths):
+        for name, values in _hold_columns(path_number, rows).items():
+            columns[name].append(values)
+        labels.append(rows["label"].dictionary_encode())
+    # One column after the other, so that only one is there twice.
+    joined = {name: _join(columns.pop(name)) for name in list(columns)}
+    check_all_known(joined["shard"], paths, root)
+    label, classes = _number_classes(labels)
+    order = order_by_path(joined["shard"])
+    return RecordIndex(
+        roots=(root,),
+        shard_paths=paths,
+        label=label[order],
+        classes=classes,
+        **{name: values[order] for name, values in joined.items()},
+    )
+
+
+def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np.ndarray]:
+    """The columns of some rows as they are held, all but the label."""
+    numbers = {name: rows[name].to_numpy().astype(dtype) for name, dtype in _NUMBERS.items()}
+    return {
+        "shard": path_number,
+        "offset": numbers.pop("record_offset"),
+        "length": numbers.pop("record_length"),
+        "image_length": numbers.pop("payload_length"),
+        **numbers,
+        "is_raw": pc.equal(rows["format"], "raw").to_numpy(zero_copy_only=False),
+        "record_id": _unhex(rows["record_id"]),
+    }
+
+
+def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The rows of some shards in the index's order, with each row's number in `shard_paths`."""
+    numbers = numbers_by_split(shard_paths)
+    for batch in _read_batches(root, sorted(numbers)):
+        if len(batch):
+            path_number = number_paths(batch["split"], batch["shard"], numbers)
+            is_read = path_number >= 0
+            yield path_number[is_read], batch if is_read.all() else batch.filter(pa.array(is_read))
+
+
+def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from dataset.dataset(f"{root}/{sealed.INDEX}", format="parquet").to_batches(
+            columns=list(_COLUMNS),
+            filter=pc.field("split").isin(splits),
+            batch_readahead=_BATCHES_AHEAD,
+            # Buffered ahead, the columns of the whole file would be held until its end.
+            fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise sealed.unreadable_index(root, error) from error
+
+
+def _join(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+
+
+def _number_classes(labels: list[pa.DictionaryArray]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Each row's place among the sorted names of the classes (int32 [rows]), and these names."""
+    unified = pa.chunked_array(labels).unify_dictionaries()
+    names = unified.chunk(0).dictionary.to_pylist()
+    order = np.argsort(names, kind="stable")
+    rank = np.empty(len(names), np.int32)
+    rank[order] = np.arange(len(names), dtype=np.int32)
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
+    return rank[codes], tuple(names[i] for i in order)
+
+
+def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Reads columns of the index for some shards, a row for each of `RecordIndex`'s records.
+
+    Raises:
+      UserError: if the index does not know one of the shards, or was changed since it was written.
+    """
+    tables = [_read_columns(root, paths, columns) for root, paths in group_by_root(shard_paths)]
+    return pa.concat_tables(tables).select(list(columns))
+
+
+def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    numbers = numbers_by_split(shard_paths)
+    in_splits = pc.field("split").isin(sorted(numbers))
+    needed = list(dict.fromkeys([*columns, "split", "shard"]))
+    sealed.check_index(root)
+    try:
+        table = pq.read_table(f"{root}/{sealed.INDEX}", columns=needed, filters=in_splits)
+    except (pa.ArrowException, OSError) as error:
+        raise sealed.unreadable_index(root, error) from error
+    path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
+    is_read = path_number >= 0
+    table, path_number = table.filter(pa.array(is_read)), path_number[is_read]
+    check_all_known(path_number, shard_paths, root)
+    order = order_by_path(path_number)
+    return table if isinstance(order, slice) else table.take(order)
+
+
+def _unhex(digits: pa.StringArray) -> np.ndarray:
+    """32 hexadecimal digits a row to uint8 [rows, 16], without a Python object a row."""
+    _, offsets, text = digits.buffers()
+    ends = np.frombuffer(offsets, np.int32)[digits.offset : digits.offset + len(digits) + 1]
+    binary = binascii.unhexlify(memoryview(text)[ends[0] : ends[-1]])
+    return np.frombuffer(binary, np.uint8).reshape(len(digits), 16)

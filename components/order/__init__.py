@@ -1,0 +1,1 @@
+"""Which records come in which order: a permutation for each epoch, balanced or selected."""

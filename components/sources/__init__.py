@@ -1,0 +1,1 @@
+"""Where images come from: references to files, and the reading of one."""

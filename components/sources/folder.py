@@ -1,0 +1,192 @@
+"""Where images come from: small references to files, never their bytes."""
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+
+NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
+OUTSIDE = "outside"  # a link that leaves the images folder
+LISTED_BEFORE = "listed_before"  # another name of a folder that is listed by its own
+_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageRef:
+    """One file to ingest.
+
+    Attributes:
+      path: relative to the images folder, with slashes.
+      size_bytes: as listed; with `modified_ns` it tells whether a file changed between two runs.
+      modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
+      problem: why what is listed is not read (`NOT_A_FILE`, …); None for a file like any other.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    problem: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive references: the unit of work of the prepare stage.
+
+    Attributes:
+      number: 0, 1, 2, …
+      is_last: so that a lost chunk is noticed, the last one says so.
+      refs: the references.
+    """
+
+    number: int
+    is_last: bool
+    refs: tuple[ImageRef, ...]
+
+
+def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRef]:
+    """Lists every file below a folder, sorted by name within each folder.
+
+    Names that begin with a dot are left out, as a shell would. The folder itself may be a link, and
+    links to files in it are followed. A link to a folder in it is one reference with a `problem`,
+    since the folder is listed by its own name: so a link changes no image's class, and a circle of
+    links ends. So is a link that is not followed.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      follow_links: whether links that leave the folder are followed, too.
+
+    Raises:
+      UserError: if the folder is missing, is not a folder, or cannot be listed.
+    """
+    if not files.is_local(images_dir):
+        yield from _list_remote(images_dir)
+        return
+    if not os.path.isdir(images_dir):
+        raise UserError(f"The images folder {images_dir!r} {_explain_no_folder(images_dir)}")
+    yield from _list_folder(images_dir, "", follow_links, set())
+
+
+def _explain_no_folder(path: str) -> str:
+    if not os.path.exists(path):
+        return "does not exist; check --images."
+    name = path.lower()
+    if name.endswith(_ARCHIVES):
+        unpack = "unzip" if name.endswith(".zip") else "tar -xf"
+        return (
+            f"is not a folder but an archive; unpack it ({unpack} {path}) and give the folder that "
+            "comes out as --images."
+        )
+    folder = os.path.dirname(path) or "."
+    return (
+        f"is not a folder but a file; give a folder as --images, such as {folder!r} that holds it."
+    )
+
+
+def _list_folder(
+    root: str, prefix: str, follow_links: bool, seen: set[tuple[int, int]]
+) -> Iterator[ImageRef]:
+    folder = os.path.join(root, prefix)
+    try:
+        status = os.stat(folder)
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UserError(f"Cannot list the folder {folder!r}: {error.strerror}.") from error
+    if (status.st_dev, status.st_ino) in seen:
+        yield ImageRef(prefix.rstrip("/"), 0, 0, LISTED_BEFORE)
+        return
+    seen.add((status.st_dev, status.st_ino))
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_symlink() and not follow_links and not is_inside(entry.path, root):
+            yield ImageRef(prefix + entry.name, 0, 0, OUTSIDE)
+        elif entry.is_symlink() and _is_folder(entry) and _is_listed(entry.path, root):
+            yield ImageRef(prefix + entry.name, 0, 0, LISTED_BEFORE)
+        elif _is_folder(entry):
+            yield from _list_folder(root, f"{prefix}{entry.name}/", follow_links, seen)
+        else:
+            yield _reference(entry, prefix + entry.name)
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Tells whether a path leads into a folder once all links on its way are resolved."""
+    inside = os.path.realpath(folder)
+    resolved = os.path.realpath(path)
+    return resolved == inside or resolved.startswith(inside.rstrip("/") + "/")
+
+
+def _is_listed(path: str, root: str) -> bool:
+    """Tells whether a link leads to a folder that is listed by its own name, whatever the order."""
+    inside, target = os.path.realpath(root), os.path.realpath(path)
+    if not target.startswith(inside.rstrip("/") + "/"):
+        return target == inside
+    return not any(part.startswith(".") for part in os.path.relpath(target, inside).split("/"))
+
+
+def _is_folder(entry: os.DirEntry) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _reference(entry: os.DirEntry, path: str) -> ImageRef:
+    try:
+        status = entry.stat()
+        problem = None if entry.is_file() else NOT_A_FILE
+        return ImageRef(path, status.st_size, status.st_mtime_ns, problem)
+    except OSError:  # a link to nowhere, or to itself
+        return ImageRef(path, 0, 0, NOT_A_FILE)
+
+
+def _list_remote(images_dir: str) -> Iterator[ImageRef]:
+    for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
+        is_folder = not path or path.endswith("/")  # What a store's browser leaves for a folder.
+        if not is_folder and not any(part.startswith(".") for part in path.split("/")):
+            yield ImageRef(path, size_bytes, modified_ns)
+
+
+def listing_key(path: str, images_dir: str) -> str:
+    """Sorting paths by this key gives the order of `list_images`."""
+    # Locally a folder's content stands where its name does; no name has a character before "\0".
+    return path.replace("/", "\0") if files.is_local(images_dir) else path
+
+
+def make_chunks(
+    refs: Iterable[ImageRef], max_refs: int = 4096, max_bytes: int = 256 * 2**20
+) -> Iterator[Chunk]:
+    """Groups references into chunks, each a fraction of a minute's work.
+
+    Args:
+      refs: the references, in order.
+      max_refs: most references in a chunk.
+      max_bytes: a chunk that reaches this many bytes of sources is closed.
+
+    Yields:
+      Chunks numbered from 0; the last one is marked, and is empty if there is no reference.
+    """
+    held: list[ImageRef] = []
+    number = size_bytes = 0
+    for ref in refs:
+        if held and (len(held) >= max_refs or size_bytes >= max_bytes):
+            yield Chunk(number, False, tuple(held))
+            held, size_bytes, number = [], 0, number + 1
+        held.append(ref)
+        size_bytes += ref.size_bytes
+    yield Chunk(number, True, tuple(held))
+
+
+def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
+    """A hash of names, sizes and times of change: equal if and only if no file was touched.
+
+    Returns:
+      32 hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    for ref in refs:
+        line = f"{ref.path}\0{ref.size_bytes}\0{ref.modified_ns}\0{ref.problem}\n"
+        digest.update(line.encode(errors="surrogateescape"))
+    return digest.hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""The deterministic view of an image, twice: in TensorFlow's graph, and fast on the processor."""

@@ -1,0 +1,145 @@
+"""One stored image to pixels, by the fastest libraries: libjpeg-turbo and OpenCV.
+
+Both let other Python threads run meanwhile. They decode to the very pixels of TensorFlow's accurate
+decoder, which serving uses; what they cannot decode, TensorFlow decodes here too.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import simplejpeg
+import tensorflow as tf
+
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
+
+# Where serving's bits come from, whatever else the machine has.
+_CPU = functools.partial(tf.device, "/CPU:0")
+
+
+class StoredImage(NamedTuple):
+    """An image as a record holds it; sides in pixels."""
+
+    encoded: bytes | memoryview
+    height: int
+    width: int
+    channels: int
+    is_raw: bool
+
+
+def decode_image(image: StoredImage, channels: int) -> np.ndarray:
+    """Decodes a stored image.
+
+    Args:
+      image: JPEG, PNG or raw pixels (or whatever else TensorFlow decodes).
+      channels: 1 or 3; an image stored with another number of channels is converted.
+
+    Returns:
+      uint8 [height, width, channels], read-only if it is a view of raw pixels.
+
+    Raises:
+      ValueError: if it cannot be decoded.
+    """
+    if image.is_raw:
+        return _decode_raw(image, channels)
+    encoded = image.encoded
+    try:
+        if encoded[:2] == b"\xff\xd8":
+            # Strict: what is cut off or damaged is an error, where OpenCV would fill up with gray.
+            return simplejpeg.decode_jpeg(encoded, "RGB" if channels == 3 else "GRAY", strict=True)
+    except ValueError:
+        return _decode_by_tensorflow(encoded, channels)  # It forgives some of that, as in serving.
+    if encoded[:4] == b"\x89PNG" and channels == image.channels:
+        return _decode_png(encoded, channels)
+    return _decode_by_tensorflow(encoded, channels)
+
+
+def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
+    """Decodes as `decode_image`, and checks that the image has the size that its record says.
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size.
+    """
+    pixels = decode_image(image, channels)
+    if pixels.shape[:2] != (image.height, image.width):
+        raise ValueError(
+            f"its image has {pixels.shape[0]} x {pixels.shape[1]} pixels, not the "
+            f"{image.height} x {image.width} that are noted"
+        )
+    return pixels
+
+
+def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
+    shape = (image.height, image.width, image.channels)
+    pixels = np.frombuffer(image.encoded, np.uint8)
+    if pixels.size != image.height * image.width * image.channels:
+        raise ValueError(f"it has {pixels.size} bytes, but raw pixels of the shape {shape}")
+    if channels == image.channels:
+        return pixels.reshape(shape)
+    with _CPU():
+        return views.convert_channels(tf.constant(pixels.reshape(shape)), channels).numpy()
+
+
+def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
+    flags = cv2.IMREAD_COLOR_RGB if channels == 3 else cv2.IMREAD_GRAYSCALE
+    pixels = cv2.imdecode(np.frombuffer(encoded, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    if pixels is None:
+        raise ValueError("its image cannot be decoded")
+    return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndarray:
+    try:
+        with _CPU():
+            return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(f"its image cannot be decoded ({str(error).splitlines()[0]})") from error
+
+
+def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
+    """Cuts a window out of an image, and resizes it bilinearly.
+
+    Not antialiased: it takes a tenth of the time, and random crops of photos are seldom shrunk by
+    much.
+
+    Args:
+      pixels: uint8 [height, width, channels].
+      window: int [4]: top, left, height and width, in pixels, inside the image.
+      out: uint8 [height_px, width_px, channels], which gets the result.
+    """
+    top, left, height, width = window
+    cropped = pixels[top : top + height, left : left + width]
+    if cropped.shape == out.shape:
+        out[...] = cropped
+        return
+    resized = cv2.resize(cropped, (out.shape[1], out.shape[0]), interpolation=cv2.INTER_LINEAR)
+    out[...] = resized.reshape(out.shape)
+
+
+def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> None:
+    """Makes the deterministic view, the same bits as `views.eval_view`.
+
+    Where nothing is to be resized (stored by their shorter side, with the right `crop_fraction`)
+    that is a cut; else TensorFlow's antialiased resize does it, since OpenCV has none of its bits.
+
+    Args:
+      pixels: uint8 [height, width, channels].
+      view: the input's size.
+      out: uint8 [view.height_px, view.width_px, view.channels], which gets the result.
+    """
+    height, width = pixels.shape[:2]
+    if views.resized_size((height, width), view) == (height, width):
+        top, left = (height - view.height_px) // 2, (width - view.width_px) // 2
+        out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
+    else:
+        with _CPU():
+            out[...] = _trace_eval_view(view)(tf.constant(pixels)).numpy()
+
+
+@functools.cache
+def _trace_eval_view(view: ViewOptions) -> Callable[[tf.Tensor], tf.Tensor]:
+    spec = tf.TensorSpec([None, None, view.channels], tf.uint8)
+    return tf.function(lambda image: views.eval_view(image, view), input_signature=[spec])

@@ -1,0 +1,131 @@
+"""The deterministic view of an image: one definition for analysis, evaluation and serving.
+
+TensorFlow ops only, because the view must also travel inside the exported SavedModel.
+"""
+
+import tensorflow as tf
+
+from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.components.views.resample import resample_window
+
+
+def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:
+    """Decodes JPEG, PNG, BMP, or the first frame of a GIF.
+
+    JPEGs use the accurate inverse DCT: it costs what TensorFlow's default costs, and equals
+    libjpeg-turbo, OpenCV and Pillow bit for bit, where the default is 0.8 grey levels too dark.
+    Like every TensorFlow decoder it ignores a photo's EXIF orientation.
+
+    Args:
+      encoded: string scalar.
+      channels: 1 or 3.
+
+    Returns:
+      uint8 [height, width, channels].
+    """
+    # `decode_jpeg` reads PNG as well, but neither BMP nor animated GIF; `decode_image` reads those,
+    # but as three channels only, and has no `dct_method`.
+    is_png = tf.strings.substr(encoded, 0, 4) == b"\x89PNG"
+    image = tf.cond(
+        tf.io.is_jpeg(encoded) | is_png,
+        lambda: tf.io.decode_jpeg(encoded, channels=channels, dct_method="INTEGER_ACCURATE"),
+        lambda: convert_channels(
+            tf.io.decode_image(encoded, channels=3, expand_animations=False), channels
+        ),
+    )
+    return tf.ensure_shape(image, [None, None, channels])
+
+
+def decode_raw(
+    pixels: tf.Tensor, height: tf.Tensor, width: tf.Tensor, channels: tf.Tensor | int
+) -> tf.Tensor:
+    """Reshapes the row-major uint8 pixels of a record stored as `raw`.
+
+    Args:
+      pixels: string scalar of height * width * channels bytes.
+      height: int64 scalar, in pixels.
+      width: int64 scalar, in pixels.
+      channels: int64 scalar (or an int), 1 or 3, of the stored pixels.
+
+    Returns:
+      uint8 [height, width, channels].
+    """
+    return tf.reshape(tf.io.decode_raw(pixels, tf.uint8), tf.stack([height, width, channels]))
+
+
+def convert_channels(image: tf.Tensor, channels: int) -> tf.Tensor:
+    """Makes grey of colour, or three equal channels of grey; an image that fits is left alone.
+
+    Args:
+      image: uint8 [height, width, 1 or 3]; the number of channels may be known only at run time.
+      channels: 1 or 3.
+
+    Returns:
+      uint8 [height, width, channels].
+    """
+    if image.shape[-1] == channels:
+        return image
+    has_them = tf.shape(image)[-1] == channels
+    if channels == 3:
+        converted = tf.cond(has_them, lambda: image, lambda: tf.repeat(image, 3, axis=-1))
+    else:
+        converted = tf.cond(has_them, lambda: image, lambda: tf.image.rgb_to_grayscale(image))
+    return tf.ensure_shape(converted, [None, None, channels])
+
+
+def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
+    """Resizes the image to cover the input and takes the centre; no randomness.
+
+    An image that already has the input's size comes back untouched. Downscaling is antialiased,
+    so that a camera's full-size photo gives nearly the pixels of its stored, smaller copy.
+
+    Args:
+      image: uint8 [height, width, channels].
+      view: the input's size.
+
+    Returns:
+      uint8 [view.height_px, view.width_px, view.channels].
+    """
+    # The same arithmetic as in `resized_size`, in the graph.
+    target = tf.constant([view.height_px, view.width_px])
+    size = tf.shape(image)[:2]
+    scale = tf.reduce_max(
+        tf.cast(target, tf.float64) / view.crop_fraction / tf.cast(size, tf.float64)
+    )
+    resized_size = tf.maximum(
+        tf.cast(tf.round(tf.cast(size, tf.float64) * scale), tf.int32), target
+    )
+    offset = (resized_size - target) // 2
+    window = (view.height_px, view.width_px)
+    cropped = tf.cond(
+        tf.reduce_all(resized_size == size),
+        lambda: tf.slice(image, [*tf.unstack(offset), 0], [*window, view.channels]),
+        lambda: resample_window(image, resized_size, offset, window),
+    )
+    return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
+
+
+def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
+    """The height and width, in pixels, to which `eval_view` resizes an image of this size."""
+    target = (view.height_px, view.width_px)
+    scale = max(
+        wanted / view.crop_fraction / side for wanted, side in zip(target, size, strict=True)
+    )
+    height, width = (
+        max(round(side * scale), wanted) for wanted, side in zip(target, size, strict=True)
+    )
+    return height, width
+
+
+def resize(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """Bilinear resize that stays uint8; not antialiased.
+
+    Args:
+      image: uint8 [height, width, channels].
+      size: int32 [2], new height and width in pixels.
+
+    Returns:
+      uint8 [size[0], size[1], channels].
+    """
+    pixels = tf.image.resize(image, size, method="bilinear")
+    return tf.saturate_cast(tf.round(pixels), tf.uint8)

@@ -1,0 +1,1 @@
+"""A starter configuration from a look at a folder."""

@@ -1,0 +1,224 @@
+"""A commented starter configuration for a folder that was looked at."""
+
+import dataclasses
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from PIL import Image
+
+from image_pipeline.components import files
+from image_pipeline.init.layout import Layout
+from image_pipeline.show.words import format_count
+
+SAMPLE = 200  # images whose headers are read
+_USUAL_PX = 224  # what most networks were made for
+_SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
+_FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
+# In its smallest class: below it, chance may leave next to nothing of the class to evaluate on.
+_FEW_OF_A_CLASS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Sides of the sampled images, in pixels, and whether all of them are gray.
+
+    Attributes:
+      height_px: median.
+      width_px: median.
+      equal: whether all have the same size.
+      gray: whether all have one channel.
+    """
+
+    height_px: int
+    width_px: int
+    equal: bool
+    gray: bool
+
+
+def measure_sizes(images_dir: str, paths: Sequence[str]) -> Sizes | None:
+    """Reads the headers of at most `SAMPLE` images, spread evenly.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      paths: of image files, relative to it.
+
+    Returns:
+      Their sizes; None if no file of the sample is an image.
+    """
+    step = max(1, -(-len(paths) // SAMPLE))
+    found = []
+    for path in paths[::step]:
+        try:
+            with files.open_input(files.join(images_dir, path)) as file, Image.open(file) as image:
+                found.append((image.height, image.width, image.mode in ("1", "L", "I;16")))
+        except (OSError, ValueError, Image.DecompressionBombError):
+            continue  # Ingest will tell what is wrong with it.
+    if not found:
+        return None
+    heights, widths, grays = zip(*found, strict=True)
+    return Sizes(
+        int(statistics.median_low(heights)),
+        int(statistics.median_low(widths)),
+        len(set(zip(heights, widths, strict=True))) == 1,
+        all(grays),
+    )
+
+
+def guess_view(sizes: Sizes) -> tuple[int, int, int]:
+    """The model's input: height and width in pixels, channels.
+
+    Small images of one size stay as they are; others become square, of the usual size or, if they
+    are smaller, of their shorter side.
+    """
+    shorter = min(sizes.height_px, sizes.width_px)
+    if sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX:
+        height, width = sizes.height_px, sizes.width_px
+    else:
+        height = width = min(shorter, _USUAL_PX)
+    return height, width, 1 if sizes.gray else 3
+
+
+def choose_threshold(layout: Layout) -> tuple[float, str]:
+    """The accuracy below which a model is not pushed, and how it was chosen.
+
+    Always answering the most frequent class needs no model. What was learned must get at least a
+    tenth of the way from there to 1, and beyond what chance may give such answers: the class's
+    share of the evaluated images is its share of all, but for one image if splits are stratified,
+    else but for three standard deviations. At most half of the way is asked for.
+
+    Args:
+      layout: of the images; it has a class.
+    """
+    name, count = max(layout.classes.items(), key=lambda each: each[1])
+    total = sum(layout.classes.values())
+    share, evaluated = count / total, _count_evaluated(layout, total)
+    chance = 1 / evaluated
+    if not _is_stratified(layout):
+        chance = 3 * math.sqrt(share * (1 - share) / evaluated)
+    threshold = share + min(max((1 - share) / 10, chance), (1 - share) / 2)
+    # A name may hold anything; `repr` keeps it on one line.
+    how = f"always answering {name!r} gives {share:.3g}, hardly ever as much as this by chance"
+    if evaluated * (1 - share) < 1:
+        how = f"the eval split gets too few images to tell a model from one that answers {name!r}"
+    return round(threshold, 4), how
+
+
+def write_starter(layout: Layout, sizes: Sizes) -> str:
+    """The text of the configuration: what was guessed, and beside it what people change first."""
+    height, width, channels = guess_view(sizes)
+    threshold, how = choose_threshold(layout) if layout.classes else (0.5, "")
+    small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
+    return _TEMPLATE.format(
+        images=layout.images,
+        kind=layout.kind,
+        classes=format_count(len(layout.classes), "class") if layout.classes else "no class names",
+        label_pattern=_quote(layout.label_pattern),
+        splits=_write_splits(layout),
+        stratify=_write_stratify(layout),
+        bad_fraction=_bad_fraction(layout),
+        encoding=_SMALL_ENCODING if small else _USUAL_ENCODING,
+        sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
+        color="gray" if sizes.gray else "colour",
+        height=height,
+        width=width,
+        channels=channels,
+        batch_size=32 if layout.images < _FEW_IMAGES else 64,
+        first_step="pad_and_crop" if small else "random_resized_crop",
+        threshold=threshold,
+        how=f"; {how}" if how else "",
+    )
+
+
+_USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
+_SMALL_ENCODING = "original  # small files stay as they are, but for what training cannot read"
+_TEMPLATE = """\
+# Written by `image-pipeline init` for {images} images: {kind}, {classes}.
+# What is left out is default; a wrong key or value is an error that names the right ones.
+ingest:
+  # Matched from the start of each path below the images folder; `label` is the class.
+  label_pattern: {label_pattern}
+{splits}
+{stratify}  # Files that are no usable images are quarantined; a larger share of them fails the run.
+  max_bad_fraction: {bad_fraction}
+  prepare:
+    size_px: 256  # shorter side of the stored image; smaller ones are kept as they are
+    encoding: {encoding}
+view:  # the model's input; sizes found: {sizes} pixels (height x width), {color}
+  height_px: {height}
+  width_px: {width}
+  channels: {channels}
+feeding:
+  batch_size: {batch_size}
+  # Random steps of training; leave out flip_horizontal where a mirrored image is another class.
+  augment: [{first_step}, flip_horizontal]
+training:
+  epochs: 10
+evaluation:
+  min_accuracy: {threshold}  # a model below it is not pushed{how}
+"""
+
+
+def _write_splits(layout: Layout) -> str:
+    shares = _choose_shares(layout)
+    if not layout.splits:
+        comment = "# An image's content decides its split, so it never depends on other images."
+        return f"  {comment}\n  splits: {_flow(shares)}"
+    # Where paths name the split, shares decide only about images elsewhere.
+    lines = [
+        "# Folders name the split; shares are for images in other folders.",
+        f"split_pattern: {_quote(layout.split_pattern)}",
+        f"splits: {_flow(shares)}",
+    ]
+    if layout.split_names:
+        lines.append(f"split_names: {_flow(layout.split_names)}  # training needs `eval`")
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _choose_shares(layout: Layout) -> Mapping[str, float]:
+    if layout.splits:
+        return dict(zip(layout.splits, _SHARES[len(layout.splits)], strict=True))
+    return {"train": 0.8, "eval": 0.2} if layout.images < _FEW_IMAGES else _NINE_TENTHS
+
+
+def _count_evaluated(layout: Layout, total: int) -> float:
+    """How many images the eval split will have: at least one."""
+    expected = total * _choose_shares(layout).get("eval", 0.1)
+    return max(1.0, layout.splits.get("eval", 0) or expected)
+
+
+def _is_stratified(layout: Layout) -> bool:
+    """Whether chance could leave an eval split other shares than all images have, or no image."""
+    if layout.splits or not layout.classes:  # Paths decide, or there is nothing to share out.
+        return False
+    return layout.images < _FEW_IMAGES or min(layout.classes.values()) < _FEW_OF_A_CLASS
+
+
+def _write_stratify(layout: Layout) -> str:
+    if not _is_stratified(layout):
+        return ""
+    fewest = min(layout.classes.values())
+    comment = f"Every class gets its share of each split: the smallest has {fewest:,}"
+    return f"  # {comment}.\n  stratify: true\n"
+
+
+_NINE_TENTHS = {"train": 0.9, "eval": 0.1}
+_SHARES: dict[int, tuple[float, ...]] = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
+
+
+def _bad_fraction(layout: Layout) -> float:
+    """A hundredth, or more if other files than images lie among them."""
+    labelled = sum(layout.classes.values()) if layout.classes else layout.images
+    found = layout.images + layout.others
+    return max(0.01, min(1.0, -(-(found - labelled) * 100 // found) / 100 + 0.01))
+
+
+def _quote(text: str | None) -> str:
+    """A YAML scalar in single quotes, where backslashes mean themselves."""
+    return "null" if text is None else "'" + text.replace("'", "''") + "'"
+
+
+def _flow(values: Mapping[str, object]) -> str:
+    """A mapping on one line; JSON's keys and values are YAML's."""
+    return json.dumps(dict(values), ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""What training would see, on one sheet."""

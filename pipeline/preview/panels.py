@@ -1,0 +1,114 @@
+"""A record's pictures side by side, in the size in which a sheet shows them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from image_pipeline.components.augment.options import UserStep
+from image_pipeline.components.options import Options
+from image_pipeline.preview.samples import RecordViews
+
+# A view's longer side on a sheet: smaller views are magnified, greater ones shrunk.
+_LEAST_PX, _MOST_PX = 128, 256
+# Normalised pixels have mean 0 and standard deviation 1; few of them lie outside of ±2.5.
+_MODEL_INPUT_RANGE = (-2.5, 2.5)
+
+
+class Panel(NamedTuple):
+    """A picture with what is written over and under it.
+
+    Attributes:
+      title: what kind of picture it is.
+      pixels: uint8 [height, width, 3], as shown.
+      captions: lines that belong to it.
+    """
+
+    title: str
+    pixels: np.ndarray
+    captions: tuple[str, ...]
+
+
+def make_panels(views: RecordViews) -> list[Panel]:
+    """Stored, eval, each epoch of training, and the model's input if there is one.
+
+    A view of 128 to 256 pixels is shown pixel by pixel, a smaller one by whole pixels magnified.
+    """
+    height, width = box_size(views.eval.shape)
+    pictures: list[tuple[str, np.ndarray, tuple[str, ...]]] = [
+        ("stored", views.stored, (_name_size(views.stored),)),
+        ("eval", views.eval, (_name_size(views.eval),)),
+    ]
+    for epoch, (image, shares) in enumerate(zip(views.train, views.shares, strict=True)):
+        mixed = tuple(f"{share:.2f} × {name}" for name, share in shares.items())
+        pictures.append((f"train, epoch {epoch}", image, mixed if len(mixed) > 1 else ()))
+    if views.model_input is not None:
+        shown = np.round(scale_to_display(views.model_input) * 255).astype(np.uint8)
+        pictures.append(("model's input", shown, ("mid-grey: the mean",)))
+    return [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
+
+
+def box_size(shape: Sequence[int]) -> tuple[int, int]:
+    """Height and width in which a view of this shape [height, width, ...] is shown."""
+    height, width = shape[:2]
+    longer = max(height, width)
+    if longer > _MOST_PX:
+        return max(1, height * _MOST_PX // longer), max(1, width * _MOST_PX // longer)
+    times = -(-_LEAST_PX // longer)
+    return height * times, width * times
+
+
+def fit(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Makes an image as large as it fits a box: magnified by whole pixels, or shrunk smoothly.
+
+    Args:
+      image: uint8 [image height, image width, 1 or 3].
+      height: of the box, in pixels.
+      width: of the box.
+
+    Returns:
+      uint8 [at most height, at most width, 3].
+    """
+    image = image.repeat(3, axis=2) if image.shape[2] == 1 else image
+    scale = min(height / image.shape[0], width / image.shape[1])
+    if scale >= 1:
+        return image.repeat(int(scale), axis=0).repeat(int(scale), axis=1)
+    size = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+
+
+def scale_to_display(pixels: np.ndarray) -> np.ndarray:
+    """Scales normalised pixels so that the data set's mean is mid-grey.
+
+    Args:
+      pixels: float32 [height, width, channels], mean 0 and standard deviation 1.
+
+    Returns:
+      float32 [height, width, channels] from 0 to 1; what lies outside ±2.5 is clipped.
+    """
+    least, most = _MODEL_INPUT_RANGE
+    return np.clip((pixels - least) / (most - least), 0, 1)
+
+
+def describe_steps(steps: Sequence[Options]) -> list[str]:
+    """One line a step: its name, and its options by name."""
+    return [_describe_step(step) for step in steps] or ["no random steps"]
+
+
+def _describe_step(step: Options) -> str:
+    options = step.model_dump(mode="json")
+    name = options.pop("op")
+    if isinstance(step, UserStep):
+        options = options["arguments"]
+    return " ".join([name, ", ".join(f"{key} {_short(options[key])}" for key in options)]).strip()
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return " to ".join(map(_short, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _name_size(image: np.ndarray) -> str:
+    return f"{image.shape[1]}×{image.shape[0]}"

@@ -1,0 +1,209 @@
+"""Some records on their way to the model: as stored, as evaluated, as trained on epoch by epoch."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components import contract
+from image_pipeline.components.augment import apply
+from image_pipeline.components.augment.options import UserStep
+from image_pipeline.components.augment.partner import partner_of
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import is_indexed, read_index
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse, streaming
+from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_augment
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.components.views.fast import StoredImage, decode_image
+from image_pipeline.components.views.options import ViewOptions
+
+# Where there is no index, this many records are read to choose from.
+_MOST_READ = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordViews:
+    """One record on its way to the model.
+
+    Attributes:
+      label: the class's name.
+      stored: uint8 [height, width, channels], as ingest stored it.
+      eval: uint8 [height_px, width_px, channels], what evaluation and serving see.
+      train: uint8 [epochs, height_px, width_px, channels], what training sees, epoch by epoch.
+      shares: for each epoch, the classes of the training view with their shares: one class with the
+        share 1, unless images are mixed.
+      model_input: float32 [height_px, width_px, channels], the eval view after the transform graph;
+        None without one.
+    """
+
+    label: str
+    stored: np.ndarray
+    eval: np.ndarray
+    train: np.ndarray
+    shares: tuple[dict[str, float], ...]
+    model_input: np.ndarray | None = None
+
+
+def read_views(
+    files: Sequence[str],
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    transform_graph_dir: str | None = None,
+    records: int = 4,
+    epochs: int = 4,
+    seed: int = 0,
+) -> list[RecordViews]:
+    """Makes the views that training, evaluation and the model get of some records, of many classes.
+
+    They are the very pixels of `input_fn`, of a record's first draw in an epoch and its first view
+    (`feeding.many_views`). Only mixing steps find other partners here: the records shown are one
+    batch.
+
+    Args:
+      files: TFRecord paths or patterns.
+      view: the model's input size.
+      feeding: the random steps.
+      transform_graph_dir: the folder of the transform graph; None leaves the model's input out.
+      records: how many records to look at (fewer, if there are fewer).
+      epochs: how many epochs of training views to make, from epoch 0 on.
+      seed: of training.
+
+    Returns:
+      Each record's views, see `choose_spread` for their order.
+
+    Raises:
+      UserError: if there is no record, one is damaged, or a user's step cannot be used.
+    """
+    apply.check_user_steps(feeding.augment)
+    paths = streaming.match_files(files)
+    # Mixing steps pair records: the last of an odd number would come out whole.
+    chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
+    drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(())))
+    reader = _Reader(paths, view, feeding, drawn)
+    evals = reader.read_eval()
+    trained = reader.read_train(seed, epochs)
+    transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
+    inputs = [None] * len(evals) if transform is None else transform.transform_images(evals).numpy()
+    return [
+        RecordViews(
+            label=drawn["label"][number].numpy().decode(errors="replace"),
+            stored=_decode_stored(drawn, number),
+            eval=evals[number],
+            train=np.stack([images[number] for images, _ in trained]),
+            shares=tuple(shares[number] for _, shares in trained),
+            model_input=inputs[number],
+        )
+        for number in range(min(records, len(evals)))
+    ]
+
+
+def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
+    """Chooses records spread over the classes.
+
+    Args:
+      classes: int [records], each one's class number.
+      count: how many to choose.
+
+    Returns:
+      int64 [up to count], places in `classes`: the first record of each class, then the second of
+      each, and so on; of more classes than `count`, every so many.
+    """
+    order = np.argsort(classes, kind="stable")
+    by_class = classes[order]
+    turn = np.arange(len(order)) - np.searchsorted(by_class, by_class)
+    firsts = order[turn == 0]
+    if len(firsts) > count:
+        return firsts[np.arange(count) * len(firsts) // count]
+    return order[np.lexsort((by_class, turn))][:count]
+
+
+def _read_spread(paths: list[str], count: int) -> np.ndarray:
+    """Reads serialized records of many classes: object [up to count]."""
+    if is_indexed(paths):
+        index = read_index(paths)
+        stored = StoredRecords(index)
+        chosen = [stored.read(row, verify=True) for row in choose_spread(index.label, count)]
+    else:
+        shards = itertools.chain.from_iterable(map(streaming.read_shard, paths))
+        read = np.array([each.numpy() for each in itertools.islice(shards, _MOST_READ)], object)
+        labels = parse.parse_batch(read, [parse.LABEL_COLUMN])[record.LABEL].numpy()
+        chosen = read[choose_spread(np.unique(labels, return_inverse=True)[1], count)]
+    if not len(chosen):
+        raise UserError(f"there must be a record to look at, but {paths} hold none; add images.")
+    return np.array(chosen, object)
+
+
+class _Reader:
+    """Views the same records again and again."""
+
+    def __init__(
+        self, paths: list[str], view: ViewOptions, feeding: FeedingOptions, drawn: parse.Tensors
+    ):
+        count = len(drawn["label"])
+        self._paths, self._view, self._feeding, self._drawn = paths, view, feeding, drawn
+        # The records are there already; what chooses and orders them has no say any more.
+        self._own = FeedingOptions(
+            batch_size=count + count % 2, source="streaming", augment=feeding.augment
+        )
+
+    def read_eval(self) -> np.ndarray:
+        """The deterministic views: uint8 [records, height, width, channels]."""
+        (views,) = self._view_epochs(Passes(mode="eval"))
+        return views[contract.IMAGE_INPUT].numpy()
+
+    def read_train(self, seed: int, epochs: int) -> list[tuple[np.ndarray, list[dict[str, float]]]]:
+        """For each epoch the random views, as those above, and the classes' shares in each view."""
+        try:
+            augment = make_augment(self._feeding, self._view)
+            views = self._view_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
+                lambda batch: augment(batch[contract.IMAGE_INPUT], batch[KEY], batch[MIRRORED])
+            )
+            return [(images.numpy(), self._name_shares(own)) for images, own in views]
+        except UserError:
+            raise
+        except Exception as error:
+            raise self._explain(error) from error
+
+    def _view_epochs(self, passes: Passes) -> Any:
+        """A dataset of one batch an epoch: made by tf.data, as in training."""
+        reader = ViewReader(self._paths, self._view, self._own, passes)
+        return passes.count_epochs().map(
+            lambda epoch: reader.view_batch(self._drawn, epoch, is_first=False)
+        )
+
+    def _name_shares(self, own_share: Any) -> list[dict[str, float]]:
+        """The classes' shares in each view, from float32 [records], see `Batch`, or None."""
+        labels = self._drawn["label"]
+        own = np.ones(len(labels)) if own_share is None else own_share.numpy()
+        named = []
+        for one, other, share in zip(
+            labels.numpy(), partner_of(labels).numpy(), own.tolist(), strict=True
+        ):
+            parts = {other.decode(errors="replace"): 1 - share} if share < 1 else {}
+            name = one.decode(errors="replace")
+            named.append({name: parts.pop(name, 0) + share, **parts})
+        return named
+
+    def _explain(self, error: Exception) -> Exception:
+        """The error, in words if it is probably of a function that the user wrote."""
+        steps = [step.op for step in self._feeding.augment if isinstance(step, UserStep)]
+        if not steps:
+            return error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return UserError(
+            f"the steps of feeding.augment must work on a batch, but with {', '.join(steps)} "
+            f"there was {type(error).__name__}: {lines[-1] if lines else ''}"
+        )
+
+
+def _decode_stored(drawn: Mapping[str, Any], number: int) -> np.ndarray:
+    """Decodes one of the drawn records as it is stored: uint8 [height, width, channels]."""
+    keys = (record.IMAGE, "height", "width", record.CHANNELS, "is_raw")
+    image = StoredImage(*(drawn[key][number].numpy() for key in keys))
+    return decode_image(image, int(image.channels))

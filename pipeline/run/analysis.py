@@ -1,0 +1,50 @@
+"""The analysis alone, without TFX: the same code and the same graph as in the pipeline."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.run.engine import make_paths_absolute
+from image_pipeline.run.ingest import make_beam_pipeline
+from image_pipeline.run.memory import watch_memory
+
+
+def analyze_folder(
+    data_dir: str,
+    graph_dir: str,
+    view: ViewOptions,
+    options: TransformOptions,
+    beam_args: Sequence[str],
+    cache_dir: str | None = None,
+) -> dict[str, Any]:
+    """Analyses a data set and writes its transform graph.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      graph_dir: the transform graph's folder; an earlier graph in it is replaced.
+      view: the model's input.
+      options: of the analysis.
+      beam_args: Beam flags; they name the runner and its mode.
+      cache_dir: where what is found in a data set is kept for later analyses; None keeps nothing.
+
+    Returns:
+      What `analysis.json` holds, and the seconds and peak memory of the work.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    data_dir, graph_dir = make_paths_absolute(beam_args, data_dir, graph_dir)
+    if cache_dir is not None:
+        (cache_dir,) = make_paths_absolute(beam_args, cache_dir)
+    started = time.monotonic()
+    with watch_memory() as memory:
+        analysis = run_analysis(
+            data_dir, graph_dir, view, options, lambda: make_beam_pipeline(beam_args), cache_dir
+        )
+    return analysis | {
+        "seconds": round(time.monotonic() - started, 1),
+        "peak_rss_mb": round(memory.peak_rss_mb),
+    }

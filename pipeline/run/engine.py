@@ -1,0 +1,137 @@
+"""The engine that runs the Beam jobs: named, and there, before anything is sent to it."""
+
+import json
+import os
+import shutil
+import socket
+import urllib.request
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS, complete_beam_args
+from image_pipeline.components.errors import UserError
+from image_pipeline.run.dataflow import check_credentials, check_dataflow_flags, check_places
+
+CONNECT_TIMEOUT_S = 5
+
+
+def choose_engine(beam_flags: Sequence[str]) -> list[str]:
+    """Completes the Beam flags that a person gave, and checks what they name.
+
+    Raises:
+      UserError: for flags that are wrong or refused, and for an engine that is not there.
+    """
+    beam_args = complete_beam_args(beam_flags)
+    check_engine(beam_args)
+    return beam_args
+
+
+def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
+    """Paths as workers elsewhere understand them, whose current folder is another than this one's.
+
+    Args:
+      beam_args: completed Beam flags. For the local runner, paths stay as they were given.
+      paths: paths, which become absolute, and URIs.
+    """
+    if LOCAL_BEAM_ARGS[0] in beam_args:
+        return list(paths)
+    return [files.make_absolute(path) for path in paths]
+
+
+def check_engine(beam_args: Sequence[str]) -> None:
+    """What the runner needs must be there, or the job would wait for it, in part without an end.
+
+    Args:
+      beam_args: completed Beam flags.
+
+    Raises:
+      UserError: if a job server's jar or Java is missing, or if a Flink, a job server or a pool of
+        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots, or if a flag,
+        the credentials or a folder of a Dataflow job are missing.
+    """
+    given = split_flags(beam_args)
+    if given.get("runner") == "FlinkRunner":
+        _check_job_server(given)
+        _check_flink(given)
+    if given.get("runner") == "DataflowRunner":
+        check_dataflow_flags(given)
+        check_credentials(given)
+        check_places(given)
+    endpoint = given.get("job_endpoint", "embed")
+    if endpoint != "embed":
+        _check_listens("--job_endpoint", endpoint)
+    if given.get("environment_type") == "EXTERNAL" and not _is_beside_far_workers(given):
+        _check_listens("--environment_config", given.get("environment_config", ""))
+
+
+def split_flags(beam_args: Sequence[str]) -> dict[str, str]:
+    """Names and values of Beam flags, without the leading dashes; a switch's value is empty."""
+    return dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
+
+
+def _check_job_server(given: Mapping[str, str]) -> None:
+    jar = given.get("flink_job_server_jar", "")
+    if not jar:
+        raise UserError(
+            "FlinkRunner needs --flink_job_server_jar=PATH, or Beam would fetch one without a time "
+            "limit; `make flink` makes build/flink/job-server.jar."
+        )
+    if "://" not in jar and not os.path.isfile(jar):
+        raise UserError(f"--flink_job_server_jar={jar}: there is no such file; run `make flink`.")
+    if shutil.which("java") is None:
+        raise UserError("FlinkRunner starts Beam's job server with java, which is not on the PATH.")
+
+
+def _check_flink(given: Mapping[str, str]) -> None:
+    """Asks Flink's job manager how many slots there are."""
+    master = given.get("flink_master", "[auto]")
+    if master in ("[local]", "[auto]"):
+        return
+    url = master if "://" in master else f"http://{master}"
+    try:
+        with urllib.request.urlopen(f"{url}/overview", timeout=CONNECT_TIMEOUT_S) as answer:
+            overview: dict[str, Any] = json.load(answer)
+        slots = overview["slots-total"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"--flink_master={master}: no Flink job manager answers there within "
+            f"{CONNECT_TIMEOUT_S} s ({error}); give the host and port of its REST interface."
+        ) from error
+    parallelism = given.get("parallelism", "1")
+    needed = int(parallelism) if parallelism.isdigit() else 1  # -1: Flink chooses.
+    if slots < needed:
+        raise UserError(
+            f"--flink_master={master}: the job needs {needed} slots, but its "
+            f"{overview['taskmanagers']} task managers have {slots}; start more, or lower "
+            "--parallelism."
+        )
+
+
+def _is_beside_far_workers(given: Mapping[str, str]) -> bool:
+    """Whether the pool's address is of the loopback of other machines: a pool beside each worker.
+
+    It cannot be asked from here; if there is none, the job ends by `beam_job.await_start`.
+    """
+    engine = given.get("flink_master", given.get("job_endpoint", ""))
+    return (
+        ":" in engine.rpartition("//")[2]
+        and not _is_loopback(engine)
+        and _is_loopback(given.get("environment_config", ""))
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition("//")[2].rpartition(":")[0]
+    return host in ("localhost", "[::1]") or host.startswith("127.")
+
+
+def _check_listens(flag: str, address: str) -> None:
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{flag}={address}: nothing answers there within {CONNECT_TIMEOUT_S} s ({error}); give "
+            "HOST:PORT of what is running."
+        ) from error

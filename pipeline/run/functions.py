@@ -1,0 +1,47 @@
+"""The functions that a person's configuration names, tried out before a run begins any work."""
+
+from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.config import PipelineConfig
+from image_pipeline.run.part import Part
+
+# The components behind which `--to` leaves training out.
+_BEFORE_ANALYSIS = ("ImageExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator")
+_BEFORE_TRAINING = (*_BEFORE_ANALYSIS, "ImageTransform")
+# Functions of this package number all classes; one of a person's own may rename or join some.
+_OWN = "image_pipeline.components.transform."
+
+
+def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> None:
+    """Imports what the configuration names, builds the model, and runs it on one small batch.
+
+    The project's own defaults are not tried: TensorFlow is imported only for what is a person's.
+
+    Args:
+      config: of the pipeline.
+      num_classes: as the names of the images tell it.
+      part: which components run; what belongs to others is not looked at.
+
+    Raises:
+      UserError: naming the option, if it cannot be used.
+    """
+    function, model = config.transform.preprocessing_fn, config.training.model
+    if part.last not in _BEFORE_ANALYSIS and function != TransformOptions().preprocessing_fn:
+        from image_pipeline.components.dotted import load_named
+
+        load_named("transform.preprocessing_fn", function)
+    if part.last not in _BEFORE_TRAINING and model != TrainingOptions().model:
+        _check_model(config, num_classes)
+
+
+def _check_model(config: PipelineConfig, num_classes: int) -> None:
+    import keras
+
+    from image_pipeline.components.training.model_check import Counted, build_checked_model
+
+    # Folders may name a class of which no record is analysed: the Trainer knows their number.
+    is_own = config.transform.preprocessing_fn.startswith(_OWN)
+    counted: Counted = "at most" if is_own else "not"
+    build_checked_model(config.view, config.feeding, config.training, num_classes, counted)
+    # Keras numbers layers and metrics; those of the model that is trained begin at the beginning.
+    keras.utils.clear_session()

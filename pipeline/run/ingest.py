@@ -1,0 +1,135 @@
+"""Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from rich.console import Console
+
+from image_pipeline.components import files
+from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.retry import retry_work_dir
+from image_pipeline.components.ingest.run import run_ingest, run_retry
+from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.sources.folder import list_images
+from image_pipeline.run.engine import make_paths_absolute
+from image_pipeline.run.memory import watch_memory
+from image_pipeline.run.source_note import check_same_source, read_source, write_source
+from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
+from image_pipeline.show.rows import print_rows
+
+
+def ingest_folder(
+    images_dir: str,
+    output_dir: str,
+    options: IngestOptions,
+    beam_args: Sequence[str],
+    replace: bool = False,
+) -> dict[str, Any]:
+    """Ingests a folder of images into an output folder.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      options: of ingest.
+      beam_args: Beam flags; they name the runner and its mode.
+      replace: whether a finished data set of other images or options may be replaced.
+
+    Returns:
+      The summary: the books, splits, shards, bytes, seconds and peak memory.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
+    started = time.monotonic()
+    with hold_lock(output_dir), watch_memory() as memory:
+        if not replace:
+            paths = (ref.path for ref in list_images(images_dir, options.follow_links))
+            check_same_source(output_dir, images_dir, options, paths)
+        manifest = run_ingest(
+            images_dir,
+            output_dir,
+            files.join(output_dir, ".work"),
+            options,
+            lambda: make_beam_pipeline(beam_args),
+        )
+        write_source(output_dir, images_dir, manifest)
+    return summarize_data_set(output_dir) | {
+        "seconds": round(time.monotonic() - started, 1),
+        "peak_rss_mb": round(memory.peak_rss_mb),
+    }
+
+
+def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
+    """An empty Beam pipeline.
+
+    Args:
+      beam_args: Beam flags; they name the runner and its mode.
+    """
+    return beam.Pipeline(options=PipelineOptions(list(beam_args)))
+
+
+def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:
+    """Shows an ingest's results to a person."""
+    took = f"{summary['seconds']} s, {summary['peak_rss_mb']:,} MB peak"
+    print_rows([*ingest_rows(summary), ("took", took), ("data set", output_dir)], console)
+
+
+def retry_folder(
+    images_dir: str, output_dir: str, options: IngestOptions | None, beam_args: Sequence[str]
+) -> dict[str, Any]:
+    """Adds the quarantined files of a data set that have been repaired.
+
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      options: of ingest; None takes those of the data set.
+      beam_args: Beam flags; they name the runner and its mode.
+
+    Returns:
+      What became of them (see `retry.Retry`), and the summary of the data set.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
+    with hold_lock(output_dir):
+        source = _find_source(output_dir) or images_dir
+        retry = run_retry(
+            images_dir,
+            output_dir,
+            retry_work_dir(output_dir),
+            options,
+            lambda: make_beam_pipeline(beam_args),
+        )
+        manifest = read_manifest(output_dir)
+        if retry.changed:
+            write_source(output_dir, source, manifest)
+    counted = ("quarantined", "repaired", "still_bad", "gone")
+    return {
+        "retried": {name: getattr(retry, name) for name in counted},
+        "changed": retry.changed,
+        **summarize_data_set(output_dir),
+    }
+
+
+def _find_source(output_dir: str) -> str | None:
+    try:
+        return read_source(output_dir, read_manifest(output_dir))
+    except FileNotFoundError:  # An interrupted retry goes on.
+        return None
+
+
+def print_retry(summary: dict[str, Any], console: Console) -> None:
+    """Shows what became of the quarantined files."""
+    retried = summary["retried"]
+    rows = [(name.replace("_", " "), f"{count:,}") for name, count in retried.items()]
+    print_rows(rows, console)
+    if summary["changed"]:
+        print_rows(ingest_rows(summary), console)
+    else:
+        console.print("No file has been repaired; the data set is unchanged.")

@@ -1,0 +1,152 @@
+"""Runs the pipeline on this machine and gathers what it did."""
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tfx import v1 as tfx
+from tfx.orchestration.pipeline import RunOptions
+from tfx.orchestration.portable import launcher
+
+from image_pipeline.components import progress
+from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.transform.run import load_preprocessing_fn
+from image_pipeline.pipeline import create_pipeline
+from image_pipeline.run.executions import ComponentRun, read_execution, read_taken
+from image_pipeline.run.memory import watch_memory
+from image_pipeline.run.part import Part, check_any_ran, check_part, explain_part
+from image_pipeline.run.plan import RunPlan
+
+_INGEST, _TRANSFORM = "ImageExampleGen", "ImageTransform"
+
+
+def run_locally(
+    plan: RunPlan, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]
+) -> list[ComponentRun]:
+    """Runs the pipeline with TFX's LocalDagRunner.
+
+    Args:
+      plan: what is run, on what, and where it goes.
+      on_start: called with a component's name before it runs.
+      on_finish: called after it ran.
+
+    Returns:
+      The run of every component that has outputs, in order.
+
+    Raises:
+      UserError: if the person who called can put it right.
+    """
+    pipeline = _create_pipeline(plan, plan.fingerprint, plan.span)
+    check_part(plan.part, [component.id for component in pipeline.components])
+    if plan.part.first in (None, _INGEST, _TRANSFORM):  # Later ones have its graph already.
+        load_preprocessing_fn(plan.config.view, plan.config.transform)
+    heard = _Heard(on_start, on_finish)
+    try:
+        if plan.part.first in (None, _INGEST):
+            for span, fingerprint in plan.earlier.items():
+                earlier = _create_pipeline(plan, fingerprint, span)
+                _launch(plan.metadata_path, earlier, Part(last=_INGEST), heard, span)
+        _launch(plan.metadata_path, pipeline, plan.part, heard)
+    except Exception as error:
+        explained = find_user_error(error) or explain_part(error, plan.part, heard.any_started)
+        if explained is None:
+            raise
+        raise explained from error
+    runs = heard.runs
+    check_any_ran(plan.part, len(runs))
+    taken = [] if plan.part.is_whole else read_taken(plan.metadata_path, {run.name for run in runs})
+    return [*taken, *runs]
+
+
+def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.dsl.Pipeline:
+    return create_pipeline(
+        plan.config,
+        plan.images_dir,
+        plan.artifacts_dir,
+        plan.pushed_dir,
+        fingerprint,
+        metadata_path=plan.metadata_path,
+        beam_args=plan.beam_args,
+        span=span,
+    )
+
+
+class _Heard:
+    """What was heard of the components so far; all is passed on."""
+
+    def __init__(self, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]):
+        self._on_start, self._on_finish = on_start, on_finish
+        self.any_started = False
+        self.runs: list[ComponentRun] = []
+
+    def start(self, name: str) -> None:
+        self.any_started = True
+        self._on_start(name)
+        if name == "Evaluator":
+            _begin_evaluation(self.runs)
+
+    def finish(self, run: ComponentRun, earlier_span: int | None = None) -> None:
+        if earlier_span is not None:
+            run = dataclasses.replace(run, name=f"{run.name} {earlier_span}")
+        self.runs.append(run)
+        self._on_finish(run)
+
+
+def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
+    """Says how many records there are for `components.training.counting`, where this run knows."""
+    folders = [run.outputs["examples"] for run in runs if run.name.startswith(_INGEST)]
+    if folders:
+        splits = [read_manifest(folder)["splits"]["eval"] for folder in folders]
+        progress.begin("records", sum(split["records"] for split in splits))
+
+
+def _launch(
+    metadata_path: str,
+    pipeline: tfx.dsl.Pipeline,
+    part: Part,
+    heard: _Heard,
+    earlier_span: int | None = None,
+) -> None:
+    """Runs a part of a pipeline; an earlier span's components are called after it."""
+    finish = functools.partial(heard.finish, earlier_span=earlier_span)
+    with _observe_components(metadata_path, heard.start, finish):
+        tfx.orchestration.LocalDagRunner().run(pipeline, _to_run_options(part))
+
+
+def _to_run_options(part: Part) -> RunOptions | None:
+    if part.is_whole:
+        return None
+    return RunOptions(
+        from_nodes=None if part.first is None else [part.first],
+        to_nodes=None if part.last is None else [part.last],
+    )
+
+
+@contextlib.contextmanager
+def _observe_components(
+    metadata_path: str, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]
+) -> Iterator[None]:
+    """Wraps TFX's launcher, which has no hooks, while the block runs."""
+    launch = launcher.Launcher.launch
+
+    def observed(self: launcher.Launcher) -> Any:
+        name = self._pipeline_node.node_info.id
+        on_start(name)
+        started = time.monotonic()
+        with watch_memory() as memory:
+            info = launch(self)
+        seconds = time.monotonic() - started
+        on_finish(
+            read_execution(metadata_path, info.execution_id, name, seconds, memory.peak_rss_mb)
+        )
+        return info
+
+    launcher.Launcher.launch = observed
+    try:
+        yield
+    finally:
+        launcher.Launcher.launch = launch

@@ -1,0 +1,97 @@
+"""What a run on this machine is to do, checked before TensorFlow and TFX are even imported."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from image_pipeline.components import files
+from image_pipeline.config import PipelineConfig
+from image_pipeline.run.engine import choose_engine, make_paths_absolute
+from image_pipeline.run.part import Part
+from image_pipeline.run.preflight import Survey, check_classes, check_output
+from image_pipeline.run.spans import find_images, survey_source
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What is run, on what, and where it goes.
+
+    Attributes:
+      config: of the pipeline.
+      images_dir: the folder of images, or a pattern of spans' folders.
+      output_dir: holds, in the end, `artifacts/`, `metadata.db` and `pushed_model/`. Absolute, or
+        a URI: TFX keeps it, and may hand a result to workers elsewhere in a later run.
+      fingerprint: of the images.
+      beam_args: Beam flags; they name the runner and its mode.
+      span: which one of a pattern is run; None where `images_dir` is no pattern.
+      earlier: number and fingerprint of further spans that `config.spans.window` wants. They are
+        ingested first, each alone; TFX's cache knows those that are already.
+      part: which components run. Without ImageExampleGen, no span is ingested.
+    """
+
+    config: PipelineConfig
+    images_dir: str
+    output_dir: str
+    fingerprint: str
+    beam_args: tuple[str, ...]
+    span: int | None = None
+    earlier: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    part: Part = Part()  # noqa: RUF009  (frozen)
+
+    @property
+    def artifacts_dir(self) -> str:
+        """Holds the components' outputs."""
+        return files.join(self.output_dir, "artifacts")
+
+    @property
+    def metadata_path(self) -> str:
+        """TFX's metadata."""
+        return files.join(self.output_dir, "metadata.db")
+
+    @property
+    def pushed_dir(self) -> str:
+        """Where models are pushed, a folder for each version."""
+        return files.join(self.output_dir, "pushed_model")
+
+
+def plan_run(
+    config: PipelineConfig,
+    images_dir: str,
+    output_dir: str,
+    beam_flags: Sequence[str],
+    span: str | None = None,
+    part: Part = Part(),  # noqa: B008  (frozen)
+) -> tuple[RunPlan, Survey]:
+    """Checks what can be checked at once.
+
+    Args:
+      config: of the pipeline.
+      images_dir: the folder of images, or a pattern of spans' folders.
+      output_dir: of the run.
+      beam_flags: as they were given; what they leave open is chosen.
+      span: the number or date of one of a pattern; None for the latest.
+      part: which components run.
+
+    Returns:
+      The plan, and what its folders of images hold.
+
+    Raises:
+      UserError: if the engine, the images or the output folder cannot be as they are asked for.
+    """
+    beam_args = choose_engine(beam_flags)
+    source = find_images(images_dir, span, config.spans.window)
+    survey, earlier = survey_source(source, config.ingest)
+    check_classes(survey, images_dir, config.ingest)
+    for folder in source.folders:
+        check_output(output_dir, folder.path)
+    (images_dir,) = make_paths_absolute(beam_args, images_dir)
+    plan = RunPlan(
+        config=config,
+        images_dir=images_dir,
+        output_dir=files.make_absolute(output_dir),
+        fingerprint=survey.fingerprint,
+        beam_args=tuple(beam_args),
+        span=source.span,
+        earlier=earlier,
+        part=part,
+    )
+    return plan, survey

@@ -1,0 +1,148 @@
+"""What can be checked in a second, before TensorFlow and TFX are even imported."""
+
+import collections
+import dataclasses
+import functools
+import os
+import tempfile
+from collections.abc import Iterator
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.masks import check_masks
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.path_patterns import label_of
+from image_pipeline.components.sources.folder import (
+    OUTSIDE,
+    ImageRef,
+    fingerprint_refs,
+    list_images,
+)
+from image_pipeline.components.sources.skipping import names_other_kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What a folder holds, by its names alone.
+
+    Attributes:
+      found: number of files.
+      classes: files of each class.
+      fingerprint: changes if any file is added, removed or touched.
+      outside: links that lead out of the folder, and are not followed.
+    """
+
+    found: int
+    classes: dict[str, int]
+    fingerprint: str
+    outside: int = 0
+
+
+def survey_images(images_dir: str, options: IngestOptions) -> Survey:
+    """Lists a folder and counts its classes.
+
+    Raises:
+      UserError: if the folder is missing or empty, or holds masks.
+    """
+    counts: collections.Counter[str] = collections.Counter()
+    found = outside = 0
+
+    def counted() -> Iterator[ImageRef]:
+        nonlocal found, outside
+        for ref in list_images(images_dir, options.follow_links):
+            found += 1
+            outside += ref.problem == OUTSIDE
+            is_image = ref.problem is None and not names_other_kind(ref.path)
+            if is_image and (label := label_of(ref.path, options)) is not None:
+                counts[label] += 1
+            yield ref
+
+    fingerprint = fingerprint_refs(counted())
+    if not found:
+        raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
+    listed = functools.partial(list_images, images_dir, options.follow_links)
+    check_masks(images_dir, options, lambda: (ref.path for ref in listed()))
+    return Survey(found, dict(sorted(counts.items())), fingerprint, outside)
+
+
+def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:
+    """Some file must name a class, or all of them would be read to be quarantined.
+
+    Raises:
+      UserError: if none does, and labels are asked for.
+    """
+    if options.label_pattern is not None and not survey.classes:
+        raise UserError(
+            f"{_explain_links(survey)}None of {survey.found:,} files in {images_dir!r} names a "
+            f"class by ingest.label_pattern={options.label_pattern!r}, by default from folders: "
+            f"<images>/<class>/<file>; {_suggest_parent(images_dir)}correct the pattern, or, for "
+            "images without labels, give --set ingest.label_pattern=null."
+        )
+
+
+def _explain_links(survey: Survey) -> str:
+    """What may be why no class is named: a folder of links to class folders elsewhere."""
+    if not survey.outside:
+        return ""
+    return (
+        f"{survey.outside:,} links lead out of the folder and are not followed; --follow-links "
+        "(ingest.follow_links=true) follows them. "
+    )
+
+
+def _suggest_parent(images_dir: str) -> str:
+    """Where one class's folder was named: the folder of all of them."""
+    if not files.is_local(images_dir):
+        return ""
+    parent, name = os.path.split(os.path.abspath(images_dir))
+    try:
+        with os.scandir(parent) as entries:
+            folders = sum(each.is_dir() and not each.name.startswith(".") for each in entries)
+    except OSError:  # It may be entered, but not be listed.
+        return ""
+    if folders < 2:
+        return ""
+    return f"if {name!r} is one of several classes, give --images {parent!r}; or "
+
+
+def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
+    """A classifier needs two classes.
+
+    Raises:
+      UserError: if there are fewer.
+    """
+    if len(survey.classes) < 2:
+        named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
+        raise UserError(
+            f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "
+            "training needs at least two; classes are read by "
+            f"ingest.label_pattern={options.label_pattern!r}, by default from folders: "
+            "<images>/<class>/<file>."
+        )
+
+
+def check_output(output_dir: str, images_dir: str) -> None:
+    """The output folder must be writable, and must not become part of the input.
+
+    Of an object store only the bucket is looked for.
+
+    Raises:
+      UserError: if it is not, or would.
+    """
+    files.check_answers(output_dir)
+    if not (files.is_local(output_dir) and files.is_local(images_dir)):
+        return
+    inside = os.path.realpath(output_dir) + os.sep
+    if inside.startswith(os.path.realpath(images_dir) + os.sep):
+        raise UserError(
+            f"The output folder {output_dir!r} lies in the images folder {images_dir!r}, so the "
+            "next run would ingest it; choose another --output."
+        )
+    try:
+        os.makedirs(output_dir, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output_dir):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"Cannot write to the output folder {output_dir!r}: {error.strerror}."
+        ) from error

@@ -1,0 +1,106 @@
+"""Which images a data set was made of: so that it is not replaced by another's by mistake.
+
+`manifest.json` names no folders, since the same images give the same bytes anywhere. So ingest
+leaves `.source.json` beside it, which counts only for the manifest whose checksum it has.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pydantic
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.sealed import CHECKSUM
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.manifest import INDEX, read_manifest
+from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.names import decode_name
+
+_NOTE = ".source.json"
+# It decides whether a run ends, and nothing of what it writes.
+_FREE = {"ingest.max_bad_fraction"}
+_WAY_OUT = "choose another --output, or replace it with --replace (from Python: replace=True)."
+
+
+def resolve_source(images_dir: str) -> str:
+    """One name for a folder of images, whatever way leads to it."""
+    return os.path.realpath(images_dir) if files.is_local(images_dir) else images_dir.rstrip("/")
+
+
+def write_source(output_dir: str, images_dir: str, manifest: dict[str, Any]) -> None:
+    """Notes what the finished data set was made of."""
+    note = {"images": resolve_source(images_dir), "manifest": manifest[CHECKSUM]}
+    files.write_file(files.join(output_dir, _NOTE), json.dumps(note).encode())
+
+
+def read_source(output_dir: str, manifest: dict[str, Any]) -> str | None:
+    """The folder of images that the data set was made of; None if that is not known."""
+    try:
+        note = json.loads(files.read_file(files.join(output_dir, _NOTE)))
+        is_of_this = note["manifest"] == manifest.get(CHECKSUM)
+        return str(note["images"]) if is_of_this else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def check_same_source(
+    output_dir: str, images_dir: str, options: IngestOptions, paths: Iterable[str]
+) -> None:
+    """Makes sure that a finished data set is replaced by one of the same images and options only.
+
+    Files of the folder may have changed. Where the folder is not known, as of a data set from
+    before it was noted, it counts as the same if it has half of the data set's files by name.
+
+    Args:
+      output_dir: the data set's folder; nothing is checked where there is no finished one.
+      images_dir: the folder of images, or its URI.
+      options: of ingest.
+      paths: of the files in the images folder; read only if the folder is not known.
+
+    Raises:
+      UserError: if it is of other images or options, or damaged so that this cannot be told.
+    """
+    try:
+        manifest = read_manifest(output_dir)
+        known, now = read_source(output_dir, manifest), resolve_source(images_dir)
+        is_same = known == now if known else _shares_files(output_dir, paths)
+    except FileNotFoundError:
+        return
+    except (UserError, pa.ArrowException) as error:
+        raise UserError(
+            f"{output_dir!r} holds a damaged data set ({error}), so it cannot be told whether it "
+            f"was made of {images_dir!r}; {_WAY_OUT}"
+        ) from error
+    what = f"{output_dir!r} holds a finished data set of {manifest['written']:,} records"
+    if not is_same:
+        source = repr(known) if known else "other images: half of its files are not there now"
+        raise UserError(f"{what}, made of {source}, but --images is {now!r}; {_WAY_OUT}")
+    if different := _compare_options(manifest["options"], options):
+        raise UserError(f"{what}, made of {now!r} with other options ({different}); {_WAY_OUT}")
+
+
+def _shares_files(output_dir: str, paths: Iterable[str]) -> bool:
+    """Whether half of the data set's records were made of files of these paths."""
+    with files.open_input(files.join(output_dir, INDEX)) as file:
+        stored = set(pq.read_table(file, columns=["source"])["source"].to_pylist())
+    names = (decode_name(path) for path in paths)
+    return 2 * sum(name in stored for name in names) >= len(stored)
+
+
+def _compare_options(stored: dict, options: IngestOptions) -> str:
+    """What differs, for a message. Options that there were not then do not count."""
+    try:
+        old = flatten_options(IngestOptions.read_stored(stored).stored_form())
+    except pydantic.ValidationError:
+        return "those of another version"
+    new = flatten_options(options.stored_form())
+    compared = flatten_options(stored).keys() & new.keys() - _FREE
+    return "; ".join(
+        f"{key} was {old[key]!r}, now {new[key]!r}"
+        for key in sorted(compared)
+        if old[key] != new[key]
+    )

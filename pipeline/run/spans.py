@@ -1,0 +1,76 @@
+"""Which spans' images a run reads: the one that it is for, and earlier ones of its window."""
+
+import collections
+import dataclasses
+from typing import Literal
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.span_pattern import (
+    LATEST,
+    SpanFolder,
+    has_span,
+    list_spans,
+    pick_span,
+)
+from image_pipeline.run.preflight import Survey, survey_images
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageSource:
+    """The images of a run.
+
+    Attributes:
+      folders: that hold them, the newest last; one without a number where there are no spans.
+      span: of the newest folder; None where there are no spans.
+    """
+
+    folders: tuple[SpanFolder, ...]
+    span: int | None
+
+
+def find_images(images_dir: str, span: str | None, window: int | Literal["all"]) -> ImageSource:
+    """Finds the folders of images.
+
+    Args:
+      images_dir: a folder, or a pattern of spans' folders.
+      span: the number or date of a span; None for the latest.
+      window: how many spans are used together, at most.
+
+    Raises:
+      UserError: if there is no such span, or if spans are asked for where there are none.
+    """
+    if not has_span(images_dir):
+        asked = f"--span {span}" if span else f"spans.window={window}" if window != 1 else None
+        if asked:
+            raise UserError(
+                f"{asked} needs spans, but --images {images_dir!r} is one folder; give a pattern "
+                "such as photos/day-{SPAN} or photos/{YYYY}-{MM}-{DD}."
+            )
+        return ImageSource((SpanFolder(0, None, images_dir),), None)
+    folders = list_spans(images_dir)
+    newest = pick_span(folders, images_dir, span or LATEST).span
+    upto = [folder for folder in folders if folder.span <= newest]
+    return ImageSource(tuple(upto if window == "all" else upto[-window:]), newest)
+
+
+def survey_source(source: ImageSource, options: IngestOptions) -> tuple[Survey, dict[int, str]]:
+    """Lists all folders.
+
+    Returns:
+      What they hold together, with the fingerprint of the newest; and the numbers and fingerprints
+      of the others.
+
+    Raises:
+      UserError: if a folder is missing or empty.
+    """
+    surveys = [survey_images(folder.path, options) for folder in source.folders]
+    classes = sum((collections.Counter(each.classes) for each in surveys), collections.Counter())
+    survey = Survey(
+        sum(each.found for each in surveys),
+        dict(sorted(classes.items())),
+        surveys[-1].fingerprint,
+        sum(each.outside for each in surveys),
+    )
+    earlier = zip(source.folders[:-1], surveys[:-1], strict=True)
+    return survey, {folder.span: each.fingerprint for folder, each in earlier}

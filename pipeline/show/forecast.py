@@ -1,0 +1,117 @@
+"""A forecast in lines for a person, and what the disk has room for."""
+
+import os
+import shutil
+from typing import Any
+
+from rich.console import Console
+
+from image_pipeline.components import files
+from image_pipeline.components.ingest.forecast import Forecast
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.show.rows import print_rows
+from image_pipeline.show.words import format_count
+
+
+def free_disk_bytes(folder: str) -> int | None:
+    """Free bytes on the disk that a folder is on or will be on; None for object stores."""
+    if not files.is_local(folder):
+        return None
+    path = os.path.abspath(folder)
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return shutil.disk_usage(path).free
+
+
+def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -> dict[str, Any]:
+    """The forecast for a cluster.
+
+    Args:
+      forecast: of this machine.
+      cores: of the cluster, each as fast as one of this machine's.
+      core_price: of a core for an hour with its memory, or None.
+
+    Returns:
+      `cores`, `seconds`, `core_hours`, and the `cost` where there is a price, in its currency.
+    """
+    seconds = forecast.cluster_seconds(cores)
+    core_hours = cores * seconds / 3600
+    cost = {} if core_price is None else {"cost": round(core_hours * core_price, 2)}
+    return {
+        "cores": cores,
+        "seconds": round(seconds, 1),
+        "core_hours": round(core_hours, 3),
+        **cost,
+    }
+
+
+def print_forecast(
+    forecast: Forecast,
+    options: IngestOptions,
+    free_bytes: int | None,
+    cluster: dict[str, Any] | None = None,
+) -> None:
+    """Shows a forecast, and in red what would stop the ingest."""
+    console = Console(highlight=False)
+    print_rows(forecast_rows(forecast, free_bytes), console)
+    print_rows([] if cluster is None else cluster_rows(cluster), console)
+    print_rows(warning_rows(forecast, options, free_bytes), console, style="red")
+
+
+def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str, str]]:
+    """The lines of a forecast."""
+    shards = ", ".join(f"{split} {count:,}" for split, count in forecast.shards.items())
+    free = "" if free_bytes is None else f" at the peak; {_megabytes(free_bytes)} are free"
+    rows = [
+        ("images found", f"{forecast.found:,}, {_megabytes(forecast.source_bytes)}"),
+        ("classes", _describe_classes(forecast.classes)),
+        ("sampled", f"{forecast.sampled:,}"),
+        ("bad files", f"about {forecast.bad_fraction:.1%}"),
+    ]
+    for reason, bad in forecast.bad_reasons.items():
+        example = f"for example {bad['path']}: {bad['message']}"
+        rows.append((f"  {reason}", f"{bad['sampled']:,} of the sample, {example}"))
+    for encoding, size_bytes in forecast.stored_bytes.items():
+        is_chosen = encoding == forecast.encoding
+        remark = f" ± {forecast.error_fraction:.0%} (chosen)" if is_chosen else ""
+        rows.append((f"stored as {encoding}", _megabytes(size_bytes) + remark))
+    return [
+        *rows,
+        ("shards", shards),
+        ("time", f"about {forecast.seconds:,.0f} s on this machine"),
+        ("disk needed", _megabytes(forecast.peak_disk_bytes) + free),
+    ]
+
+
+def cluster_rows(cluster: dict[str, Any]) -> list[tuple[str, str]]:
+    """The line of a cluster's forecast."""
+    cost = f", {cluster['cost']:,.2f} at the price given" if "cost" in cluster else ""
+    time = f"about {cluster['seconds']:,.0f} s once its machines have started"
+    return [
+        (f"on {cluster['cores']:,} cores", f"{time}, {cluster['core_hours']:,.2f} core hours{cost}")
+    ]
+
+
+def warning_rows(
+    forecast: Forecast, options: IngestOptions, free_bytes: int | None
+) -> list[tuple[str, str]]:
+    """What would stop the ingest; nothing if all is well."""
+    rows = []
+    if free_bytes is not None and forecast.peak_disk_bytes > free_bytes:
+        missing = _megabytes(forecast.peak_disk_bytes - free_bytes)
+        rows.append(("disk too small", f"{missing} are missing; free them or choose another disk"))
+    if forecast.bad_fraction > options.max_bad_fraction:
+        allowed = f"ingest.max_bad_fraction={options.max_bad_fraction:g}"
+        rows.append(("too many bad files", f"more than {allowed}: the ingest would stop"))
+    return rows
+
+
+def _describe_classes(classes: dict[str, int]) -> str:
+    if not classes:
+        return "none named by the paths; see ingest.label_pattern"
+    most = format_count(max(classes.values()), "file")
+    return f"{len(classes):,}, of {min(classes.values()):,} to {most}"
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.1f} MB"

@@ -1,0 +1,100 @@
+"""An ingest in numbers and in lines."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from image_pipeline.components.ingest.manifest import SKIPPED, read_manifest
+from image_pipeline.components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
+from image_pipeline.components.names import printable
+from image_pipeline.show.words import format_count
+
+_MOST_NAMES = 5
+
+
+def summarize_data_set(examples_dir: str) -> dict[str, Any]:
+    """The numbers of an ingest, and `unserved`: images that a served model would see otherwise."""
+    return summarize_manifest(read_manifest(examples_dir)) | {
+        "unserved": count_unserved(examples_dir)
+    }
+
+
+def summarize_manifest(manifest: dict) -> dict[str, Any]:
+    """The numbers of an ingest that its manifest has."""
+    splits = manifest["splits"]
+    return {
+        "found": manifest["found"],
+        "written": manifest["written"],
+        "duplicates": manifest["duplicates"],
+        "quarantined": manifest["quarantined"],
+        "quarantine_reasons": manifest["quarantine_reasons"],
+        "skipped": manifest.get("skipped", 0),
+        "skipped_kinds": manifest.get("skipped_kinds", {}),
+        "skipped_examples": manifest.get("skipped_examples", {}),
+        "conflicting_labels": manifest["conflicting_labels"],
+        "near_duplicates": manifest.get("near_duplicates"),
+        "straddling": manifest["straddling"],
+        "splits": {name: split["records"] for name, split in splits.items()},
+        "missing_classes": find_missing_classes(manifest),
+        "shards": {name: len(split["shards"]) for name, split in splits.items()},
+        "bytes": sum(split["bytes"] for split in splits.values()),
+    }
+
+
+def find_missing_classes(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+    """For each split that lacks classes which another has, their names in order."""
+    counts = {split: manifest["classes"].get(split, {}) for split in manifest["splits"]}
+    known = {name for own in counts.values() for name in own if name}
+    missing = {split: sorted(known - own.keys()) for split, own in counts.items()}
+    return {split: names for split, names in missing.items() if names}
+
+
+def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
+    """The lines that tell of an ingest."""
+    splits = ", ".join(f"{name} {records:,}" for name, records in ingest["splits"].items())
+    reasons = _list_counts(ingest["quarantine_reasons"])
+    shards = sum(ingest["shards"].values())
+    rows = [
+        ("images found", f"{ingest['found']:,}"),
+        ("written", f"{ingest['written']:,} ({splits})"),
+        ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
+        ("duplicates", f"{ingest['duplicates']:,}"),
+        ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
+    ]
+    if ingest.get("skipped"):
+        examples = ingest["skipped_examples"]
+        kinds = "; ".join(
+            f"{kind} {count:,}, for example {examples[kind]}"
+            for kind, count in ingest["skipped_kinds"].items()
+        )
+        rows.append(("skipped, no images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
+    for split, names in ingest["missing_classes"].items():
+        rows.append((f"not in {split}", _list_classes(names)))
+    if ingest["conflicting_labels"]:
+        rows.append(("same bytes, other label", f"{ingest['conflicting_labels']:,}"))
+    if ingest["near_duplicates"] is not None:
+        rows.append(("near-duplicate groups", f"{ingest['near_duplicates']:,}"))
+    if ingest["straddling"]:
+        rows.append(("units in several splits", f"{ingest['straddling']:,}"))
+    return rows + _unserved_rows(ingest.get("unserved", {}))
+
+
+def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
+    """What a served model does not see as training did; see docs/transform.md."""
+    refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in NOT_SERVED if kind in unserved)
+    rows = []
+    if refused:
+        rows.append(("a server refuses", f"{refused}; send JPEG, PNG, WebP, GIF or BMP"))
+    if PROFILE in unserved:
+        count = unserved[PROFILE]
+        rows.append(("a server sees otherwise", f"{count:,} with a colour profile; send sRGB"))
+    return rows
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+def _list_classes(names: list[str]) -> str:
+    """The number of classes, and the first of them."""
+    some = [printable(name) for name in names[:_MOST_NAMES]] + ["…"] * (len(names) > _MOST_NAMES)
+    return f"{format_count(len(names), 'class')}: {', '.join(some)}"

@@ -1,0 +1,47 @@
+"""The quarantine of a data set, shown to a person."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from image_pipeline.components.ingest.manifest import QUARANTINE, read_lines, read_whole_manifest
+from image_pipeline.components.ingest.retry import is_interrupted, retry_work_dir
+from image_pipeline.components.names import printable
+from image_pipeline.show.rows import print_rows
+
+
+def read_quarantine(output_dir: str) -> tuple[dict[str, int], list[dict]]:
+    """How many files were rejected for each reason, and a line for each file.
+
+    Raises:
+      UserError: if there is no whole data set.
+    """
+    reasons = read_whole_manifest(output_dir)["quarantine_reasons"]
+    return reasons, read_lines(output_dir, QUARANTINE)
+
+
+def print_quarantine(reasons: dict[str, int], lines: Sequence[dict]) -> None:
+    """Shows the counts, then the files in columns; paths are never cut."""
+    console = Console(highlight=False)
+    print_rows([(reason, f"{count:,}") for reason, count in reasons.items()], console)
+    paths = [printable(line["path"]) for line in lines]
+    path_width = max(map(len, paths), default=0)
+    reason_width = max(map(len, reasons), default=0)
+    if lines:
+        console.print()
+    for path, line in zip(paths, lines, strict=True):
+        reason, message = printable(line["reason"]), printable(line["message"])
+        text = f"{path:<{path_width}}  {reason:<{reason_width}}  {message}"
+        console.print(text, soft_wrap=True, markup=False)
+    if not lines:
+        console.print("No file is in quarantine.")
+
+
+def check_data_set(output_dir: str) -> None:
+    """Makes sure that there is a data set, or an interrupted retry, before anything is written.
+
+    Raises:
+      UserError: if there is neither.
+    """
+    if not is_interrupted(output_dir, retry_work_dir(output_dir)):
+        read_whole_manifest(output_dir)

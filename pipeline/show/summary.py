@@ -1,0 +1,192 @@
+"""What a run found, made and measured: gathered from the components' outputs, shown in a screen."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from image_pipeline.components import files
+from image_pipeline.report.training import describe_wait
+from image_pipeline.run.executions import ComponentRun
+from image_pipeline.run.resolvers import SPAN_RESOLVER
+from image_pipeline.show.evaluated import format_measured, read_evaluation
+from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
+from image_pipeline.show.judgement import explain_refusal, read_failures
+from image_pipeline.show.profile import print_profile
+from image_pipeline.show.rows import (
+    format_classes,
+    format_constant_channels,
+    format_numbers,
+    format_unknown_classes,
+    print_rows,
+)
+from image_pipeline.show.words import format_count
+
+# What is told to be where: the component and the output.
+_PATHS = {
+    "examples": ("ImageExampleGen", "examples"),
+    "statistics": ("StatisticsGen", "statistics"),
+    "schema": ("SchemaGen", "schema"),
+    "anomalies": ("ExampleValidator", "anomalies"),
+    "transform_graph": ("ImageTransform", "transform_graph"),
+    "model": ("Trainer", "model"),
+    "evaluation": ("Evaluator", "evaluation"),
+}
+
+
+def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
+    """Gathers the results of a run.
+
+    Args:
+      runs: every component's run.
+      log_path: where the libraries' messages are.
+
+    Returns:
+      A dict that `json.dumps` takes, for machines and for `print_summary`. Of a part of the
+      pipeline, it lacks what no component has an output for (see `is_whole`).
+    """
+    outputs = {run.name: run.outputs for run in runs}
+    paths = {
+        name: outputs[component][output]
+        for name, (component, output) in _PATHS.items()
+        if component in outputs
+    }
+    return {
+        "spans": _list_spans(runs),
+        **_gather_results(outputs),
+        "components": [
+            {
+                "name": run.name,
+                "seconds": round(run.seconds, 1),
+                "peak_rss_mb": round(run.peak_rss_mb),
+                "reused": run.reused,
+            }
+            for run in runs
+        ],
+        "paths": {
+            **paths,
+            "pushed_model": next((run.pushed_dir for run in runs if run.pushed_dir), None),
+            "log": log_path,
+        },
+    }
+
+
+def is_whole(summary: dict[str, Any]) -> bool:
+    """Whether a summary tells of all that a run has, from the images to a judged model."""
+    return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
+
+
+def _list_unknown(counts: Mapping[str, int | None]) -> str:
+    """Where there are records without a class, and how many."""
+    return ", ".join(f"{count:,} of {split}" for split, count in counts.items() if count)
+
+
+def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """What components found and measured."""
+    results: dict[str, Any] = {}
+    if own := outputs.get("ImageExampleGen"):
+        results["ingest"] = summarize_data_set(own["examples"])
+    if own := outputs.get("ImageTransform"):
+        analysis = _read_json(own["transform_graph"], "analysis.json")
+        names = ("statistics", "constant_channels", "classes", "unknown_classes")
+        results |= {name: analysis[name] for name in names}
+    if own := outputs.get("Trainer"):
+        results["training"] = _summarize_training(_read_json(own["model_run"], "history.json"))
+        if files.exists(files.join(own["model_run"], "profile.json")):
+            results["profile"] = _read_json(own["model_run"], "profile.json")
+    if own := outputs.get("Evaluator"):
+        results["evaluation"] = read_evaluation(own["evaluation"])
+        results["blessed"] = _is_blessed(own)
+        if not results["blessed"]:
+            results["failures"] = read_failures(own["evaluation"])
+    return results
+
+
+def _summarize_training(history: dict[str, Any]) -> dict[str, Any]:
+    epochs = len(history["seconds_per_epoch"])
+    return {
+        "epochs": epochs,
+        "steps": history["steps_per_epoch"] * epochs,
+        "metrics": {name: values[-1] for name, values in history["metrics"].items()},
+        "input_wait": describe_wait(history),
+        # Runs of earlier versions say nothing of these.
+        "unknown_records": history.get("unknown_records"),
+        "softmax_added": history.get("softmax_added", False),
+    }
+
+
+def _is_blessed(outputs: Mapping[str, str]) -> bool:
+    return files.exists(files.join(outputs["blessing"], "BLESSED"))
+
+
+def _list_spans(runs: Sequence[ComponentRun]) -> list[int]:
+    """The spans that the model is made of; TFX's 0 where the images have none."""
+    by_name = {run.name: run.spans for run in runs}
+    return list(by_name.get(SPAN_RESOLVER) or by_name.get("ImageExampleGen") or ())
+
+
+def print_summary(summary: dict[str, Any], console: Console) -> None:
+    """Shows a run's results to a person."""
+    console.print()
+    rows = _span_rows(summary["spans"])
+    if "ingest" in summary:
+        rows += ingest_rows(summary["ingest"])
+    print_rows([*rows, *_model_rows(summary)], console)
+    paths = [(name.replace("_", " "), path) for name, path in summary["paths"].items() if path]
+    print_rows(paths, console, style="dim")
+    if profile := summary.get("profile"):
+        print_profile(profile, console)
+    if summary.get("blessed") is False:
+        line = explain_refusal(summary.get("failures", ()), summary["paths"].get("model"))
+        console.print(escape(line), soft_wrap=True)
+
+
+def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
+    if len(spans) < 2:
+        return [("span", f"{span}") for span in spans if span]
+    text = ", ".join(map(str, spans))
+    return [("spans", f"{text}; of these, {spans[-1]} was run, and is told of by the next lines")]
+
+
+def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
+    if constant := summary.get("constant_channels"):
+        rows.append(("constant channels", format_constant_channels(constant)))
+    if classes := summary.get("classes"):
+        rows.append(("classes", format_classes(classes)))
+    if unknown := summary.get("unknown_classes"):
+        rows.append(("unknown classes", format_unknown_classes(unknown)))
+    if training := summary.get("training"):
+        counts = (training["steps"], "step"), (training["epochs"], "epoch")
+        rows.append(("training", ", ".join(format_count(*each) for each in counts)))
+        if told := _list_unknown(training.get("unknown_records") or {}):
+            rows.append(("records without a class", f"{told}: left out"))
+        if training.get("softmax_added"):
+            rows.append(("model's output", "logits; the exported model adds a softmax"))
+        if wait := training.get("input_wait"):
+            rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
+    if evaluation := summary.get("evaluation"):
+        rows += _evaluation_rows(evaluation)
+        blessed = "blessed" if summary["blessed"] else "not blessed, so not pushed"
+        rows.append(("model", blessed))
+    return rows
+
+
+def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
+    bounds = (evaluation.get("intervals") or {}).get("overall", {})
+    rows = [
+        (f"eval {name}", format_measured(value, bounds.get(name)))
+        for name, value in evaluation["overall"].items()
+    ]
+    if worst := evaluation["worst_class"]:
+        interval = (worst["low"], worst["high"]) if "low" in worst else None
+        text = format_measured(worst["accuracy"], interval)
+        rows.append(("weakest class", f"{worst['class']}, accuracy {text}"))
+    return rows
+
+
+def _read_json(folder: str, name: str) -> Any:
+    with files.open_input(files.join(folder, name)) as file:
+        return json.loads(file.read())

@@ -1,0 +1,60 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from image_pipeline.components.dataset.paths import (
+    check_all_known,
+    group_by_root,
+    match_path,
+    number_paths,
+    numbers_by_split,
+    order_by_path,
+    parse_path,
+)
+from image_pipeline.components.errors import UserError
+
+pytestmark = pytest.mark.unit
+
+
+def _path(root, split, shard):
+    return f"{root}/Split-{split}/data_tfrecord-{shard:05d}-of-00008"
+
+
+def test_a_path_names_its_data_set_split_and_shard():
+    match = parse_path(_path("gs://bucket/data", "train", 7))
+    assert match.groupdict() == {"root": "gs://bucket/data", "split": "train", "shard": "00007"}
+
+
+def test_other_files_have_another_way_in():
+    assert match_path("records.tfrecord") is None
+    with pytest.raises(UserError, match=r"got 'records\.tfrecord'; set feeding\.source=streaming"):
+        parse_path("records.tfrecord")
+
+
+def test_shards_are_sorted_by_data_set_and_path():
+    paths = [_path("b", "train", 1), _path("a", "train", 2), _path("a", "eval", 3)]
+    assert group_by_root(paths) == [("a", (paths[2], paths[1])), ("b", (paths[0],))]
+
+
+def test_each_row_has_the_number_of_its_path_or_none():
+    paths = [_path("a", "eval", 0), _path("a", "train", 3), _path("a", "train", 1)]
+    numbers = numbers_by_split(paths)
+    assert numbers == {"eval": {0: 0}, "train": {3: 1, 1: 2}}
+    split = pa.array(["train", "train", "eval", "eval", "train"])
+    shard = pa.array([1, 3, 0, 1, 2])
+    numbered = number_paths(split, shard, numbers)
+    assert numbered.dtype == np.int32
+    assert numbered.tolist() == [2, 1, 0, -1, -1]
+
+
+def test_rows_are_sorted_by_path_and_keep_their_places_in_it():
+    assert order_by_path(np.array([0, 0, 2])) == slice(None)
+    assert order_by_path(np.array([1, 0, 1, 0])).tolist() == [1, 3, 0, 2]
+
+
+def test_a_path_without_a_row_is_named():
+    paths = [_path("a", "train", shard) for shard in (0, 1)]
+    check_all_known(np.array([1, 0, 1]), paths, "a")
+    with pytest.raises(UserError, match=r"the index of a must know .*00001-of-00008; run") as error:
+        check_all_known(np.array([0, 0]), paths, "a")
+    assert paths[1] in str(error.value)

@@ -1,0 +1,71 @@
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.tfrecord import read_records
+from image_pipeline.components.errors import UserError
+from tests.shards import flip_bit
+
+pytestmark = pytest.mark.beam
+
+
+def _read_all(paths):
+    for path in paths:
+        with open(path, "rb") as file:
+            yield from read_records(file)
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_every_record_is_read_in_any_order(train_shards, verify):
+    expected = list(_read_all(train_shards))
+    records = StoredRecords(read_index(train_shards))
+    rows = np.random.default_rng(0).permutation(len(expected))
+    assert [records.read(row, verify) for row in rows.tolist()] == [expected[row] for row in rows]
+
+
+def test_threads_share_one_file(train_shards):
+    expected = list(_read_all(train_shards))
+    records = StoredRecords(read_index(train_shards), max_open=1)
+    rows = np.random.default_rng(1).integers(0, len(expected), 2000).tolist()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(records.read, rows)) == [expected[row] for row in rows]
+    assert len(records._files) == 1
+
+
+def test_damage_is_found_where_asked_and_named(copied):
+    index = read_index(copied)
+    row = 4
+    flip_bit(copied[0], int(index.offset[row]) + 40)
+    records = StoredRecords(index)
+    assert records.read(row) != b""
+    with pytest.raises(UserError, match=rf"record 4 of {copied[0]} \(source .*\.png'\) is damaged"):
+        records.read(row, verify=True)
+
+
+def test_a_cut_shard_names_the_record(copied):
+    index = read_index(copied)
+    with open(copied[0], "r+b") as file:
+        file.truncate(int(index.offset[3]) + 30)
+    records = StoredRecords(index)
+    assert record.IMAGE.encode() in records.read(2)
+    with pytest.raises(UserError, match=r"record 3 of .* is damaged: the shard ends before it"):
+        records.read(3)
+
+
+def test_an_empty_shard_names_the_record(copied):
+    index = read_index(copied)
+    open(copied[0], "w").close()
+    with pytest.raises(UserError, match=r"record 0 of .* is damaged: the shard ends before it"):
+        StoredRecords(index).read(0)
+
+
+def test_a_shard_that_is_gone(copied):
+    index = read_index(copied)
+    shutil.move(copied[0], f"{copied[0]}.old")
+    with pytest.raises(UserError, match=r"cannot read the shard .*; run ingest again"):
+        StoredRecords(index).read(0)

@@ -1,0 +1,97 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from image_pipeline.components.feeding.batches import batch_positions, steps_per_epoch
+from image_pipeline.components.order.order import SequentialOrder, ShuffledOrder
+
+pytestmark = pytest.mark.unit
+
+ROWS = st.one_of(
+    st.lists(st.integers(0, 10**9), min_size=1, max_size=500, unique=True).map(np.array),
+    st.builds(range, st.integers(0, 50), st.integers(51, 500), st.integers(1, 5)),
+)
+
+
+def epoch_of(drawing, epoch=0):
+    return drawing.draw(epoch, np.arange(drawing.length))
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_sequential_is_the_rows_as_they_stand(rows):
+    drawing = SequentialOrder(rows)
+    for epoch in (0, 3):
+        draws = epoch_of(drawing, epoch)
+        assert draws.rows.tolist() == list(rows)
+        assert not draws.views.any()
+        assert not draws.copies.any()
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(0, 2**62), st.integers(0, 10**6))
+def test_shuffled_draws_every_row_once_an_epoch(rows, seed, epoch):
+    draws = epoch_of(ShuffledOrder(rows, seed), epoch)
+    assert draws.rows.dtype == draws.views.dtype == draws.copies.dtype == np.int64
+    assert sorted(draws.rows) == sorted(rows)
+    assert not draws.copies.any()
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**62), st.integers(0, 10**6))
+def test_shuffled_hangs_on_seed_and_epoch(seed, epoch):
+    def rows(*key):
+        return epoch_of(ShuffledOrder(range(1000), key[0]), key[1]).rows.tolist()
+
+    assert rows(seed, epoch) == rows(seed, epoch)
+    assert rows(seed, epoch) != rows(seed, epoch + 1)
+    assert rows(seed, epoch) != rows(seed + 1, epoch)
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 70))
+def test_batches_taken_in_any_order_are_parts_of_the_epoch(rows, batch_size):
+    drawing = ShuffledOrder(rows, 1)
+    steps = steps_per_epoch(drawing.length, batch_size, "keep")
+    batches = {
+        step: drawing.draw(2, batch_positions(step, batch_size, drawing.length)).rows
+        for step in reversed(range(steps))
+    }
+    whole = np.concatenate([batches[step] for step in range(steps)])
+    assert whole.tolist() == epoch_of(drawing, 2).rows.tolist()
+
+
+def test_a_range_is_the_same_as_its_rows():
+    rows = range(10, 200, 3)
+    as_array = epoch_of(ShuffledOrder(np.array(rows), 5)).rows
+    assert epoch_of(ShuffledOrder(rows, 5)).rows.tolist() == as_array.tolist()
+
+
+def test_a_range_of_any_length_takes_no_memory():
+    draws = ShuffledOrder(range(10**12), 0).draw(0, np.arange(10**12 - 3, 10**12))
+    assert len(set(draws.rows.tolist())) == 3
+
+
+@pytest.mark.parametrize("drawing", [SequentialOrder(range(5)), ShuffledOrder(range(5), 0)])
+@pytest.mark.parametrize("position", [-1, 5])
+def test_positions_outside_the_epoch_are_refused(drawing, position):
+    with pytest.raises(ValueError, match=r"positions must be in \[0, 5\)"):
+        drawing.draw(0, np.array([position]))
+
+
+@pytest.mark.parametrize("rows", [range(0), np.zeros(0, np.int64)])
+def test_no_rows_are_refused(rows):
+    for make in (SequentialOrder, lambda rows: ShuffledOrder(rows, 0)):
+        with pytest.raises(ValueError, match="rows must not be empty"):
+            make(rows)
+
+
+def test_the_arithmetic_needs_no_tensorflow():
+    modules = "order, quality, subset"
+    code = f"import sys; from image_pipeline.components.feeding import {modules}"
+    code += "; sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

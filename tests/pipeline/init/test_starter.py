@@ -1,0 +1,181 @@
+"""`image-pipeline init`: what it writes is read, and ingests the folder that it was written for."""
+
+import io
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from image_pipeline.api import ingest
+from image_pipeline.cli import cli
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.init.layout import guess_layout
+from image_pipeline.init.starter import Sizes, guess_view, measure_sizes, write_starter
+from tests.drawings import draw, encode_png, write_folder
+
+pytestmark = pytest.mark.beam
+
+SMALL = Sizes(32, 40, equal=True, gray=False)
+
+
+def _load(tmp_path, layout, sizes=SMALL):
+    path = tmp_path / "config.yaml"
+    path.write_text(write_starter(layout, sizes))
+    return load_config(str(path))
+
+
+def _init(*arguments, **keywords):
+    result = CliRunner().invoke(cli, ["init", *map(str, arguments)], **keywords)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.mark.parametrize(
+    ("sizes", "view"),
+    [
+        (Sizes(32, 40, equal=True, gray=False), (32, 40, 3)),
+        (Sizes(28, 28, equal=True, gray=True), (28, 28, 1)),
+        (Sizes(375, 500, equal=False, gray=False), (224, 224, 3)),
+        (Sizes(480, 640, equal=True, gray=False), (224, 224, 3)),
+        (Sizes(90, 70, equal=False, gray=False), (70, 70, 3)),
+    ],
+)
+def test_the_view_follows_the_sizes(sizes, view):
+    assert guess_view(sizes) == view
+
+
+def test_sizes_are_medians_of_headers(tmp_path):
+    for number, (height, width) in enumerate([(8, 10), (8, 12), (20, 30)]):
+        (tmp_path / f"{number}.png").write_bytes(encode_png(draw(number, height, width)))
+    (tmp_path / "bad.png").write_text("text")
+    names = ["0.png", "1.png", "2.png", "bad.png", "gone.png"]
+    assert measure_sizes(str(tmp_path), names) == Sizes(8, 12, equal=False, gray=False)
+    assert measure_sizes(str(tmp_path), ["bad.png"]) is None
+    file = io.BytesIO()
+    Image.fromarray(np.zeros((5, 6), np.uint8)).save(file, "PNG")
+    (tmp_path / "gray.png").write_bytes(file.getvalue())
+    assert measure_sizes(str(tmp_path), ["gray.png"]) == Sizes(5, 6, equal=True, gray=True)
+
+
+def test_the_configuration_says_what_was_guessed(tmp_path):
+    few = [f"{name}/{n}.jpg" for name in ("cat", "it's") for n in range(10)]
+    config = _load(tmp_path, guess_layout([*few, "a.txt", "b.txt"]))
+    assert config.ingest.splits == {"train": 0.8, "eval": 0.2}
+    assert config.ingest.max_bad_fraction == 0.11  # 2 of 22, rounded up, and one more
+    assert config.ingest.prepare.encoding == "original"
+    assert (config.view.height_px, config.view.width_px, config.feeding.batch_size) == (32, 40, 32)
+    assert [step.op for step in config.feeding.augment] == ["pad_and_crop", "flip_horizontal"]
+    many = [f"{name}/{n}.jpg" for name in ("cat", "dog") for n in range(300)]
+    config = _load(tmp_path, guess_layout(many), Sizes(375, 500, equal=False, gray=True))
+    assert config.ingest.splits == {"train": 0.9, "eval": 0.1}
+    assert config.ingest.max_bad_fraction == 0.01
+    assert config.ingest.prepare.encoding == "jpeg"
+    assert (config.view.channels, config.feeding.batch_size) == (1, 64)
+    assert config.feeding.augment[0].op == "random_resized_crop"
+
+
+def _count(**classes):
+    return guess_layout(
+        [f"{name}/{n}.jpg" for name, count in classes.items() for n in range(count)]
+    )
+
+
+def test_small_classes_are_stratified(tmp_path):
+    config = _load(tmp_path, _count(cat=12, dog=300))
+    assert config.ingest.stratify
+    assert "the smallest has 12." in (tmp_path / "config.yaml").read_text()
+    assert _load(tmp_path, _count(cat=50, dog=300)).ingest.stratify  # Too few to leave to chance.
+    assert not _load(tmp_path, _count(cat=50, dog=900)).ingest.stratify
+    named = [f"{split}/{n}/{i}.jpg" for split in ("train", "val") for n in "ab" for i in range(9)]
+    assert not _load(tmp_path, guess_layout(named)).ingest.stratify  # Paths decide.
+
+
+@pytest.mark.parametrize(
+    ("counts", "threshold"),
+    [
+        ((30, 30), 0.5833),  # Of 12 in eval, one more than half may be of a class.
+        ((90, 30), 0.7917),
+        ((5,) * 10, 0.2),
+        ((9990, 10), 0.9995),
+        ((800, 200), 0.9),  # Not stratified: 0.8 ± 0.04 of the 100 in eval, but half of the way.
+        ((50_000, 50_000), 0.55),
+    ],
+    ids=str,
+)
+def test_the_threshold_is_above_guessing(tmp_path, counts, threshold):
+    layout = _count(**{f"c{n}": count for n, count in enumerate(counts)})
+    assert _load(tmp_path, layout).evaluation.min_accuracy == threshold
+    assert threshold > max(counts) / sum(counts)
+
+
+def test_the_configuration_says_where_its_threshold_is_from(tmp_path):
+    layout = guess_layout([f"{name}/{n}.jpg" for name in ("a\n#: b", "dog") for n in range(9)])
+    assert _load(tmp_path, layout).evaluation.min_accuracy == 0.75
+    assert (
+        "min_accuracy: 0.75  # a model below it is not pushed; always answering 'a\\n#: b' gives "
+        "0.5, hardly ever as much as this by chance\n"
+    ) in (tmp_path / "config.yaml").read_text()
+
+
+def test_an_eval_split_that_tells_nothing_is_named(tmp_path):
+    assert _load(tmp_path, _count(cat=1, dog=6)).evaluation.min_accuracy == 0.9286
+    told = "the eval split gets too few images to tell a model from one that answers 'dog'"
+    assert told in (tmp_path / "config.yaml").read_text()
+
+
+def test_split_folders_are_ingested_as_they_are_named(tmp_path):
+    for seed, (split, count) in enumerate({"train": 6, "val": 3, "test": 2}.items()):
+        for name in ("cat", "dog"):
+            (tmp_path / "images" / split / name).mkdir(parents=True)
+        for number in range(2 * count):
+            path = tmp_path / "images" / split / ("cat", "dog")[number % 2] / f"{number}.png"
+            path.write_bytes(encode_png(draw(100 * seed + number)))
+    path = tmp_path / "starter.yaml"
+    result = _init(tmp_path / "images", "--output", path, "--yes")
+    assert "train 12, eval 6, test 4" in result.output
+    summary = ingest(str(tmp_path / "images"), str(tmp_path / "out"), config=str(path))
+    assert (summary["found"], summary["quarantined"]) == (22, 0)
+    assert summary["splits"] == {"train": 12, "eval": 6, "test": 4}
+
+
+def test_class_folders_ingest_after_a_yes(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=20)
+    path = tmp_path / "starter.yaml"
+    declined = _init(images, "--output", path, input="n\n")
+    assert declined.exit_code == 1 and not path.exists()
+    result = _init(images, "--output", path, input="y\n")
+    assert result.exit_code == 0
+    assert "class folders" in result.output and "2: cat (20), dog (20)" in result.output
+    assert "8 × 10 × 3" in result.output
+    assert f"image-pipeline run --images {images}" in result.output
+    summary = ingest(str(images), str(tmp_path / "out"), config=str(path))
+    assert (summary["written"], set(summary["splits"])) == (40, {"train", "eval"})
+
+
+def test_images_without_classes_are_ingested_only(tmp_path):
+    images = write_folder(tmp_path / "images", classes=["only"], per_class=30)
+    result = _init(images, "--output", tmp_path / "c.yaml", "--yes")
+    assert "can be ingested, but not be trained on" in result.output
+    assert "image-pipeline ingest --images" in result.output
+    summary = ingest(str(images), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
+    assert (summary["written"], summary["quarantined"]) == (30, 0)
+
+
+def test_what_cannot_be_started_with_is_explained(tmp_path):
+    for folder in ("images", "masks"):
+        write_folder(tmp_path / "pairs", classes=[folder], per_class=3)
+    with pytest.raises(
+        UserError, match=r"masks are not stored yet, .* images alone: .*/pairs/images"
+    ):
+        _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "a.txt").write_text("x")
+    with pytest.raises(UserError, match="must hold images, but none of 1 files is one"):
+        _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
+    (tmp_path / "c.yaml").write_text("mine")
+    with pytest.raises(UserError, match="exists; choose another --output"):
+        _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
+    assert (tmp_path / "c.yaml").read_text() == "mine"

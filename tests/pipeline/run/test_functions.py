@@ -1,0 +1,62 @@
+"""What a configuration names of a person's own is found out before any work."""
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.run.functions import check_functions
+from image_pipeline.run.part import Part
+
+pytestmark = pytest.mark.beam
+
+WHOLE = Part()
+ZOO = "tests.training.wrong_models"
+VIEW = "view={height_px: 8, width_px: 8}"
+
+
+def check(*overrides, classes=2, part=WHOLE):
+    check_functions(load_config(None, [VIEW, *overrides]), classes, part)
+
+
+@pytest.mark.parametrize("option", ["training.model", "transform.preprocessing_fn"])
+def test_a_path_that_cannot_be_imported_is_found(option):
+    with pytest.raises(UserError, match=rf"{option} cannot be loaded: no module 'no_such'"):
+        check(f"{option}=no_such.function")
+
+
+def test_a_module_that_fails_names_the_option_and_its_error(tmp_path, monkeypatch):
+    (tmp_path / "broken_module.py").write_text("raise RuntimeError('planted')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    message = r"training.model=broken_module.build cannot be loaded, its module fails: RuntimeError"
+    with pytest.raises(UserError, match=message):
+        check("training.model=broken_module.build")
+
+
+def test_a_models_mistakes_are_found_with_the_classes_that_the_folders_name():
+    with pytest.raises(UserError, match="gives 1000 values an image, but there are 3 classes"):
+        check(f"training.model={ZOO}.too_many_values", classes=3)
+    check(f"training.model={ZOO}.subclass", classes=3)
+
+
+def test_a_folder_of_which_no_record_may_be_analysed_is_no_class_that_a_model_must_have():
+    check(f"training.model={ZOO}.too_many_values", classes=1001)
+
+
+def test_where_a_persons_function_numbers_classes_their_number_is_not_known():
+    own = "transform.preprocessing_fn=tests.graphs.scale_to_unit"
+    check(f"training.model={ZOO}.too_many_values", own)
+    with pytest.raises(UserError, match="not compiled"):
+        check(f"training.model={ZOO}.not_compiled", own)
+
+
+def test_what_belongs_to_components_that_do_not_run_is_not_looked_at():
+    wrong = ("training.model=no.such", "transform.preprocessing_fn=no.such")
+    check(*wrong, part=Part(None, "ImageExampleGen"))
+    check(wrong[0], part=Part(None, "ImageTransform"))
+    with pytest.raises(UserError, match="preprocessing_fn cannot be loaded"):
+        check(*wrong, part=Part(None, "ImageTransform"))
+
+
+def test_the_defaults_are_not_tried(monkeypatch):
+    monkeypatch.setattr("image_pipeline.run.functions._check_model", lambda *_: 1 / 0)
+    check()

@@ -1,0 +1,63 @@
+"""What a run on this machine tells while it runs."""
+
+import pytest
+
+from image_pipeline.components import progress
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.progress import Progress
+from image_pipeline.config import PipelineConfig
+from image_pipeline.run import local
+from image_pipeline.run.executions import ComponentRun
+from image_pipeline.run.plan import plan_run
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.unit
+
+
+def _run(name, **outputs):
+    return ComponentRun(name, 1.0, 1.0, False, outputs)
+
+
+@pytest.fixture(autouse=True)
+def nothing_begun():
+    progress.end()
+    yield
+    progress.end()
+
+
+def test_evaluation_is_of_the_eval_records_of_every_span(monkeypatch):
+    records = {"first": 3, "second": 4}
+    monkeypatch.setattr(
+        local, "read_manifest", lambda folder: {"splits": {"eval": {"records": records[folder]}}}
+    )
+    runs = [
+        _run("ImageExampleGen 1", examples="first"),
+        _run("ImageExampleGen", examples="second"),
+        _run("Trainer", model="model"),
+    ]
+    local._begin_evaluation(runs)
+    assert progress.look() == Progress("records", 7)
+
+
+def test_a_run_that_took_its_data_from_an_earlier_one_shows_the_time_only():
+    local._begin_evaluation([_run("Trainer", model="model")])
+    assert progress.look() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_vocabulary", "must number the labels by a vocabulary"),
+        ("double_image", "must return the image as float32, got float64"),
+        ("gray_image", "in the view's size"),
+    ],
+)
+def test_a_preprocessing_fn_that_cannot_be_used_is_refused_before_ingest(tmp_path, name, message):
+    path = f"tests.transform.bad_functions.{name}"
+    config = PipelineConfig.model_validate({"transform": {"preprocessing_fn": path}})
+    images = write_folder(tmp_path / "images", per_class=2)
+    plan, _ = plan_run(config, str(images), str(tmp_path / "out"), ())
+    started = []
+    with pytest.raises(UserError, match=message):
+        local.run_locally(plan, started.append, started.append)
+    assert not started and list((tmp_path / "out").iterdir()) == []

@@ -1,0 +1,88 @@
+"""What a run is to do, of a few small folders."""
+
+import pytest
+
+from image_pipeline.commands import run
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import load_config
+from image_pipeline.run.engine import choose_engine
+from image_pipeline.run.part import Part
+from image_pipeline.run.plan import RunPlan, plan_run
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Days 3 and 5, each with two classes."""
+    folder = tmp_path_factory.mktemp("plan")
+    for day, count in ((3, 2), (5, 3)):
+        write_folder(folder / f"day-{day}", ["cat", "dog"], per_class=count)
+    return folder
+
+
+def test_a_folder_is_run_whole(photos, tmp_path):
+    plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path / "out"), ())
+    assert (survey.found, survey.classes) == (6, {"cat": 3, "dog": 3})
+    assert plan == RunPlan(
+        config=load_config(None),
+        images_dir=str(photos / "day-5"),
+        output_dir=str(tmp_path / "out"),
+        fingerprint=survey.fingerprint,
+        beam_args=tuple(choose_engine(())),
+    )
+    assert (plan.span, plan.earlier, plan.part) == (None, {}, Part())
+
+
+def test_of_a_pattern_the_latest_is_run_after_those_of_its_window(photos, tmp_path):
+    config = load_config(None, ["spans.window=all"])
+    plan, survey = plan_run(config, f"{photos}/day-{{SPAN}}", str(tmp_path), ())
+    alone, _ = plan_run(load_config(None), f"{photos}/day-3", str(tmp_path), ())
+    assert (survey.found, plan.span) == (10, 5)
+    assert plan.earlier == {3: alone.fingerprint}
+    assert plan.fingerprint == survey.fingerprint != alone.fingerprint
+
+
+def test_a_span_a_part_and_beam_flags_are_taken_as_they_are_given(photos, tmp_path):
+    flags = ["--direct_running_mode=multi_processing"]
+    part = Part("Trainer", None)
+    images_dir = f"{photos}/day-{{SPAN}}"
+    plan, _ = plan_run(load_config(None), images_dir, str(tmp_path), flags, "3", part)
+    assert (plan.span, plan.part) == (3, part)
+    assert flags[0] in plan.beam_args
+
+
+def test_results_have_absolute_paths_and_for_workers_elsewhere_images_too(photos, monkeypatch):
+    monkeypatch.chdir(photos.parent)
+    flags = ["--runner=PortableRunner", "--job_endpoint=embed"]
+    plan, _ = plan_run(load_config(None), f"{photos.name}/day-3", "out", flags)
+    assert (plan.images_dir, plan.output_dir) == (f"{photos}/day-3", f"{photos.parent}/out")
+    plan, _ = plan_run(load_config(None), f"{photos.name}/day-3", "out", ())
+    assert (plan.images_dir, plan.output_dir) == (f"{photos.name}/day-3", f"{photos.parent}/out")
+
+
+def test_results_lie_in_the_output_folder(photos):
+    plan, _ = plan_run(load_config(None), str(photos / "day-3"), f"{photos}-out", ())
+    assert plan.artifacts_dir == f"{photos}-out/artifacts"
+    assert plan.metadata_path == f"{photos}-out/metadata.db"
+    assert plan.pushed_dir == f"{photos}-out/pushed_model"
+
+
+def test_no_span_of_the_window_may_hold_the_output(photos):
+    config = load_config(None, ["spans.window=2"])
+    with pytest.raises(UserError, match=r"lies in the images folder .*day-3"):
+        plan_run(config, f"{photos}/day-{{SPAN}}", f"{photos}/day-3/out", ())
+
+
+def test_one_class_is_not_enough(tmp_path):
+    write_folder(tmp_path / "images", ["cat"], per_class=2)
+    with pytest.raises(UserError, match="only the class 'cat', but training needs"):
+        plan_run(load_config(None), str(tmp_path / "images"), str(tmp_path / "out"), ())
+
+
+def test_damaged_metadata_of_earlier_runs_are_told_before_any_work(photos, tmp_path):
+    (tmp_path / "metadata.db").write_bytes(b"SQLite format 3\0" + bytes(4000))
+    plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path), ())
+    with pytest.raises(UserError, match=r"The metadata of earlier runs, '.*db', cannot be used"):
+        run._run_and_tell(plan, survey, as_json=False, quiet=True)

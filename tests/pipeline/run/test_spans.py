@@ -1,0 +1,72 @@
+"""Which spans a run reads."""
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.run.spans import find_images, survey_source
+from tests.drawings import write_folder
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """Days 3 and 5 with two classes, and day 8 with a third."""
+    folder = tmp_path_factory.mktemp("spans")
+    for day, classes, count in ((3, ["cat", "dog"], 2), (5, ["cat", "dog"], 3), (8, ["owl"], 4)):
+        write_folder(folder / f"day-{day}", classes, per_class=count)
+    return folder
+
+
+def _find(photos, span=None, window=1):
+    source = find_images(f"{photos}/day-{{SPAN}}", span, window)
+    return source.span, [folder.span for folder in source.folders]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, (8, [8])),
+        ({"window": 2}, (8, [5, 8])),
+        ({"window": 9}, (8, [3, 5, 8])),
+        ({"window": "all"}, (8, [3, 5, 8])),
+        ({"span": "5"}, (5, [5])),
+        ({"span": "5", "window": "all"}, (5, [3, 5])),
+    ],
+    ids=str,
+)
+def test_the_window_ends_at_the_span_that_is_run(photos, arguments, expected):
+    assert _find(photos, **arguments) == expected
+
+
+def test_a_folder_is_one_source_without_a_span(photos):
+    source = find_images(str(photos / "day-3"), None, 1)
+    assert (source.span, [folder.path for folder in source.folders]) == (None, [f"{photos}/day-3"])
+
+
+@pytest.mark.parametrize(
+    ("span", "window", "message"),
+    [("3", 1, "--span 3 needs spans"), (None, 2, "spans.window=2 needs spans")],
+)
+def test_a_folder_has_no_spans_to_choose_from(photos, span, window, message):
+    with pytest.raises(UserError, match=f"{message}, but --images .* is one folder; give a patt"):
+        find_images(str(photos / "day-3"), span, window)
+
+
+def test_all_folders_are_listed_together_and_each_has_its_fingerprint(photos):
+    source = find_images(f"{photos}/day-{{SPAN}}", None, "all")
+    survey, earlier = survey_source(source, IngestOptions())
+    assert survey.found == 14
+    assert survey.classes == {"cat": 5, "dog": 5, "owl": 4}
+    assert list(earlier) == [3, 5]
+    alone, none = survey_source(find_images(f"{photos}/day-8", None, 1), IngestOptions())
+    assert (alone.fingerprint, none) == (survey.fingerprint, {})
+    assert len({survey.fingerprint, *earlier.values()}) == 3
+
+
+def test_an_empty_span_is_an_error(tmp_path):
+    (tmp_path / "day-1").mkdir()
+    source = find_images(f"{tmp_path}/day-{{SPAN}}", None, 1)
+    with pytest.raises(UserError, match="day-1' holds no files"):
+        survey_source(source, IngestOptions())

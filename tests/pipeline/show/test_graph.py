@@ -1,0 +1,129 @@
+"""`image-pipeline inspect`: the contract as the artifact itself has it."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from image_pipeline.components.code_version import code_version
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.views.options import ViewOptions
+from tests.drawings import encode_png
+from tests.pipeline.test_commands import call
+from tests.transform.analyze import make_pipeline
+
+pytestmark = pytest.mark.beam
+
+VIEW = ViewOptions(height_px=8, width_px=10, crop_fraction=0.5)
+GRAPHS = "artifacts/ImageTransform/transform_graph"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A data set of 6 cats and 3 dogs, all analysed; blue is 7 everywhere. And its graph."""
+    folder = tmp_path_factory.mktemp("inspect")
+    for name, count in {"cat": 6, "dog": 3}.items():
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = np.full((8, 10, 3), (10 * number, len(name) + ord(name[0]), 7), np.uint8)
+            (folder / "images" / name / f"{number}.png").write_bytes(encode_png(pixels))
+    ingest = IngestOptions.model_validate({"prepare": {"encoding": "png"}, "splits": {"all": 1.0}})
+    paths = (str(folder / name) for name in ("images", "data", "work"))
+    run_ingest(*paths, ingest, make_pipeline)
+    options = TransformOptions(analyze_splits=("all",))
+    run_analysis(str(folder / "data"), str(folder / "graph"), VIEW, options, make_pipeline)
+    return folder
+
+
+def test_a_person_reads_the_whole_contract(folder):
+    result, output = call("inspect", folder / "graph")
+    assert result.exit_code == 0
+    lines = [line.split(maxsplit=1) for line in output.splitlines()]
+    digest = hashlib.sha256((folder / "data" / "manifest.json").read_bytes()).hexdigest()
+    reds = np.array([*range(6), *range(3)]) * 10.0
+    greens = np.array([102.0] * 6 + [103.0] * 3)
+    std = f"{reds.std():.4f}, {greens.std():.4f}, 1.0000"
+    for line in (
+        f"transform graph          {folder / 'graph'}",
+        "input                    uint8, 8 × 10 × 3 (height, width, channels)",
+        "channel order            RGB",
+        "colour space             sRGB",
+        "crop fraction            0.5",
+        f"code version             {code_version('feeding', 'order', 'transform')}",
+        "analysed                 all: 9 of 9 records",
+        f"ingest manifest          sha256 {digest}",
+        f"mean                     {reds.mean():.4f}, {greens.mean():.4f}, 7.0000",
+        f"std                      {std}",
+        "constant channels        2: one value everywhere, so divided by 1 (std 1)",
+        "vocabulary               2 class names",
+        "classes                  2, most cat (6), fewest dog (3)",
+        "  0                      cat  6 records, weight 0.75",
+        "  1                      dog  3 records, weight 1.5",
+        "unknown label            id -1, left out of loss and metrics; 0 records have one",
+    ):
+        assert line.split(maxsplit=1) in lines, line
+    assert (
+        "preprocessing_fn         image_pipeline.components.transform.preprocessing.standardize ("
+        in output
+    )
+
+
+def test_of_a_run_the_latest_graph_is_shown(folder, tmp_path):
+    for number in (9, 12):
+        shutil.copytree(folder / "graph", tmp_path / "out" / GRAPHS / str(number))
+    (tmp_path / "out" / GRAPHS / "13").mkdir()  # of an execution that failed
+    result, output = call("inspect", tmp_path / "out")
+    assert result.exit_code == 0
+    path = tmp_path / "out" / GRAPHS / "12"
+    assert output.splitlines()[0] == f"transform graph          {path} (the latest of 2)"
+
+
+def test_machines_get_all_of_it(folder):
+    result, output = call("inspect", folder / "graph", "--json")
+    assert result.exit_code == 0
+    graph = json.loads(output)
+    assert graph["path"] == str(folder / "graph") and graph["among"] == 0
+    assert graph["vocabulary"] == ["cat", "dog"]
+    assert [row["records"] for row in graph["classes"]] == [6, 3]
+    assert graph["view"] == VIEW.model_dump()
+    written = json.loads((folder / "graph" / "analysis.json").read_text())
+    assert written.items() <= graph.items()
+
+
+def test_a_function_with_its_own_vocabulary_has_no_counts(folder, tmp_path):
+    graph = tmp_path / "graph"
+    shutil.copytree(folder / "graph", graph)
+    analysis = json.loads((graph / "analysis.json").read_text()) | {"classes": []}
+    (graph / "analysis.json").write_text(json.dumps(analysis))
+    lines = [line.split() for line in call("inspect", graph)[1].splitlines()]
+    assert ["0", "cat"] in lines and ["1", "dog"] in lines
+    (graph / "transform_fn" / "assets" / "label").unlink()
+    assert ["vocabulary", "none"] in [
+        line.split() for line in call("inspect", graph)[1].splitlines()
+    ]
+
+
+def test_what_is_no_graph_is_explained(folder, tmp_path):
+    assert "holds no transform graph: there must be analysis.json" in call("inspect", tmp_path)[1]
+    assert "does not exist" in call("inspect", tmp_path / "none")[1]
+    (tmp_path / "file").write_text("x")
+    assert "holds no transform graph" in call("inspect", tmp_path / "file")[1]
+    assert "holds no transform graph" in call("inspect", folder / "data")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no json", "is damaged: Expecting value"),
+        ("[]", "is damaged: "),
+        ('{"view": {}}', r"lacks ['channel_order', 'classes', "),
+    ],
+)
+def test_a_damaged_or_older_analysis_is_explained(tmp_path, text, message):
+    (tmp_path / "analysis.json").write_text(text)
+    assert message in call("inspect", tmp_path)[1]

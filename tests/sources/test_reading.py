@@ -1,0 +1,104 @@
+"""Sources are read only where reading ends: no pipe, no device, nothing outside the folder."""
+
+import os
+import threading
+
+import pytest
+
+from image_pipeline.components import files, progress
+from image_pipeline.components.images.prepare import BadImage
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.folder import ImageRef
+from image_pipeline.components.sources.reading import SkippedFile, try_read
+
+pytestmark = pytest.mark.unit
+
+OPTIONS = IngestOptions()
+
+
+def _read(ref, folder, options):
+    return try_read(ref, folder, options.prepare.max_file_bytes, options.follow_links)
+
+
+def _read_within(seconds, ref, folder, options=OPTIONS):
+    """What `try_read` gives; a read that does not end fails the test instead of holding it up."""
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(_read(ref, str(folder), options)), daemon=True
+    )
+    thread.start()
+    thread.join(seconds)
+    assert found, f"reading {ref.path} has not ended within {seconds} s"
+    return found[0]
+
+
+def test_a_pipe_that_took_a_files_place_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.jpg")
+    read = _read_within(10, ImageRef("x.jpg", 10, 0), tmp_path)
+    assert isinstance(read, BadImage) and read.reason == "not_a_file"
+
+
+def test_a_file_that_has_no_data_now_is_not_waited_for(tmp_path, monkeypatch):
+    """So does a kernel's log, which passes for a regular file, when all of it was read."""
+    (tmp_path / "x.jpg").write_bytes(b"x")
+
+    def wait(descriptor, count):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(files.os, "read", wait)
+    read = _read(ImageRef("x.jpg", 1, 0), str(tmp_path), OPTIONS)
+    assert isinstance(read, BadImage) and read.reason == "not_a_file"
+
+
+def test_a_device_is_not_opened(tmp_path, monkeypatch):
+    os.symlink("/dev/null", tmp_path / "x.jpg")
+    monkeypatch.setattr(files.os, "open", lambda *_: pytest.fail("it was opened"))
+    follow = IngestOptions(follow_links=True)
+    read = _read(ImageRef("x.jpg", 0, 0), str(tmp_path), follow)
+    assert isinstance(read, BadImage) and read.reason == "not_a_file"
+
+
+def test_a_file_that_grows_without_end_is_too_large(tmp_path):
+    (tmp_path / "x.jpg").write_bytes(bytes(5000))
+    options = IngestOptions(prepare={"max_file_bytes": 999})
+    read = _read(ImageRef("x.jpg", 10, 0), str(tmp_path), options)
+    assert isinstance(read, BadImage) and read.reason == "too_large_file"
+    larger = IngestOptions(prepare={"max_file_bytes": 5000})
+    assert _read(ImageRef("x.jpg", 10, 0), str(tmp_path), larger) == bytes(5000)
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_link_that_was_turned_outwards_after_the_listing_is_not_read(tmp_path, is_followed):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "secret").write_bytes(b"\xff\xd8 secret")
+    os.symlink(tmp_path / "secret", tmp_path / "images" / "x.jpg")
+    options = IngestOptions(follow_links=is_followed)
+    read = _read(ImageRef("x.jpg", 8, 0), str(tmp_path / "images"), options)
+    if is_followed:
+        assert read == b"\xff\xd8 secret"
+    else:
+        assert isinstance(read, BadImage) and read.reason == "outside"
+        assert "ingest.follow_links=true" in read.message
+
+
+def test_what_is_no_image_is_skipped(tmp_path):
+    (tmp_path / "README").write_text("About these images.")
+    read = _read(ImageRef("README", 19, 0), str(tmp_path), OPTIONS)
+    assert isinstance(read, SkippedFile) and read.kind == "text"
+    alias = _read(ImageRef("b", 0, 0, "listed_before"), str(tmp_path), OPTIONS)
+    assert isinstance(alias, SkippedFile) and "another name" in alias.message
+
+
+def test_what_is_read_is_named_for_the_progress(tmp_path, monkeypatch):
+    (tmp_path / "x.jpg").write_bytes(b"x")
+    seen, read_file = [], files.read_regular_file
+
+    def look(*args):
+        seen.append(progress.look_slow(0))
+        return read_file(*args)
+
+    monkeypatch.setattr(files, "read_regular_file", look)
+    _read(ImageRef("x.jpg", 1, 0), str(tmp_path), OPTIONS)
+    ((what, seconds),) = seen
+    assert what == "reading x.jpg" and seconds >= 0
+    assert progress.look_slow(0) is None

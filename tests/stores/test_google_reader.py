@@ -1,0 +1,154 @@
+"""Reads of Google's store: which requests are sent, and what is made of each answer."""
+
+import base64
+import collections
+import http.server
+import re
+import threading
+import types
+
+import google_crc32c
+import pytest
+from google.api_core.exceptions import GoogleAPICallError, NotFound
+from google.auth.credentials import AnonymousCredentials
+
+from image_pipeline.components.stores import google_reader
+from image_pipeline.components.stores.google_reader import GoogleReader
+
+pytestmark = pytest.mark.unit
+
+CONTENT = bytes(range(256)) * 40
+
+
+def _hash(data):
+    return base64.b64encode(google_crc32c.value(data).to_bytes(4, "big")).decode()
+
+
+class _Store:
+    """Answers with what a test puts into its queue, then with the content; keeps the requests."""
+
+    def __init__(self):
+        self.answers = collections.deque()
+        self.requests = []
+
+    def handle(self, handler):
+        self.requests.append((handler.path, handler.headers.get("Range")))
+        status, body, headers = (
+            self.answers.popleft() if self.answers else (200, CONTENT, {"x-goog-hash": GOOD})
+        )
+        handler.send_response(status)
+        for name, value in ({"Content-Length": str(len(body))} | headers).items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+
+GOOD = f"crc32c={_hash(CONTENT)},md5=abc=="
+
+
+@pytest.fixture
+def store():
+    kept = _Store()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            kept.handle(self)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        kept.address = f"http://127.0.0.1:{server.server_port}"
+        yield kept
+        server.shutdown()
+        thread.join()
+
+
+def make_reader(address):
+    client = types.SimpleNamespace(api_endpoint=address, _credentials=AnonymousCredentials())
+    return GoogleReader(client, connections=2)
+
+
+@pytest.fixture
+def reader(store):
+    return make_reader(store.address)
+
+
+def test_a_whole_file_is_one_request(store, reader):
+    assert reader.read("bucket", "a folder/100 %.png", 0, None) == CONTENT
+    path = "/download/storage/v1/b/bucket/o/a%20folder%2F100%20%25.png?alt=media"
+    assert store.requests == [(path, None)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "asked"), [(0, 10, "bytes=0-9"), (5, 9, "bytes=5-8"), (7, None, "bytes=7-")]
+)
+def test_a_part_is_asked_for_as_a_range(store, reader, start, end, asked):
+    part = CONTENT[start:end]
+    store.answers.append((206, part, {"x-goog-hash": GOOD}))  # The checksum is the whole file's.
+    assert reader.read("b", "name", start, end) == part
+    assert store.requests[0][1] == asked
+
+
+def test_a_part_behind_the_end_is_empty(store, reader):
+    store.answers.append((416, b"not satisfiable", {}))
+    assert reader.read("b", "name", 10**6, None) == b""
+
+
+def test_of_an_empty_part_nothing_is_asked(store, reader):
+    assert reader.read("b", "name", 5, 5) == b""
+    assert store.requests == []
+
+
+def test_what_is_damaged_on_the_way_is_refused(store, reader):
+    damaged = b"\1" + CONTENT[1:]
+    store.answers.append((200, damaged, {"x-goog-hash": GOOD}))
+    message = re.escape(f"10240 bytes arrived with CRC-32C {_hash(damaged)}, not {_hash(CONTENT)}")
+    with pytest.raises(OSError, match=message):
+        reader.read("b", "name", 0, None)
+
+
+def test_what_is_stored_packed_stays_packed(store, reader):
+    headers = {"Content-Encoding": "gzip", "x-goog-hash": GOOD}
+    store.answers.append((200, CONTENT, headers))
+    assert reader.read("b", "name", 0, None) == CONTENT
+
+
+def test_a_store_that_cannot_answer_now_is_asked_again(store, reader):
+    store.answers += [(503, b"busy", {}), (429, b"slow down", {})]
+    assert reader.read("b", "name", 0, None) == CONTENT
+    assert len(store.requests) == 3
+
+
+def test_a_refusal_carries_its_status_and_reason(store, reader):
+    store.answers += [(404, b"no such object", {}), (403, b"not allowed", {})]
+    with pytest.raises(NotFound, match="no such object"):
+        reader.read("b", "name", 0, None)
+    with pytest.raises(GoogleAPICallError, match=r"403 .*not allowed"):
+        reader.read("b", "name", 0, None)
+
+
+def test_the_environment_s_proxy_is_used(store, monkeypatch):
+    monkeypatch.setenv("http_proxy", store.address)
+    monkeypatch.setenv("no_proxy", "")
+    reader = make_reader("http://storage.example")
+    assert reader.read("b", "name", 0, None) == CONTENT
+    path = "http://storage.example/download/storage/v1/b/b/o/name?alt=media"
+    assert store.requests == [(path, None)]
+
+
+def test_the_environment_s_certificates_are_trusted(tmp_path, monkeypatch):
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text("")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authorities))
+    pool = google_reader._make_pool("https://storage.example", 2)
+    assert pool.connection_pool_kw["ca_certs"] == str(authorities)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path))
+    pool = google_reader._make_pool("https://storage.example", 2)
+    assert pool.connection_pool_kw["ca_cert_dir"] == str(tmp_path)
+
+
+def test_threads_keep_their_connections(reader):
+    assert reader._http.http.connection_pool_kw["maxsize"] == 2

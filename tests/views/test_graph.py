@@ -1,0 +1,108 @@
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
+from tests import shards
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("image_format", ["png", "bmp"])
+def test_lossless_files_decode_to_their_pixels(image_format):
+    image = shards.draw_image(1)
+    decoded = views.decode_image(tf.constant(shards.encode_image(image, image_format)), 3)
+    np.testing.assert_array_equal(decoded, image)
+
+
+def test_jpeg_decodes_as_pillow_decodes_it():
+    encoded = shards.encode_image(shards.draw_image(1, 32, 48), "jpeg")
+    expected = np.asarray(Image.open(io.BytesIO(encoded)))
+    np.testing.assert_array_equal(views.decode_image(tf.constant(encoded), 3), expected)
+
+
+def test_an_animated_gif_gives_its_first_frame():
+    frames = [Image.new("RGB", (5, 4), colour) for colour in ("red", "blue")]
+    file = io.BytesIO()
+    frames[0].save(file, "gif", save_all=True, append_images=frames[1:])
+    decoded = views.decode_image(tf.constant(file.getvalue()), 3)
+    np.testing.assert_array_equal(decoded, np.broadcast_to([255, 0, 0], (4, 5, 3)))
+
+
+@pytest.mark.parametrize("image_format", ["png", "jpeg", "bmp", "gif"])
+@pytest.mark.parametrize("stored_channels", [1, 3])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_format_gives_the_channels_asked_for(image_format, stored_channels, channels):
+    image = shards.draw_image(2, channels=stored_channels)
+    encoded = tf.constant(shards.encode_image(image, image_format))
+    decoded = tf.function(lambda: views.decode_image(encoded, channels))()
+    assert decoded.shape == (12, 16, channels)
+    if stored_channels == channels == 1 and image_format != "jpeg":
+        np.testing.assert_array_equal(decoded, image)
+
+
+@pytest.mark.parametrize("encoded", [b"", b"\xff\xd8\xff", b"no image"])
+def test_what_is_no_image_is_an_error(encoded):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        views.decode_image(tf.constant(encoded), 3)
+
+
+def test_raw_pixels_are_row_major():
+    pixels = tf.constant(bytes(range(12)))
+    raw = views.decode_raw(pixels, tf.constant(2, tf.int64), tf.constant(2, tf.int64), 3)
+    np.testing.assert_array_equal(raw, np.arange(12).reshape(2, 2, 3))
+
+
+def test_grey_becomes_three_equal_channels():
+    colour = views.convert_channels(tf.constant([[[1], [200]]], tf.uint8), 3)
+    np.testing.assert_array_equal(colour, [[[1, 1, 1], [200, 200, 200]]])
+
+
+def test_colour_becomes_its_luma():
+    grey = views.convert_channels(tf.constant([[[255, 0, 0], [9, 9, 9]]], tf.uint8), 1)
+    np.testing.assert_array_equal(grey, [[[76], [9]]])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_image_of_the_right_channels_is_left_alone(channels):
+    image = tf.constant(shards.draw_image(3, channels=channels))
+    np.testing.assert_array_equal(views.convert_channels(image, channels), image)
+
+
+def test_an_image_of_the_inputs_size_is_untouched():
+    image = shards.draw_image(4, 8, 6)
+    view = views.eval_view(tf.constant(image), ViewOptions(height_px=8, width_px=6))
+    np.testing.assert_array_equal(view, image)
+
+
+def test_a_wide_image_gives_its_centre():
+    image = shards.draw_image(4, 8, 14)
+    view = views.eval_view(tf.constant(image), ViewOptions(height_px=8, width_px=8))
+    np.testing.assert_array_equal(view, image[:, 3:11])
+
+
+def test_a_crop_fraction_magnifies():
+    image = shards.draw_image(4, 7, 7)
+    options = ViewOptions(height_px=7, width_px=7, crop_fraction=0.875)
+    expected = np.round(tf.image.resize(image, [8, 8]))[:7, :7]
+    np.testing.assert_array_equal(views.eval_view(tf.constant(image), options), expected)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    size=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    target=st.tuples(st.integers(1, 20), st.integers(1, 20)),
+    crop_fraction=st.floats(0.3, 1.0),
+)
+def test_every_size_gives_the_inputs_size(size, target, crop_fraction):
+    options = ViewOptions(
+        height_px=target[0], width_px=target[1], channels=1, crop_fraction=crop_fraction
+    )
+    view = views.eval_view(tf.fill([*size, 1], tf.constant(77, tf.uint8)), options)
+    np.testing.assert_array_equal(view, np.full([*target, 1], 77))
