@@ -62,8 +62,7 @@ def _is_run(text):
 def folder(tmp_path_factory):
     """A folder as the documents mean it: an environment in .venv, and the images of a reader."""
     folder = tmp_path_factory.mktemp("docs")
-    (folder / ".venv").mkdir()
-    (folder / ".venv" / "bin").symlink_to(pathlib.Path(sys.executable).parent)
+    (folder / ".venv").symlink_to(sys.prefix)
     generator = np.random.default_rng(0)
     for channel, name in enumerate(("red", "green")):
         (folder / "photos" / name).mkdir(parents=True)
@@ -91,7 +90,7 @@ def test_commands_run(block, folder):
 @pytest.fixture
 def logged_as_before():
     """A block may ask this project to tell more; the tests that follow do not."""
-    logger = logging.getLogger("components")
+    logger = logging.getLogger("image_pipeline")
     level = logger.level
     yield
     logger.setLevel(level)

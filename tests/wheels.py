@@ -23,7 +23,7 @@ def build_and_unpack(kind: str, folder: pathlib.Path) -> pathlib.Path:
     """
     source = folder.with_name(f"{folder.name}-source")
     source.mkdir()
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("components", "pipeline", "requirements"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))

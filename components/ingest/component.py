@@ -144,7 +144,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
     def __init__(
         self,
         images_dir: str,
-        options: IngestOptions,
+        options: IngestOptions | None = None,
         fingerprint: str | data_types.RuntimeParameter = "",
         span: str | data_types.RuntimeParameter = LATEST,
     ):
@@ -152,7 +152,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
 
         Args:
           images_dir: the folder of images, or its URI; or a pattern of spans (`span_pattern`).
-          options: of ingest.
+          options: of ingest; None for its defaults.
           fingerprint: of the images (`sources.fingerprint_refs`). TFX re-uses the outputs of an
             earlier run with the same parameters, so a changed folder must change one of them. If
             it is empty, each run lists the folder and finds it, on engines that run TFX's drivers
@@ -163,7 +163,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         super().__init__(
             ImageExampleGenSpec(
                 images_dir=images_dir,
-                options=options.model_dump_json(),
+                options=(options or IngestOptions()).model_dump_json(),
                 fingerprint=fingerprint,
                 span=span,
                 code_version=code_version("images", "ingest", "sources"),

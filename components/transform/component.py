@@ -60,7 +60,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         self,
         examples: channel.BaseChannel,
         view: ViewOptions,
-        options: TransformOptions,
+        options: TransformOptions | None = None,
         cache_dir: str | None = None,
     ):
         """Declares the component.
@@ -68,7 +68,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
         Args:
           examples: ImageExampleGen's output; all its artifacts are analysed together.
           view: the model's input.
-          options: of the analysis.
+          options: of the analysis; None for its defaults.
           cache_dir: a folder or URI, the same for all runs, where what is found in each data set is
             kept, so that later runs read only others. Of one run at a time. None keeps nothing.
             It is no artifact that a Resolver passes on: every run would then have another input,
@@ -76,6 +76,7 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
             the same with and without it, so lineage loses nothing.
         """
         version = code_version("feeding", "order", "transform")
+        options = options or TransformOptions()
         super().__init__(
             ImageTransformSpec(
                 examples=examples,

@@ -48,11 +48,11 @@ def test_an_unknown_step_is_an_error(check_image, tmp_path):
 
 def test_a_file_that_was_not_installed_is_named(check_image, tmp_path):
     installed = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
-    for folder in (tmp_path / "app", installed):
-        for package in check_image.PACKAGES:
-            (folder / package).mkdir(parents=True)
-            (folder / package / "__init__.py").touch()
+    for source, package in check_image.FOLDERS.items():
+        for folder in (tmp_path / "app" / source, installed / package):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "__init__.py").touch()
     check_image.check_files(tmp_path / "app", tmp_path / "venv")
     (tmp_path / "app" / "pipeline" / "page.html").touch()
-    with pytest.raises(SystemExit, match=r"lacks pipeline/page\.html; .*package-data"):
+    with pytest.raises(SystemExit, match=r"lacks image_pipeline/page\.html; .*package-data"):
         check_image.check_files(tmp_path / "app", tmp_path / "venv")
