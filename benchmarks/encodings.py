@@ -5,7 +5,7 @@
 FOLDER holds images, in any layout; it is ingested once for each encoding, into a temporary folder.
 `original` keeps the files as they are, so also their size; the others have their shorter side
 resized to --size. Processor times are of all threads together, for one image. Of ingest it is what
-hangs on the encoding: check, decode, resize and encode (`prepare_image`). Read are epochs of
+depends on the encoding: check, decode, resize and encode (`prepare_image`). Read are epochs of
 training (random_resized_crop, flip_horizontal) and of evaluation (a centre crop of --view /
 --size), in uint8 and without a transform graph; each image is decoded each time. Encodings take
 turns, and the least of the rounds is printed: what else the machine does only adds to it. `pixels`

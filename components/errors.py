@@ -9,7 +9,7 @@ from image_pipeline.components.names import printable_text
 
 
 class UserError(Exception):
-    """Something that a person can put right; the message names it, the rule and the way out.
+    """Something that a person can put right; the message names it, the rule and what to do.
 
     Names in the message are shown so that they are safe for a terminal, wherever it is printed.
     """
@@ -45,7 +45,7 @@ def find_user_error(error: BaseException) -> UserError | None:
 
 
 def _explain_store(error: BaseException) -> UserError | None:
-    """TensorFlow tells of a store that failed by the words of its message alone."""
+    """TensorFlow reports a store that failed by the words of its message alone."""
     if not (failed := _TENSORFLOW_S_STORE.search(str(error))):
         return None
     return store_error(failed[2] or "an object store", failed[1])

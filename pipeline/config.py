@@ -61,7 +61,7 @@ def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConf
       The validated configuration.
 
     Raises:
-      UserError: naming the key, the value and the way out.
+      UserError: naming the key, the value and what to do.
     """
     values = _read_yaml(path) if path else {}
     for override in overrides:
@@ -88,7 +88,7 @@ def read_group(
       The validated options of the group.
 
     Raises:
-      UserError: naming the key, the value and the way out.
+      UserError: naming the key, the value and what to do.
     """
     base = load_config(config) if config is None or isinstance(config, str) else config
     values = getattr(base, group).model_dump() | dict(options or {})

@@ -32,7 +32,7 @@ LONGEST = (
     "tests/views/test_parity.py",
 )
 
-# How long an example takes hangs on the machine and on what else it does.
+# How long an example takes depends on the machine and on what else it does.
 hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

@@ -21,7 +21,7 @@ def record_keys(
 ) -> tf.Tensor:
     """The keys of some records in one epoch.
 
-    They hang on the records' ids, not on their positions, so that a record's view does not change
+    They depend on the records' ids, not on their positions, so that a record's view does not change
     with the batch size, the shuffle or the number of shards.
 
     Args:

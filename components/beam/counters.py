@@ -56,12 +56,12 @@ def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[N
 
 
 def show_counters(result: PipelineResult | None) -> bool:
-    """Shows what a job has counted up to now; whether it is worth to ask again."""
+    """Shows what a job has counted up to now; whether it is worth asking again."""
     if result is None:
         return True
     try:
         counts = _read_counters(result)
-    except Exception:  # Whatever a runner raises: the job does not fail for want of a number.
+    except Exception:  # Whatever a runner raises: no job fails because a number is missing.
         return False
     if not counts:  # A job of TFX's own components: what is shown of it is counted elsewhere.
         return True

@@ -29,7 +29,7 @@ class _JobExecutor(base_beam_executor.BaseBeamExecutor):
         try:
             super().Do(input_dict, output_dict, exec_properties)
         finally:
-            with contextlib.suppress(UserError, OSError):  # It is in nobody's way.
+            with contextlib.suppress(UserError, OSError):  # A leftover does no harm.
                 files.delete_tree(self._shared_dir)
 
     def _make_beam_pipeline(self) -> beam.Pipeline:

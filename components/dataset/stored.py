@@ -28,7 +28,7 @@ class StoredRecords:
     """
 
     def __init__(self, index: RecordIndex, max_open: int = 128):
-        """Opens nothing yet."""
+        """Opens files only when they are read."""
         self._index = index
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()

@@ -130,7 +130,7 @@ class TransformGraph(tf.Module):
     def transform_images(self, images: tf.Tensor) -> tf.Tensor:
         """Transforms images of which nothing else is known, as when serving.
 
-        The image output hangs on the image alone (the analysis made sure of it), so empty labels
+        The image output depends on the image alone (the analysis made sure of it), so empty labels
         and zeros in the columns' places change nothing.
         """
         count = tf.shape(images)[0]

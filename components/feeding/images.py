@@ -14,7 +14,7 @@ class StoredImages:
     """Reads and decodes. Threads may share it."""
 
     def __init__(self, index: RecordIndex, channels: int):
-        """Opens nothing yet.
+        """Opens files only when they are read.
 
         Args:
           index: of the records.
@@ -62,7 +62,7 @@ class HeldImages:
     """
 
     def __init__(self, index: RecordIndex, channels: int):
-        """Decodes nothing yet; the arguments are those of `StoredImages`."""
+        """Decodes each image when it is first read; the arguments are those of `StoredImages`."""
         self._images = StoredImages(index, channels)
         self._is_held = np.zeros(len(index), bool)
         sides = np.stack([index.height, index.width], axis=1)

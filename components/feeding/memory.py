@@ -119,7 +119,7 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions, use: Use = "t
 
 
 def _explain(largest: Stage, feeding: FeedingOptions, use: Use) -> str:
-    """The budget in words, and the way out, by options that are read."""
+    """The budget in words, and what to do, by options that are read."""
     budget, available = _budget(feeding)
     of = f"of the {_megabytes(available)} available, {_megabytes(budget)}; lower "
     if use == "analysis":

@@ -5,7 +5,7 @@ records of the streamed order, of which number n is decoded by worker n modulo t
 record comes exactly once an epoch, and a worker that is asked again never sends one twice.
 
 What this promises less than streaming without a service:
-  - the order hangs on how fast the workers are, as their images interleave as they arrive; the
+  - the order depends on how fast the workers are, as their images interleave as they arrive; the
     records of an epoch and their pixels do not;
   - a run that goes on within an epoch leaves out those records that would have come first had the
     workers been equally fast, so near that place some may come twice or not at all;

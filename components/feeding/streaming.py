@@ -42,7 +42,7 @@ class StreamedRecords:
         columns: Sequence[str] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
-        """Reads nothing yet.
+        """Reads files only when an epoch is drawn.
 
         Args:
           paths: TFRecord files; those that end in .gz are gunzipped.
@@ -130,7 +130,7 @@ class StreamedRecords:
 
     def read_serialized(self, epoch: tf.Tensor) -> tf.data.Dataset:
         """The serialized records (string scalars) of one epoch (int64 scalar), in its order."""
-        # Sets the seed of this function's graph only: otherwise the order would also hang on
+        # Sets the seed of this function's graph only: otherwise the order would also depend on
         # `tf.random.set_seed`, which anyone may call. (A 0 here makes TensorFlow compare tensors.)
         tf.compat.v1.set_random_seed(1)
         # Another order of shards every epoch, so that the window below meets other neighbours.

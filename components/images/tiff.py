@@ -202,7 +202,7 @@ def _decode_gray(data: bytes) -> np.ndarray:
 
 
 def _point_to_plane(data: bytes, image: Image.Image, layout: TiffLayout, plane: int) -> bytes:
-    """Returns the file with a directory at its end that tells of one plane only, as a gray image.
+    """Returns the file with a directory at its end that describes one plane only, as a gray image.
 
     All strips or tiles of a plane lie together in the lists of their places (TIFF 6.0, 273).
     """

@@ -100,7 +100,7 @@ def check_masks(
 
 
 def explain_masks(images_dir: str, masks: Masks) -> str:
-    """What was found, the rule and the way out."""
+    """What was found, the rule and what to do."""
     way_out = "move the masks to a folder elsewhere"
     if masks.image_dir:
         way_out = f"take the images alone: {images_dir.rstrip('/')}/{masks.image_dir}"

@@ -150,7 +150,7 @@ class PayloadReader:
     """Payloads where they are, at most 128 files of them open."""
 
     def __init__(self, work_dir: str, max_open: int = 128):
-        """Opens nothing yet."""
+        """Opens files only when they are read."""
         self._work_dir = work_dir
         self._max_open = max_open
         self._open: dict[str, BinaryIO] = {}

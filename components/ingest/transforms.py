@@ -111,7 +111,7 @@ class WriteShards(beam.DoFn):
         self._begun: collections.deque[concurrent.futures.Future[WrittenShard]]
 
     def start_bundle(self) -> None:
-        """None is begun."""
+        """Starts without a shard in progress."""
         self._begun = collections.deque()
 
     def process(self, task: ShardTask) -> Iterator[WrittenShard]:

@@ -107,7 +107,7 @@ class Writer(io.BytesIO):
     def __init__(
         self, access: Any, uri: str, explained: Callable[[], contextlib.AbstractContextManager]
     ):
-        """Sends nothing yet.
+        """Sends with the first full part.
 
         Args:
           access: Beam's `GcsIO`.

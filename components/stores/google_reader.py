@@ -27,7 +27,7 @@ class GoogleReader:
     """
 
     def __init__(self, client: Any, connections: int):
-        """Connects to nothing yet.
+        """Connects with the first request.
 
         Args:
           client: Google's, of its store.

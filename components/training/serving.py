@@ -152,7 +152,7 @@ class Classifier(tf.Module):
         columns = [column for column in record.COLUMNS if column.key in named]
         features = tf.io.parse_example(examples, parse.feature_spec(columns))
         labels = features[record.LABEL]
-        # The transform graph wants images as well; ids do not hang on them.
+        # The transform graph wants images as well; ids do not depend on them.
         size = [tf.shape(labels)[0], self._view.height_px, self._view.width_px, self._view.channels]
         return {LABEL: self.transform(tf.zeros(size, tf.uint8), labels, features)[1]}
 

@@ -38,7 +38,7 @@ def count_unknown(
 
     Returns:
       The number of records that are read, or None where only reading them would tell: without an
-      index, or where ids hang on further columns.
+      index, or where ids depend on further columns.
     """
     records = open_records(match_files(files), feeding, ViewOptions(), mode == "train", seed=0)
     transform = TransformGraph(transform_graph_dir)

@@ -1,4 +1,4 @@
-"""Checks on a traced `preprocessing_fn`: what its outputs are, and what they hang on."""
+"""Checks on a traced `preprocessing_fn`: what its outputs are, and what they depend on."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -87,7 +87,7 @@ def _check_batch(output: tf.Tensor, name: str) -> None:
 
 
 def check_dependencies(traced: Traced, name: str) -> None:
-    """Checks that the image's output hangs on the image alone, and the label's not on the image.
+    """Checks that the image's output depends on the image alone, and the label's not on the image.
 
     Statistics of the whole data set, of whatever column, are constants to the graph: they are free.
 

@@ -25,7 +25,7 @@ def check_graph(transform_graph_dir: str, views: Mapping[str, np.ndarray], name:
 
     Raises:
       UserError: if a statistic or an output is NaN or infinite, if there is not one output for
-        each image, or if an image's output hangs on its neighbours in the batch.
+        each image, or if an image's output depends on its neighbours in the batch.
     """
     check_statistics(read_statistics(transform_graph_dir), name)
     graph = TransformGraph(transform_graph_dir)

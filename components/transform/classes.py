@@ -96,7 +96,7 @@ def find_ids(graph: TransformGraph, labels: list[str]) -> list[int]:
 def is_named_by_label(
     function: PreprocessingFn, view: ViewOptions, options: TransformOptions
 ) -> bool:
-    """Whether a record's class hangs on its label alone, and on no further column."""
+    """Whether a record's class depends on its label alone, and on no further column."""
     traced = trace(function, input_specs(view, options.columns))
     reached = reach_inputs(traced, traced.outputs[contract.LABEL_OUTPUT])
     return reached <= {contract.LABEL_INPUT}

@@ -25,7 +25,7 @@ class TransformOptions(Options):
     """Dotted path of a `preprocessing_fn` in tf.Transform's convention."""
     columns: tuple[str, ...] = ()
     """Further features of a record that the `preprocessing_fn` reads, by their keys. Only these are
-    parsed and fed; the image's output must not hang on them, since a served image has none."""
+    parsed and fed; the image's output must not depend on them, since a served image has none."""
     analyze_splits: tuple[str, ...] = pydantic.Field(default=("train",), min_length=1)
     """Splits whose records are analysed. More than train's would leak evaluation data."""
     analyze_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)

@@ -19,7 +19,7 @@ def standardize(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Gives every channel mean 0 and standard deviation 1 over the analysed images.
 
     A channel of one constant value has standard deviation 0; it is divided by 1 instead, and
-    `constant_channels` tells of it.
+    `constant_channels` says so.
     """
     images = inputs[contract.IMAGE_INPUT]
     mean, std = channel_mean_and_std(images)

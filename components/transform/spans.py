@@ -32,7 +32,7 @@ class Span:
 
     Attributes:
       examples_dir: the data set's folder.
-      key: a hash of all that its pixels in the analysis hang on; a cache's name for it.
+      key: a hash of all that its pixels in the analysis depend on; a cache's name for it.
       manifest_sha256: of the data set's manifest, 64 hexadecimal digits.
       shards: paths of the TFRecord files.
       classes: split to class name to number of records, of all splits.
@@ -139,7 +139,7 @@ def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.nda
 
 
 def span_key(examples_dir: str, view: ViewOptions, options: TransformOptions) -> str:
-    """Hashes what a data set's batches hang on: its content, the view, the choice, the code.
+    """Hashes what a data set's batches depend on: its content, the view, the choice, the code.
 
     What the analyzers compute is not part of it: tf.Transform's cache knows them by their graph.
     """

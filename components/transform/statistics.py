@@ -24,7 +24,7 @@ def name_statistic(name: str, value: tf.Tensor) -> tf.Tensor:
 
 
 def keep_statistics(output: tf.Tensor, marked: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Ties marked values that no output hangs on to one, since tf.Transform saves nothing else.
+    """Ties marked values that no output depends on to one, since tf.Transform saves nothing else.
 
     Args:
       output: what the `preprocessing_fn` returns.

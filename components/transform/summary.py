@@ -41,7 +41,7 @@ def write_summary(
       spans: the analysed data sets.
       view: the model's input.
       options: of the analysis.
-      is_named_by_label: whether a record's class hangs on its label alone.
+      is_named_by_label: whether a record's class depends on its label alone.
 
     Returns:
       What it holds.

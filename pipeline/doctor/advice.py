@@ -101,7 +101,7 @@ def _change_augment(facts: Facts) -> _Proposals:
     if not facts.compiled:
         yield "have the random steps compiled (feeding.compiled=true)", {"augment": 0.1}
     named = ", ".join(facts.steps)
-    yield f"make the random steps ({named}) half as dear, or leave one out", {"augment": 0.5}
+    yield f"make the random steps ({named}) twice as fast, or leave one out", {"augment": 0.5}
     yield _more_cores(facts), {"decode": 0.5, "views": 0.5, "augment": 0.5, "transform": 0.5}
 
 

@@ -99,7 +99,7 @@ def own_costs(stages: Sequence[Stage], cores: int) -> dict[str, float]:
 
 
 def estimate_step_ms(figures: Figures, factors: Mapping[str, float]) -> float:
-    """Estimates a training step after stages have become cheaper (or dearer).
+    """Estimates a training step after stages have become faster (or slower).
 
     Args:
       figures: what was measured.
@@ -114,8 +114,8 @@ def estimate_step_ms(figures: Figures, factors: Mapping[str, float]) -> float:
     change_ms = (sum(after.values()) - sum(costs.values())) * figures.batch_size
     costliest_ms = max(after.values()) * figures.batch_size
     changed_ms = figures.together_ms + change_ms
-    # What is slower than the model's own step cannot be hidden behind it; a stage that gets dearer
-    # can, as long as the input as a whole is faster than the step.
+    # What is slower than the model's own step cannot be hidden behind it; a stage that becomes
+    # slower can, as long as the input as a whole is faster than the step.
     if change_ms > 0:
         changed_ms = max(figures.together_ms, figures.input_ms + change_ms)
     return max(changed_ms, figures.step_ms, costliest_ms)

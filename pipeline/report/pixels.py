@@ -15,7 +15,7 @@ _EXTREMES = 6
 # Of longer images, only every so many rows and columns are counted: it keeps the distribution of
 # the pixels, which averaging would narrow.
 _COUNTED_SIDE_PX = 512
-# Sharpness hangs on the scale, so all images are measured at no more than this.
+# Sharpness depends on the scale, so all images are measured at no more than this.
 _SHARPNESS_SIDE_PX = 256
 _CHANNELS = {1: ("gray",), 3: ("red", "green", "blue")}
 _LEAST_SHARPNESS = 0.01

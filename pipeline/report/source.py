@@ -16,7 +16,7 @@ _HISTORY = "history.json"
 
 @dataclasses.dataclass(frozen=True)
 class ReportSource:
-    """Where everything lies that a report tells of.
+    """Where everything lies that a report describes.
 
     Attributes:
       folder: as it was named.

@@ -9,6 +9,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
@@ -39,7 +40,8 @@ def ingest_folder(
       replace: whether a finished data set of other images or options may be replaced.
 
     Returns:
-      The summary: the books, splits, shards, bytes, seconds and peak memory.
+      The summary: the books, splits, shards, bytes, seconds, peak memory, and how many records the
+      data set had before (None if there was none).
 
     Raises:
       UserError: if the person who called can put it right.
@@ -47,6 +49,7 @@ def ingest_folder(
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     started = time.monotonic()
     with hold_lock(output_dir), watch_memory() as memory:
+        before = _count_records(output_dir)
         if not replace:
             paths = (ref.path for ref in list_images(images_dir, options.follow_links))
             check_same_source(output_dir, images_dir, options, paths)
@@ -59,9 +62,18 @@ def ingest_folder(
         )
         write_source(output_dir, images_dir, manifest)
     return summarize_data_set(output_dir) | {
+        "written_before": before,
         "seconds": round(time.monotonic() - started, 1),
         "peak_rss_mb": round(memory.peak_rss_mb),
     }
+
+
+def _count_records(output_dir: str) -> int | None:
+    """The records of a finished data set; None if there is none, or its manifest is damaged."""
+    try:
+        return int(read_manifest(output_dir)["written"])
+    except (FileNotFoundError, UserError, KeyError):
+        return None
 
 
 def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:

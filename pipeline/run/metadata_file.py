@@ -17,7 +17,7 @@ def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
 
     Args:
       metadata_path: the SQLite file; it need not be there.
-      artifacts_dir: the results that it tells of.
+      artifacts_dir: the results that it describes.
 
     Raises:
       UserError: if it is damaged, or empty though there are results.

@@ -55,7 +55,7 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
     shards = sum(ingest["shards"].values())
     rows = [
         ("images found", f"{ingest['found']:,}"),
-        ("written", f"{ingest['written']:,} ({splits})"),
+        ("written", f"{ingest['written']:,} ({splits}){_compare(ingest)}"),
         ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
         ("duplicates", f"{ingest['duplicates']:,}"),
         ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
@@ -88,6 +88,12 @@ def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
         count = unserved[PROFILE]
         rows.append(("a server sees otherwise", f"{count:,} with a colour profile; send sRGB"))
     return rows
+
+
+def _compare(ingest: Mapping[str, Any]) -> str:
+    """A folder may be another one under the same path: a change must not go unseen."""
+    before = ingest.get("written_before")
+    return "" if before in (None, ingest["written"]) else f"; {before:,} before"
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:

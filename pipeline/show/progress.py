@@ -41,7 +41,7 @@ class ComponentProgress:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "ComponentProgress":
-        """Shows nothing yet."""
+        """The display starts with the first component."""
         return self
 
     def __exit__(

@@ -74,7 +74,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
 
 
 def is_whole(summary: dict[str, Any]) -> bool:
-    """Whether a summary tells of all that a run has, from the images to a judged model."""
+    """Whether a summary describes all that a run has, from the images to a judged model."""
     return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
 
 
@@ -147,7 +147,7 @@ def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
     if len(spans) < 2:
         return [("span", f"{span}") for span in spans if span]
     text = ", ".join(map(str, spans))
-    return [("spans", f"{text}; of these, {spans[-1]} was run, and is told of by the next lines")]
+    return [("spans", f"{text}; of these, {spans[-1]} was run, and the lines below are about it")]
 
 
 def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -143,7 +143,7 @@ def test_an_eval_subset_has_the_asked_size_and_shares(count, n, stratified, seed
 def test_an_eval_subset_takes_the_same_records_in_any_order_of_the_index(stratified):
     table = make_table(1000, labels=("a", "b", "c", "d"))
     shuffled = table.take(np.random.default_rng(0).permutation(1000))
-    # Each class is due 22.5 of the 90: which ones are rounded up hangs on hashes, too.
+    # Each class is due 22.5 of the 90: which ones are rounded up depends on hashes, too.
     first, second = (
         ids_of(each, eval_subset(each, 90, 3, stratified)) for each in (table, shuffled)
     )

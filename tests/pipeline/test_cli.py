@@ -122,6 +122,7 @@ def test_ingest_alone_writes_a_data_set_and_a_summary(tmp_path, images):
     counts = [summary[key] for key in ("found", "written", "duplicates", "quarantined")]
     assert counts == [10, 10, 0, 0]
     assert {"splits", "shards", "bytes", "seconds", "peak_rss_mb"} <= summary.keys()
+    assert summary["written_before"] is None
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["written"] == 10
 
 

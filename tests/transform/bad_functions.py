@@ -215,7 +215,7 @@ def renamed_labels(inputs):
 
 
 def sizes_as_classes(inputs):
-    """A good one, whose classes hang on another column than the label."""
+    """A good one, whose classes depend on another column than the label."""
     return _relabel(inputs, number(tf.strings.as_string(inputs["image/height"])))
 
 

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 
 def burn(images, keys):
-    """Leaves images as they are, after billions of multiplications that hang on them."""
+    """Leaves images as they are, after billions of multiplications that depend on them."""
     start = tf.cast(tf.reduce_sum(tf.cast(images, tf.int32)), tf.float32) * 1e-9
     matrix = start + tf.reshape(tf.range(1200 * 1200, dtype=tf.float32), [1200, 1200]) * 1e-12
     for _ in range(4):

@@ -8,6 +8,7 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import MANIFEST, read_manifest
+from image_pipeline.show.ingest_summary import ingest_rows
 from image_pipeline.show.quarantine import read_quarantine
 from tests.drawings import draw, encode_png, write_folder
 
@@ -43,8 +44,9 @@ def test_other_images_are_refused_unless_asked(folder):
     with pytest.raises(UserError, match=message):
         ingest(str(folder / "others"), str(folder / "out"), **OPTIONS)
     assert _count(folder) == 20
-    ingest(str(folder / "others"), str(folder / "out"), replace=True, **OPTIONS)
-    assert _count(folder) == 10
+    summary = ingest(str(folder / "others"), str(folder / "out"), replace=True, **OPTIONS)
+    assert (_count(folder), summary["written_before"]) == (10, 20)
+    assert dict(ingest_rows(summary))["written"].endswith("; 20 before")
     with pytest.raises(UserError, match=r"made of '.*/others'"):
         ingest(str(folder / "images"), str(folder / "out"), **OPTIONS)
 
