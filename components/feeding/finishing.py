@@ -69,7 +69,7 @@ def make_finish(
       training: whether random steps are taken.
 
     Returns:
-      A function of a batch as `ViewReader` gives it to images and labels, see `input_fn`.
+      A function of a batch as `BatchReader` gives it to images and labels, see `input_fn`.
 
     Raises:
       UserError: if labels are to be mixed, and there is no graph that numbers them.

@@ -108,7 +108,7 @@ class TransformGraph(tf.Module):
         return self.transform_views({**(columns or {}), **own})
 
     def transform_views(self, views: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Transforms a batch as `passes.ViewReader.read` gives it; else as `__call__`."""
+        """Transforms a batch as `passes.BatchReader.read` gives it; else as `__call__`."""
         outputs = self.transform_outputs(views)
         return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
 

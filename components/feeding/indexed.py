@@ -181,6 +181,10 @@ class IndexedRecords:
         shape = (view.height_px, view.width_px, view.channels)
         return images if isinstance(images, HeldImages) and images.can_take(rows, shape) else None
 
+    def count(self) -> int:
+        """The records of an epoch: one that is drawn twice counts twice."""
+        return self.order.length
+
     def check_step(self, first_step: int) -> None:
         """Raises UserError unless an epoch has a batch of this number."""
         if first_step >= self.steps:

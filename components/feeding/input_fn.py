@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import memory
+from image_pipeline.components.feeding import batches, memory
 from image_pipeline.components.feeding.finishing import make_finish
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.passes import Again, Mode, Passes, ViewReader
+from image_pipeline.components.feeding.passes import Again, Mode, Passes
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.feeding.records import open_records
-from image_pipeline.components.feeding.streaming import count_records, match_files
+from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
 
@@ -94,11 +94,11 @@ def input_fn(
         again=again,
     )
     columns = () if transform is None else transform.columns
-    views = ViewReader(match_files(files), view, feeding, passes, columns).read()
+    views = BatchReader(match_files(files), view, feeding, passes, columns).read()
     finish = make_finish(transform, feeding, view, passes.training)
-    batches = views.map(finish, num_parallel_calls=memory.batches_in_work(), deterministic=True)
+    finished = views.map(finish, num_parallel_calls=memory.batches_in_work(), deterministic=True)
     # The next batch is made while the model works on this one.
-    return batches.prefetch(feeding.prefetch_batches).with_options(_own_threads())
+    return finished.prefetch(feeding.prefetch_batches).with_options(_own_threads())
 
 
 def read_eval_views(
@@ -127,7 +127,7 @@ def read_eval_views(
     # Whole shards in their own order: nothing that an index would be needed for.
     feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
     passes = Passes(mode="eval")
-    reader = ViewReader(match_files(files), view, feeding, passes, columns, keep, "analysis")
+    reader = BatchReader(match_files(files), view, feeding, passes, columns, keep, "analysis")
     return reader.read().prefetch(feeding.prefetch_batches)
 
 
@@ -140,18 +140,13 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
     training = mode == "train"
     # Nothing is viewed, so any view will do.
     records = open_records(match_files(files), feeding, ViewOptions(), training, seed=0)
-    if isinstance(records, IndexedRecords):
-        count, steps = records.order.length, records.steps
-    else:
-        count = count_records(files)
-        round_up = 0 if training and feeding.remainder == "drop" else feeding.batch_size - 1
-        steps = (count + round_up) // feeding.batch_size
-    if steps == 0:
+    count, remainder = records.count(), feeding.remainder if training else "keep"
+    if count < (feeding.batch_size if remainder == "drop" else 1):
         raise UserError(
             f"an epoch must have a batch of records, but {list(files)} hold {count} and "
             f"feeding.batch_size is {feeding.batch_size}; add images, or lower feeding.batch_size."
         )
-    return steps
+    return batches.steps_per_epoch(count, feeding.batch_size, remainder)
 
 
 def _own_threads() -> tf.data.Options:

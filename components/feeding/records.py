@@ -2,17 +2,53 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import tensorflow as tf
 
-from image_pipeline.components.dataset.index import is_indexed
+from image_pipeline.components.dataset.index import RecordIndex, is_indexed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.memory import Stage, Use
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
+
+
+class Records(Protocol):
+    """The records of some shards, epoch by epoch: what both ways to read them can do.
+
+    `IndexedRecords` says more of each method.
+    """
+
+    @property
+    def index(self) -> RecordIndex | None:
+        """Where each record is; None where shards are read from their beginning on."""
+
+    @property
+    def steps(self) -> int | None:
+        """The batches of an epoch; None where only reading tells."""
+
+    def count(self) -> int:
+        """The records of an epoch, read once where there is no index."""
+
+    def check_step(self, first_step: int) -> None:
+        """Raises UserError if an epoch is known to have no batch of this number."""
+
+    def plan_memory(self, use: Use) -> list[Stage]:
+        """What reading batches holds in memory."""
+
+    def hold_decoded(self, others: list[Stage]) -> list[Stage]:
+        """Decodes each image only once from now on, if all fit; returns the stage that this is."""
+
+    def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
+        """What the batches of one epoch hold, from a step on."""
+
+    def make_views(self, drawn: Tensors, windows: tf.Tensor | None, is_first: tf.Tensor) -> Tensors:
+        """Reads and views the images of a batch."""
 
 
 def open_records(
@@ -23,7 +59,7 @@ def open_records(
     seed: int,
     columns: Sequence[str] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
-) -> IndexedRecords | StreamedRecords:
+) -> Records:
     """Chooses between the index and streaming; both say in one line what was chosen, and why.
 
     Args:

@@ -32,6 +32,9 @@ _ENCODED_KEYS = (record.SOURCE_ID, record.IMAGE, "height", "width", record.CHANN
 class StreamedRecords:
     """The records of some files, epoch by epoch."""
 
+    index = None
+    steps = None
+
     def __init__(
         self,
         paths: Sequence[str],
@@ -180,6 +183,15 @@ class StreamedRecords:
                 ) from error
 
         return [self._maker.make(load, len(encoded[0]), windows if len(windows) else None)]
+
+    def count(self) -> int:
+        """The records of an epoch, all of which are read for it."""
+        return count_records(self.paths)
+
+    def hold_decoded(self, others: list[Stage]) -> list[Stage]:
+        """Nothing is held: an epoch's records are not known before they are read."""
+        del others
+        return []
 
     def plan_memory(self, use: Use) -> list[Stage]:
         """What reading batches of this view holds in memory, by the first 100 records' size."""

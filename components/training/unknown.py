@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.feeding.records import open_records
@@ -42,7 +41,7 @@ def count_unknown(
     """
     records = open_records(match_files(files), feeding, ViewOptions(), mode == "train", seed=0)
     transform = TransformGraph(transform_graph_dir)
-    if not isinstance(records, IndexedRecords) or transform.columns:
+    if records.index is None or transform.columns:
         return None
     codes, counts = np.unique(
         records.index.label[select(records.index, feeding, mode == "train")], return_counts=True

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.memory import Stage as MemoryStage
 from image_pipeline.components.feeding.memory import fits
 from image_pipeline.components.threads import usable_cores
@@ -128,9 +127,10 @@ def _find_facts(subject: Subject, storage: Storage) -> Facts:
 
 
 def _could_hold(subject: Subject, storage: Storage) -> bool:
-    if not isinstance(subject.records, IndexedRecords):
+    index = subject.records.index
+    if index is None:
         return False
     if subject.is_held:
         return True
-    pixels = int(storage.pixel_bytes * len(subject.records.index))
+    pixels = int(storage.pixel_bytes * len(index))
     return fits([*subject.memory, MemoryStage("decoded images", pixels, "")], subject.feeding)

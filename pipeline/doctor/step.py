@@ -10,7 +10,6 @@ import keras
 
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.training.unknown import leave_out_unknown
 from image_pipeline.doctor.clock import Rate, time_batches
 from image_pipeline.doctor.subject import Subject
@@ -129,5 +128,5 @@ def _read_classes(graph_dir: str) -> int:
 
 
 def _count_classes(subject: Subject) -> int:
-    records = subject.records
-    return len(records.index.classes) if isinstance(records, IndexedRecords) else 2
+    index = subject.records.index
+    return 2 if index is None else len(index.classes)

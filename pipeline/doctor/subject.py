@@ -15,7 +15,7 @@ from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.memory import Stage
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.records import Records, open_records
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
@@ -65,7 +65,7 @@ class Subject:
     feeding: FeedingOptions
     training: TrainingOptions
     graph_dir: str | None
-    records: IndexedRecords | StreamedRecords
+    records: Records
     memory: tuple[Stage, ...]
     is_held: bool
     stays: bool
@@ -79,7 +79,7 @@ class Subject:
         decoded each time.
         """
         feeding, size = self.feeding, self.feeding.batch_size
-        remainder = "drop" if _has_whole_batch(self.records, size) else "keep"
+        remainder = "drop" if self.records.count() >= size else "keep"
         return feeding.model_copy(
             update={
                 "remainder": remainder,
@@ -122,7 +122,7 @@ def open_subject(
     paths = streaming.match_files(patterns)
     records = open_records(paths, feeding, view, training=True, seed=training.seed)
     stages = records.plan_memory("train")
-    held = records.hold_decoded(stages) if isinstance(records, IndexedRecords) else []
+    held = records.hold_decoded(stages)
     memory = (*stages, *held)
     stays = stays_in_memory(paths)
     return Subject(paths, view, feeding, training, graph_dir, records, memory, bool(held), stays)
@@ -192,9 +192,3 @@ def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]
 
 def _read_shard(path: str) -> Iterator[bytes]:
     return streaming.read_shard(np.array(path)).as_numpy_iterator()
-
-
-def _has_whole_batch(records: IndexedRecords | StreamedRecords, size: int) -> bool:
-    if isinstance(records, IndexedRecords):
-        return records.order.length >= size
-    return streaming.count_records(records.paths) >= size

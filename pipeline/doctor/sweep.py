@@ -7,7 +7,8 @@ from image_pipeline.components.feeding import memory
 from image_pipeline.components.feeding.finishing import make_finish
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.examine import Examination
 from image_pipeline.doctor.executions import count_present_steps, measure_executions
@@ -62,7 +63,7 @@ class Variants:
         self._threads = subject.read_batches(feeding).options()
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
         columns = () if self._transform is None else self._transform.columns
-        self._views = ViewReader(subject.paths, subject.view, feeding, passes, columns).read()
+        self._views = BatchReader(subject.paths, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
         """Batches without end; None leaves a setting as it is."""

@@ -19,7 +19,8 @@ from image_pipeline.components.feeding import parse, streaming
 from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.views.fast import StoredImage, decode_image
 from image_pipeline.components.views.options import ViewOptions
 
@@ -172,7 +173,7 @@ class _Reader:
 
     def _view_epochs(self, passes: Passes) -> Any:
         """A dataset of one batch an epoch: made by tf.data, as in training."""
-        reader = ViewReader(self._paths, self._view, self._own, passes)
+        reader = BatchReader(self._paths, self._view, self._own, passes)
         return passes.count_epochs().map(
             lambda epoch: reader.view_batch(self._drawn, epoch, is_first=False)
         )

@@ -19,7 +19,8 @@ from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.memory import Stage
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.passes import Passes, ViewReader
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
@@ -88,7 +89,7 @@ def test_columns_keys_and_shares_are_those_of_streaming(train_shards, augment, c
 
     def rows(source):
         feeding = FeedingOptions(batch_size=4, augment=augment, source=source)
-        reader = ViewReader(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
+        reader = BatchReader(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
         return sorted(
             tuple(np.asarray(values[n]).tobytes() for values in batch.values())
             for batch in reader.read().as_numpy_iterator()
@@ -279,7 +280,7 @@ def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_a_damaged_record_is_skipped_with_its_columns(damaged, mode):
     feeding = FeedingOptions(batch_size=4, bad_records="skip")
-    reader = ViewReader(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
+    reader = BatchReader(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
     batches = list(reader.read().as_numpy_iterator())
     index = read_index(damaged)
     names = [name for batch in batches for name in batch[record.FILENAME]]
