@@ -1,16 +1,14 @@
 """Objects named by dotted paths: how a configuration names a user's own function."""
 
-import difflib
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import pydantic
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.messages import describe_error
+from image_pipeline.components.messages import describe_error, suggest
 
 
 def follow_rename(dotted_path: str) -> str:
@@ -72,7 +70,7 @@ def load_object(dotted_path: str) -> Any:
     if not hasattr(module, name):
         raise AttributeError(
             f"module {module_name!r} has no {name!r}, which {dotted_path!r} names; "
-            f"define it there or correct the path.{_nearest(name, vars(module))}"
+            f"define it there or correct the path. {_suggest_public(name, module)}".rstrip()
         )
     return getattr(module, name)
 
@@ -111,7 +109,6 @@ def _import_module(module_name: str, dotted_path: str) -> Any:
         ) from error
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """The sentence that proposes the public names most like `name`, or nothing."""
-    matches = difflib.get_close_matches(name, [key for key in known if not key.startswith("_")])
-    return f" Did you mean {' or '.join(matches)}?" if matches else ""
+def _suggest_public(name: str, module: Any) -> str:
+    public = (key for key in vars(module) if not key.startswith("_"))
+    return suggest(name, public, most=3).replace("did", "Did", 1)

@@ -1,6 +1,8 @@
-"""What a library's error says, in the one line of its message that a person can use."""
+"""Parts of messages: what a library's error says in one line, and which name was meant."""
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _MOST_CHARACTERS = 300
 # "Traceback", indented lines, "module.Type: message", up to the next traceback.
@@ -46,3 +48,18 @@ def find_line(message: str) -> str:
     if not said:
         return ""
     return said[-1] if _LEADS_UP.match(lines[0]) else said[0]
+
+
+def suggest(name: str, known: Iterable[str], most: int = 1) -> str:
+    """The question for a name that is not known: "did you mean rotate? ", or "" if none is like it.
+
+    It ends in a space, since what is known follows mostly.
+
+    Args:
+      name: as it was given; upper and lower case do not count.
+      known: the right names.
+      most: how many of them may be named.
+    """
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=most)
+    return f"did you mean {' or '.join(by_lower[each] for each in near)}? " if near else ""

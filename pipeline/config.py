@@ -1,6 +1,5 @@
 """The configuration: every component's options in one tree, read from YAML and the command line."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import yaml
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
+from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
@@ -146,8 +146,7 @@ def _explain(error: Mapping[str, Any]) -> str:
             return f"  {location or 'config'}: {message}"
         return f"  {location}: {message}, got {error['input']!r}"
     known = _known_keys(error["loc"][:-1])
-    matches = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
-    hint = f"did you mean {matches[0]}? " if matches else ""
+    hint = suggest(str(error["loc"][-1]), known)
     return f"  {location}: unknown key; {hint}known here: {', '.join(known)}"
 
 

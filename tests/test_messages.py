@@ -2,7 +2,7 @@
 
 import pytest
 
-from image_pipeline.components.messages import describe_error, find_line
+from image_pipeline.components.messages import describe_error, find_line, suggest
 
 pytestmark = pytest.mark.unit
 
@@ -104,3 +104,9 @@ Detected at node 'Cast' defined at (most recent call last):
 )
 def test_an_unforeseen_error_is_told_by_the_line_that_says_what_happened(error, line):
     assert describe_error(error) == line
+
+
+def test_the_nearest_name_is_suggested_in_any_case():
+    assert suggest("flnkrunner", ["FlinkRunner", "SparkRunner"]) == "did you mean FlinkRunner? "
+    assert suggest("rotat", ["rotate", "rotates"], most=2) == "did you mean rotate or rotates? "
+    assert suggest("qqqq", ["rotate"]) == ""

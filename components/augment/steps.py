@@ -1,6 +1,5 @@
 """The list of random steps in a configuration: which there are, and how each may be written."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from image_pipeline.components.augment.options import (
     Rotate,
     UserStep,
 )
+from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
 
 _STEPS: dict[str, type[Options]] = {
@@ -78,8 +78,8 @@ def read_step(value: Any) -> Options:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(name, list(known))
-    return f"; did you mean {matches[0]}?" if matches else "."
+    hint = suggest(name, known)
+    return f"; {hint.rstrip()}" if hint else "."
 
 
 def _check_list(steps: Any) -> Any:

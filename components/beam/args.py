@@ -1,9 +1,9 @@
 """Which Beam runner runs, and in which mode: always named, never left to a default."""
 
-import difflib
 from collections.abc import Sequence
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
 
 # Beam's plain DirectRunner first tries to fetch and start another runner, so the engine behind it
 # is named. One worker: parallelism comes from the pools of threads inside the tasks. Unless a flag
@@ -67,7 +67,6 @@ def _complete_runner(flag: str) -> str:
     if runner in _REFUSED:
         raise UserError(f"--runner={runner} is refused: {_REFUSED[runner]}; use FlinkRunner.")
     if runner is None:
-        near = difflib.get_close_matches(value.lower(), names, n=1)
-        hint = f"did you mean {names[near[0]]}? " if near else ""
+        hint = suggest(value, names.values())
         raise UserError(f"unknown Beam runner {value!r}; {hint}known here: {', '.join(_RUNNERS)}.")
     return f"--runner={runner}"

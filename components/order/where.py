@@ -8,7 +8,6 @@ text counts as the empty one.
 """
 
 import ast
-import difflib
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
 
 _COMPARE = {
     ast.Eq: pc.equal,
@@ -114,11 +114,9 @@ class _Condition:
             return self._constant(node)
         known = self._table.column_names
         if node.id not in known:
-            near = difflib.get_close_matches(node.id, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else "."
             raise UserError(
                 f"where: {node.id!r} in {self._where[:200]!r} is no column; "
-                f"known ones are {', '.join(known)}{hint}"
+                f"{suggest(node.id, known)}known ones are {', '.join(known)}."
             )
         column = self._table[node.id]
         if pa.types.is_dictionary(column.type):

@@ -1,12 +1,12 @@
 """Options of the analysis that makes the transform graph."""
 
-import difflib
 from typing import Literal
 
 import pydantic
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dotted import DottedPath
+from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
 
 # What a record says about its image in one value. The label is an input of its own, and the
@@ -45,10 +45,9 @@ class TransformOptions(Options):
     def _check_columns(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
         for key in columns:
             if key not in EXTRA_COLUMNS:
-                near = difflib.get_close_matches(key, EXTRA_COLUMNS, n=1)
                 raise ValueError(
-                    f"transform.columns names {key!r}, but a record has {list(EXTRA_COLUMNS)}"
-                    + (f"; did you mean {near[0]!r}?" if near else "; name one of those.")
+                    f"transform.columns names {key!r}, but a record has {list(EXTRA_COLUMNS)}; "
+                    f"{suggest(key, EXTRA_COLUMNS) or 'name one of those.'}".rstrip()
                 )
         if len(set(columns)) < len(columns):
             raise ValueError(f"transform.columns names a key twice: {list(columns)}; remove one.")

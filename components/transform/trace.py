@@ -1,7 +1,6 @@
 """A user's `preprocessing_fn`, traced without data, and its mistakes told in plain words."""
 
 import dataclasses
-import difflib
 import inspect
 import tempfile
 import traceback
@@ -14,6 +13,7 @@ from tensorflow_transform import impl_helper
 
 from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform import statistics
 
 PreprocessingFn = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
@@ -77,11 +77,9 @@ class _Inputs(dict):
     """The inputs; asking for another one says what there is, and how to get more."""
 
     def __missing__(self, key: str) -> tf.Tensor:
-        near = difflib.get_close_matches(str(key), self, n=1)
         raise UserError(
             f"it reads the input {key!r}, but its inputs are {sorted(self)}"
-            + (f"; did you mean {near[0]!r}?" if near else ";")
-            + " Name further columns of a record in transform.columns."
+            f"; {suggest(str(key), self)}Name further columns of a record in transform.columns."
         )
 
 

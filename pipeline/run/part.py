@@ -1,10 +1,10 @@
 """A part of the pipeline: the components from one to another."""
 
 import dataclasses
-import difflib
 from collections.abc import Sequence
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +37,9 @@ def check_part(part: Part, components: Sequence[str]) -> None:
     """
     for flag, name in (("--from", part.first), ("--to", part.last)):
         if name is not None and name not in components:
-            by_lower = {each.lower(): each for each in components}
-            near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(by_lower[each] for each in near)}? " if near else ""
             raise UserError(
-                f"{flag} names a component, got {name!r}; {hint}there are: {', '.join(components)}."
+                f"{flag} names a component, got {name!r}; {suggest(name, components, most=3)}"
+                f"there are: {', '.join(components)}."
             )
 
 

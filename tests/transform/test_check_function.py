@@ -51,7 +51,7 @@ def check(function):
         ("unbatched", r"one output for each image .*, got float32 \[1, 48\]"),
         ("unknown_size", r"of known size, got float32 \[\?, \?, 4, 3\]; .*tf\.ensure_shape"),
         ("unknown_key", r"reads the input 'lable', but its inputs are \['image', 'image/height', "
-                        r"'label'\]; did you mean 'label'\? Name further columns"),
+                        r"'label'\]; did you mean label\? Name further columns"),
         ("image_from_label", r"makes the image output from \['label'\]: when a model is served"),
         ("label_from_image", r"makes the label output from the image"),
     ],

@@ -146,7 +146,7 @@ def test_a_path_that_leads_nowhere_is_the_users_error(package, path, message):
 
 
 def test_a_column_that_no_record_has_is_refused():
-    with pytest.raises(ValueError, match=r"names 'image/hight', .* did you mean 'image/height'\?"):
+    with pytest.raises(ValueError, match=r"names 'image/hight', .* did you mean image/height\?"):
         TransformOptions(columns=("image/hight",))
     with pytest.raises(ValueError, match="names a key twice"):
         TransformOptions(columns=(record.WIDTH, record.WIDTH))
