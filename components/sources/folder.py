@@ -66,7 +66,17 @@ def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRe
         return
     if not os.path.isdir(images_dir):
         raise UserError(f"The images folder {images_dir!r} {_explain_no_folder(images_dir)}")
-    yield from _list_folder(images_dir, "", follow_links, set())
+    seen: set[tuple[int, int]] = set()
+    # A list of folders, not calls of calls: a folder may be nested deeper than Python's calls.
+    levels = [_list_folder(images_dir, "", follow_links, seen)]
+    while levels:
+        found = next(levels[-1], None)
+        if found is None:
+            levels.pop()
+        elif isinstance(found, str):
+            levels.append(_list_folder(images_dir, found, follow_links, seen))
+        else:
+            yield found
 
 
 def _explain_no_folder(path: str) -> str:
@@ -87,7 +97,8 @@ def _explain_no_folder(path: str) -> str:
 
 def _list_folder(
     root: str, prefix: str, follow_links: bool, seen: set[tuple[int, int]]
-) -> Iterator[ImageRef]:
+) -> Iterator[ImageRef | str]:
+    """What stands in one folder: references, and folders in it as the prefixes of their paths."""
     folder = os.path.join(root, prefix)
     try:
         status = os.stat(folder)
@@ -106,7 +117,7 @@ def _list_folder(
         elif entry.is_symlink() and _is_folder(entry) and _is_listed(entry.path, root):
             yield ImageRef(prefix + entry.name, 0, 0, LISTED_BEFORE)
         elif _is_folder(entry):
-            yield from _list_folder(root, f"{prefix}{entry.name}/", follow_links, seen)
+            yield f"{prefix}{entry.name}/"
         else:
             yield _reference(entry, prefix + entry.name)
 

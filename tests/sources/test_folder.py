@@ -1,4 +1,5 @@
 import os
+import pathlib
 
 import pytest
 
@@ -170,3 +171,17 @@ def test_a_pattern_matches_from_the_start():
     assert match_pattern(r"(?P<split>train|test)/", "split", "train/cat/1.png") == "train"
     assert match_pattern(r"(?P<split>train|test)/", "split", "x/train/1.png") is None
     assert match_pattern(None, "split", "train/cat/1.png") is None
+
+
+def test_folders_may_be_nested_deeper_than_pythons_calls(tmp_path):
+    depth, folder = 1_500, str(tmp_path)
+    folders = [folder := f"{folder}/a" for _ in range(depth)]
+    for each in folders:
+        os.mkdir(each)
+    pathlib.Path(folder, "x.jpg").write_bytes(b"x")
+    try:
+        assert [ref.path for ref in list_images(str(tmp_path))] == ["a/" * depth + "x.jpg"]
+    finally:  # `shutil.rmtree` calls itself, too.
+        os.unlink(f"{folder}/x.jpg")
+        for each in reversed(folders):
+            os.rmdir(each)
