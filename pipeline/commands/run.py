@@ -97,17 +97,18 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
     """Runs, tells what happened, and leaves with an exit code if the model was not pushed."""
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
+    from image_pipeline.run_folder import RunFolder
 
-    log_path = os.path.join(plan.output_dir, "run.log")
+    folder = RunFolder(plan.output_dir)
     # Two at once would write one metadata.db, and could push into one version's folder.
-    with hold_lock(plan.output_dir), open_terminal(log_path) as console:
-        check_metadata(plan.metadata_path, plan.artifacts_dir)
+    with hold_lock(plan.output_dir), open_terminal(folder.log_path) as console:
+        check_metadata(folder.metadata_path, folder.artifacts_dir)
         told = None if as_json or quiet else console
         if told is not None:
             where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
             found = f"{survey.found:,} files{where}, {len(survey.classes)} classes"
             told.print(f"{found}; {plan.beam_args[0]}")
-        summary = _run_with_progress(plan, len(survey.classes), log_path, told)
+        summary = _run_with_progress(plan, len(survey.classes), told)
         if told is not None:
             from image_pipeline.show.summary import print_summary
 
@@ -118,9 +119,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
         sys.exit(EXIT_NOT_PUSHED)
 
 
-def _run_with_progress(
-    plan: "RunPlan", num_classes: int, log_path: str, console: Any
-) -> dict[str, Any]:
+def _run_with_progress(plan: "RunPlan", num_classes: int, console: Any) -> dict[str, Any]:
     """Runs with a bar, if there is a console for it, and keeps a whole run's summary as a file."""
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.progress import ComponentProgress
@@ -132,8 +131,8 @@ def _run_with_progress(
         from image_pipeline.show.summary import is_whole, summarize_run
 
         runs = run_locally(plan, progress.start, progress.finish)
-        summary = summarize_run(runs, log_path)
+        summary = summarize_run(runs, plan.folder.log_path)
     if is_whole(summary):  # A part's would pass for a whole run's, which the folder may hold.
-        with open(os.path.join(plan.output_dir, "summary.json"), "w", encoding="utf-8") as file:
+        with open(plan.folder.summary_path, "w", encoding="utf-8") as file:
             file.write(to_json(summary, indent=1))
     return summary

@@ -8,10 +8,9 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.manifest import MANIFEST, describe_file, read_whole_manifest
 from image_pipeline.config import PipelineConfig, load_config
+from image_pipeline.run_folder import DATA_SETS, METADATA, RunFolder
 from image_pipeline.show.graph import find_graph, read_graph
 
-_EXAMPLES = "artifacts/ImageExampleGen/examples"
-_METADATA = "metadata.db"
 _TRAINER = "tfx.components.trainer.component.Trainer"
 # Groups of the configuration that the pipeline hands to the Trainer, and so to the metadata.
 _STORED_GROUPS = ("view", "feeding", "training")
@@ -44,12 +43,10 @@ def refuse_run(folder: str, command: str) -> None:
     """
     if files.exists(files.join(folder, MANIFEST)) or not files.exists(folder):
         return
-    manifests = files.list_files(folder, f"{_EXAMPLES}/*/{MANIFEST}")
-    if manifests:
-        latest = _latest([path.rpartition("/")[0] for path in manifests])
+    if found := RunFolder(folder).list_data_sets():
         raise UserError(
             f"{folder!r} is the folder of a run, not of a data set; for its latest data set write: "
-            f"image-pipeline {command} {latest}"
+            f"image-pipeline {command} {found[-1]}"
         )
 
 
@@ -63,28 +60,25 @@ def find_source(folder: str) -> PreviewSource:
         return PreviewSource(folder.rstrip("/"))
     if not files.exists(folder):
         raise UserError(f"{folder!r} does not exist; give the --output of ingest or run.")
-    manifests = files.list_files(folder, f"{_EXAMPLES}/*/{MANIFEST}")
-    if not manifests:
+    data_sets = RunFolder(folder).list_data_sets()
+    if not data_sets:
         raise UserError(
             f"{folder!r} holds neither a whole data set ({MANIFEST}) nor a run "
-            f"({_EXAMPLES}/<number>/{MANIFEST}); give the --output of ingest or run."
+            f"({DATA_SETS}/<number>/{MANIFEST}); give the --output of ingest or run."
         )
     graph_dir = find_graph(folder).path
     analysed = read_graph(graph_dir)["manifests"]
-    matching = [path for path in manifests if describe_file(path)["sha256"] in analysed]
+    matching = [each for each in data_sets if _hash_manifest(each) in analysed]
     if not matching:
         raise UserError(
-            f"{graph_dir!r} must have been made of a data set in {folder}/{_EXAMPLES}, but that "
+            f"{graph_dir!r} must have been made of a data set in {folder}/{DATA_SETS}, but that "
             "is gone or was changed; run the pipeline again."
         )
-    folders = [path.rpartition("/")[0] for path in matching]
-    latest = _latest(folders)
-    return PreviewSource(latest, graph_dir, folder)
+    return PreviewSource(matching[-1], graph_dir, folder)
 
 
-def _latest(folders: Sequence[str]) -> str:
-    """Of folders of executions, which are numbered upwards."""
-    return max(folders, key=lambda path: int(path.rpartition("/")[2]))
+def _hash_manifest(data_dir: str) -> str:
+    return describe_file(files.join(data_dir, MANIFEST))["sha256"]
 
 
 def read_config(
@@ -141,10 +135,10 @@ def _check_view(config: PipelineConfig, graph_dir: str) -> None:
 
 def _read_stored(run_dir: str) -> list[str]:
     """The options of a run as overrides, from what TFX's metadata says of its latest Trainer."""
-    path = files.join(run_dir, _METADATA)
+    path = RunFolder(run_dir).metadata_path
     if not files.is_local(path) or not files.exists(path):
         raise UserError(
-            f"{run_dir!r} must have {_METADATA}, which says what the run's options were, but it is "
+            f"{run_dir!r} must have {METADATA}, which says what the run's options were, but it is "
             "not there; give the options by --config."
         )
     configs = _read_trainer_configs(path)

@@ -1,16 +1,15 @@
 """What there is to report on: a data set, or a run with its data set, graph, model and results."""
 
 import dataclasses
-import json
 from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.manifest import MANIFEST, read_whole_manifest
 from image_pipeline.config import PipelineConfig
 from image_pipeline.preview.source import PreviewSource, find_source, read_config
+from image_pipeline.run_folder import RunFolder, read_json
 from image_pipeline.show.graph import read_graph
 
-_SUMMARY = "summary.json"
 _HISTORY = "history.json"
 
 
@@ -39,7 +38,7 @@ class ReportSource:
         path = None if self.summary is None else self.summary["paths"].get(name)
         if path is None or self.run_dir is None:
             return None
-        return _relocate(path, self.run_dir)
+        return RunFolder(self.run_dir).relocate(path)
 
 
 def find_report_source(folder: str) -> ReportSource:
@@ -49,11 +48,10 @@ def find_report_source(folder: str) -> ReportSource:
       UserError: if it is neither.
     """
     folder = folder.rstrip("/") or folder
-    summary_path = files.join(folder, _SUMMARY)
-    if not files.exists(files.join(folder, MANIFEST)) and files.exists(summary_path):
-        summary = _read_json(summary_path)
-        data_dir = _relocate(summary["paths"]["examples"], folder)
-        graph_dir = _relocate(summary["paths"]["transform_graph"], folder)
+    run = RunFolder(folder)
+    if not files.exists(files.join(folder, MANIFEST)) and (summary := run.read_summary()):
+        data_dir = run.relocate(summary["paths"]["examples"])
+        graph_dir = run.relocate(summary["paths"]["transform_graph"])
         return ReportSource(
             folder, data_dir, read_whole_manifest(data_dir), folder, summary, graph_dir
         )
@@ -79,24 +77,9 @@ def read_history(source: ReportSource) -> dict[str, Any] | None:
     # TFX puts all outputs of an execution under its number: Trainer/model/5, Trainer/model_run/5.
     kinds_dir, _, number = model_dir.rpartition("/")
     path = files.join(kinds_dir.rpartition("/")[0], "model_run", number, _HISTORY)
-    return _read_json(path) if files.exists(path) else None
+    return read_json(path) if files.exists(path) else None
 
 
 def read_analysis(source: ReportSource) -> dict[str, Any] | None:
     """What the transform graph says of itself; None without a graph."""
     return None if source.graph_dir is None else read_graph(source.graph_dir)
-
-
-def _relocate(path: str, run_dir: str) -> str:
-    """A path of a run's summary in the folder where the run is now: folders get moved."""
-    for room in ("/artifacts/", "/pushed_model/"):
-        _, found, rest = path.rpartition(room)
-        if found:
-            return files.join(run_dir, room.strip("/"), rest)
-    return path
-
-
-def _read_json(path: str) -> Any:
-    with files.open_input(path) as file:
-        # Earlier versions wrote NaN and Infinity, where now null stands.
-        return json.loads(file.read(), parse_constant=lambda _: None)

@@ -49,8 +49,8 @@ def run_locally(
         if plan.part.first in (None, _INGEST):
             for span, fingerprint in plan.earlier.items():
                 earlier = _create_pipeline(plan, fingerprint, span)
-                _launch(plan.metadata_path, earlier, Part(last=_INGEST), heard, span)
-        _launch(plan.metadata_path, pipeline, plan.part, heard)
+                _launch(plan.folder.metadata_path, earlier, Part(last=_INGEST), heard, span)
+        _launch(plan.folder.metadata_path, pipeline, plan.part, heard)
     except Exception as error:
         explained = find_user_error(error) or explain_part(error, plan.part, heard.any_started)
         if explained is None:
@@ -58,7 +58,9 @@ def run_locally(
         raise explained from error
     runs = heard.runs
     check_any_ran(plan.part, len(runs))
-    taken = [] if plan.part.is_whole else read_taken(plan.metadata_path, {run.name for run in runs})
+    if plan.part.is_whole:
+        return runs
+    taken = read_taken(plan.folder.metadata_path, {run.name for run in runs})
     return [*taken, *runs]
 
 
@@ -66,10 +68,10 @@ def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.d
     return create_pipeline(
         plan.config,
         plan.images_dir,
-        plan.artifacts_dir,
-        plan.pushed_dir,
+        plan.folder.artifacts_dir,
+        plan.folder.pushed_dir,
         fingerprint,
-        metadata_path=plan.metadata_path,
+        metadata_path=plan.folder.metadata_path,
         beam_args=plan.beam_args,
         span=span,
     )

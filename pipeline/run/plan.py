@@ -9,6 +9,7 @@ from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part
 from image_pipeline.run.preflight import Survey, check_classes, check_output
 from image_pipeline.run.spans import find_images, survey_source
+from image_pipeline.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,8 +19,8 @@ class RunPlan:
     Attributes:
       config: of the pipeline.
       images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: holds, in the end, `artifacts/`, `metadata.db` and `pushed_model/`. Absolute, or
-        a URI: TFX keeps it, and may hand a result to workers elsewhere in a later run.
+      output_dir: of the run (see `RunFolder`). Absolute, or a URI: TFX keeps it, and may hand a
+        result to workers elsewhere in a later run.
       fingerprint: of the images.
       beam_args: Beam flags; they name the runner and its mode.
       span: which one of a pattern is run; None where `images_dir` is no pattern.
@@ -38,19 +39,9 @@ class RunPlan:
     part: Part = Part()  # noqa: RUF009  (frozen)
 
     @property
-    def artifacts_dir(self) -> str:
-        """Holds the components' outputs."""
-        return files.join(self.output_dir, "artifacts")
-
-    @property
-    def metadata_path(self) -> str:
-        """TFX's metadata."""
-        return files.join(self.output_dir, "metadata.db")
-
-    @property
-    def pushed_dir(self) -> str:
-        """Where models are pushed, a folder for each version."""
-        return files.join(self.output_dir, "pushed_model")
+    def folder(self) -> RunFolder:
+        """Where everything goes."""
+        return RunFolder(self.output_dir)
 
 
 def plan_run(

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
+from image_pipeline.run_folder import ANALYSIS, GRAPHS, RunFolder
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
@@ -16,11 +17,8 @@ from image_pipeline.show.rows import (
 )
 from image_pipeline.show.words import format_count
 
-# What tf.Transform and the analysis write. Neither is imported: it would take seconds.
-_ANALYSIS = "analysis.json"
+# What tf.Transform writes, which is not imported: it would take seconds.
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
-# Where a run's output folder has its graphs, a folder for each execution, numbered upwards.
-_OF_A_RUN = "artifacts/ImageTransform/transform_graph"
 _MOST_CLASSES = 50
 
 
@@ -44,18 +42,16 @@ def find_graph(folder: str) -> FoundGraph:
     Raises:
       UserError: if there is none.
     """
-    if files.exists(files.join(folder, _ANALYSIS)):
+    if files.exists(files.join(folder, ANALYSIS)):
         return FoundGraph(folder.rstrip("/"), 0)
-    found = [path.rpartition("/")[0] for path in _list_graphs(folder)]
-    numbered = [path for path in found if path.rpartition("/")[2].isdigit()]
-    if not numbered:
+    found = RunFolder(folder).list_graphs()
+    if not found:
         what = "holds no transform graph" if files.exists(folder) else "does not exist"
         raise UserError(
-            f"{folder!r} {what}: there must be {_ANALYSIS} in it, or in {_OF_A_RUN}/<number>; "
+            f"{folder!r} {what}: there must be {ANALYSIS} in it, or in {GRAPHS}/<number>; "
             "give the --output of `image-pipeline run`, or a transform graph's own folder."
         )
-    latest = max(numbered, key=lambda path: int(path.rpartition("/")[2]))
-    return FoundGraph(latest, len(numbered))
+    return FoundGraph(found[-1], len(found))
 
 
 def read_graph(graph_dir: str) -> dict[str, Any]:
@@ -69,21 +65,21 @@ def read_graph(graph_dir: str) -> dict[str, Any]:
       UserError: if it was not written by the analysis, or by one that said less.
     """
     try:
-        with files.open_input(files.join(graph_dir, _ANALYSIS)) as file:
+        with files.open_input(files.join(graph_dir, ANALYSIS)) as file:
             analysis = json.loads(file.read())
         missing = sorted(_SHOWN - analysis.keys())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
-            f"{graph_dir!r} is no folder of a transform graph: it has no {_ANALYSIS}; give the "
+            f"{graph_dir!r} is no folder of a transform graph: it has no {ANALYSIS}; give the "
             "folder that the analysis wrote, or run `image-pipeline analyze`."
         ) from error
     except (ValueError, AttributeError) as error:
         raise UserError(
-            f"{files.join(graph_dir, _ANALYSIS)!r} is damaged: {error}; run the analysis again."
+            f"{files.join(graph_dir, ANALYSIS)!r} is damaged: {error}; run the analysis again."
         ) from error
     if missing:
         raise UserError(
-            f"{files.join(graph_dir, _ANALYSIS)!r} lacks {missing}: another version wrote it; run "
+            f"{files.join(graph_dir, ANALYSIS)!r} lacks {missing}: another version wrote it; run "
             "the analysis again."
         )
     return {**analysis, "vocabulary": _read_vocabulary(graph_dir)}
@@ -166,12 +162,6 @@ def _class_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
     counted = f"{format_count(unknown, 'record')} {'has' if unknown == 1 else 'have'} one"
     rows.append(("unknown label", f"{rule[graph['unknown_label']]}; {counted}"))
     return rows
-
-
-def _list_graphs(folder: str) -> list[str]:
-    if files.is_local(folder) or files.exists(folder):
-        return files.list_files(folder, f"{_OF_A_RUN}/*/{_ANALYSIS}")
-    return []
 
 
 def _read_vocabulary(graph_dir: str) -> list[str] | None:

@@ -144,7 +144,7 @@ def test_the_commands_write_the_data_set_of_the_local_run(walked, local):
 
 def test_the_commands_push_the_model_of_the_local_run(walked, local, plan, folder):
     (version,) = (folder / "pushed").iterdir()
-    (local_version,) = pathlib.Path(plan.pushed_dir).iterdir()
+    (local_version,) = pathlib.Path(plan.folder.pushed_dir).iterdir()
     of_steps, of_local = (tf.saved_model.load(str(path)) for path in (version, local_version))
     assert len(of_steps.weights) > 0
     for one, other in zip(of_steps.weights, of_local.weights, strict=True):

@@ -64,9 +64,9 @@ def test_results_have_absolute_paths_and_for_workers_elsewhere_images_too(photos
 
 def test_results_lie_in_the_output_folder(photos):
     plan, _ = plan_run(load_config(None), str(photos / "day-3"), f"{photos}-out", ())
-    assert plan.artifacts_dir == f"{photos}-out/artifacts"
-    assert plan.metadata_path == f"{photos}-out/metadata.db"
-    assert plan.pushed_dir == f"{photos}-out/pushed_model"
+    assert plan.folder.artifacts_dir == f"{photos}-out/artifacts"
+    assert plan.folder.metadata_path == f"{photos}-out/metadata.db"
+    assert plan.folder.pushed_dir == f"{photos}-out/pushed_model"
 
 
 def test_no_span_of_the_window_may_hold_the_output(photos):

@@ -1,0 +1,90 @@
+"""What lies in the output folder of a run, and where: nobody else spells these names."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.ingest.manifest import MANIFEST
+
+# What the analysis writes beside its graph, which it is known by.
+ANALYSIS = "analysis.json"
+_ARTIFACTS, _PUSHED = "artifacts", "pushed_model"
+# Of each of TFX's components, a folder for each execution, numbered upwards.
+DATA_SETS = f"{_ARTIFACTS}/ImageExampleGen/examples"
+GRAPHS = f"{_ARTIFACTS}/ImageTransform/transform_graph"
+METADATA = "metadata.db"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """The output folder of a run.
+
+    Attributes:
+      path: of the folder, or its URI.
+    """
+
+    path: str
+
+    @property
+    def artifacts_dir(self) -> str:
+        """Holds the components' outputs."""
+        return files.join(self.path, _ARTIFACTS)
+
+    @property
+    def metadata_path(self) -> str:
+        """TFX's metadata."""
+        return files.join(self.path, METADATA)
+
+    @property
+    def pushed_dir(self) -> str:
+        """Where models are pushed, a folder for each version."""
+        return files.join(self.path, _PUSHED)
+
+    @property
+    def log_path(self) -> str:
+        """What libraries said while it ran."""
+        return files.join(self.path, "run.log")
+
+    @property
+    def summary_path(self) -> str:
+        """What a whole run did, as JSON."""
+        return files.join(self.path, "summary.json")
+
+    def list_data_sets(self) -> list[str]:
+        """The folders of all whole data sets, in the order in which they were made."""
+        return self._list_outputs(DATA_SETS, MANIFEST)
+
+    def list_graphs(self) -> list[str]:
+        """The folders of all transform graphs, in the order in which they were made."""
+        return self._list_outputs(GRAPHS, ANALYSIS)
+
+    def read_summary(self) -> dict[str, Any] | None:
+        """What `summary_path` holds; None if there is none."""
+        return read_json(self.summary_path) if files.exists(self.summary_path) else None
+
+    def relocate(self, path: str) -> str:
+        """A path of the run's summary in the folder where the run is now: folders get moved."""
+        for room in (_ARTIFACTS, _PUSHED):
+            _, found, rest = path.rpartition(f"/{room}/")
+            if found:
+                return files.join(self.path, room, rest)
+        return path
+
+    def _list_outputs(self, kind: str, name: str) -> list[str]:
+        if not files.exists(self.path):
+            return []
+        paths = files.list_files(self.path, f"{kind}/*/{name}")
+        return _sort_by_number(path.rpartition("/")[0] for path in paths)
+
+
+def read_json(path: str) -> Any:
+    """Reads a file of JSON; earlier versions wrote NaN and Infinity, where now null stands."""
+    return json.loads(files.read_file(path), parse_constant=lambda _: None)
+
+
+def _sort_by_number(folders: Iterable[str]) -> list[str]:
+    """Of folders of executions, those that are named by a number, by it."""
+    numbered = {int(name): path for path in folders if (name := path.rpartition("/")[2]).isdigit()}
+    return [numbered[number] for number in sorted(numbered)]
