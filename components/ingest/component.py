@@ -153,8 +153,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         Args:
           images_dir: the folder of images, or its URI; or a pattern of spans (`span_pattern`).
           options: of ingest; None for its defaults.
-          fingerprint: of the images (`sources.fingerprint_refs`). TFX re-uses the outputs of an
-            earlier run with the same parameters, so a changed folder must change one of them. If
+          fingerprint: of the images (`sources.folder.fingerprint_refs`). TFX re-uses the outputs of
+            an earlier run with the same parameters, so a changed folder must change one of them. If
             it is empty, each run lists the folder and finds it, on engines that run TFX's drivers
             (LocalDagRunner does). A pipeline compiled for Kubeflow takes it as a parameter of each
             run.

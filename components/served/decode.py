@@ -1,6 +1,6 @@
 """An image file to the upright RGB or gray pixels that ingest would have made of it.
 
-The difference to `views.decode_image`, which reads what ingest stored: a file from elsewhere may be
+The difference to `views.graph.decode_image`, of what ingest stored: a file from elsewhere may be
 turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four channels.
 """
 

@@ -120,7 +120,7 @@ def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> 
 
 
 def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> None:
-    """Makes the deterministic view, the same bits as `views.eval_view`.
+    """Makes the deterministic view, the same bits as `views.graph.eval_view`.
 
     Where nothing is to be resized (stored by their shorter side, with the right `crop_fraction`)
     that is a cut; else TensorFlow's antialiased resize does it, since OpenCV has none of its bits.
