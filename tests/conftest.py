@@ -1,10 +1,13 @@
-"""What holds for all tests: the order of files, examples without a clock, and a heap kept apart."""
+"""What all tests share: their order, examples without a clock, a heap kept apart, a data set."""
 
 import gc
 import os
+import shutil
 
 import hypothesis
 import pytest
+
+from tests.drawings import write_folder
 
 # TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
 # are not minutes apart.
@@ -56,3 +59,37 @@ def pytest_collection_finish() -> None:
     """Spares Python's search for garbage the million objects that TFX and its libraries leave."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def data_set(tmp_path_factory):
+    """30 images of 2 classes in a train split of 3 shards and an eval split of 3."""
+    from tests.ingest_runs import ingest  # Here, since it imports Beam.
+
+    root = tmp_path_factory.mktemp("data_set")
+    images = write_folder(root / "images", per_class=15)
+    ingest(images, root / "data", shards=3)
+    return root / "data"
+
+
+@pytest.fixture(scope="session")
+def train_shards(data_set):
+    """The paths of the train split's shards, sorted."""
+    return sorted(map(str, data_set.glob("Split-train/*")))
+
+
+@pytest.fixture
+def copied(data_set, tmp_path):
+    """The paths of a copy of the train split, to be damaged."""
+    shutil.copytree(data_set, tmp_path / "data")
+    return sorted(map(str, (tmp_path / "data").glob("Split-train/*")))
+
+
+@pytest.fixture
+def damaged(copied):
+    """The train shards of a copy whose record 2 has a flipped bit."""
+    from image_pipeline.components.dataset.index import read_index
+    from tests.shards import flip_bit  # Here, since it imports TensorFlow.
+
+    flip_bit(copied[0], int(read_index(copied).offset[2]) + 30)
+    return copied

@@ -111,7 +111,8 @@ def test_a_named_column_reaches_feeding_and_is_not_missed_in_serving(analysed):
 
 def test_serving_reads_the_columns_of_the_label_from_records(analysed):
     transform = TransformGraph(str(analysed / "graph"))
-    classifier = Classifier(keras.Sequential(), transform, VIEW, ["cat", "dog"])
+    network = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(2)])
+    classifier = Classifier(network, transform, VIEW, ["cat", "dog"])
     pattern = str(analysed / "data" / "Split-train" / "*")
     examples = tf.stack(list(read_shard(tf.constant(match_files([pattern])[0]))))
     found = classifier.transform_features(examples)[LABEL]

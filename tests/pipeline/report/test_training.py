@@ -1,8 +1,9 @@
 import pytest
 
 from image_pipeline.report.charts import draw_curves
-from image_pipeline.report.source import _read_json, read_history
+from image_pipeline.report.source import read_history
 from image_pipeline.report.training import describe_training, describe_wait, read_anomalies
+from image_pipeline.run_folder import read_json
 from tests.pipeline.report.conftest import HISTORY
 
 pytestmark = pytest.mark.beam
@@ -38,7 +39,7 @@ def test_values_that_are_no_numbers_are_passed_over():
 
 def test_a_history_with_bare_nan_is_read(tmp_path):
     (tmp_path / "history.json").write_text('{"loss": [NaN, Infinity, -Infinity, 1.0]}')
-    assert _read_json(str(tmp_path / "history.json")) == {"loss": [None, None, None, 1.0]}
+    assert read_json(str(tmp_path / "history.json")) == {"loss": [None, None, None, 1.0]}
 
 
 def test_waiting_for_input_is_told_as_a_share_of_the_loop(run):
