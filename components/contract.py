@@ -17,3 +17,5 @@ LABEL_VOCABULARY = "label"  # tf.Transform's name of the vocabulary: one class n
 # view changes that; a server's caller has to send the same.
 CHANNEL_ORDER = {1: "gray", 3: "RGB"}  # by the number of channels
 COLOR_SPACE = "sRGB"
+# The file beside the graph that says for people what was analysed and found.
+ANALYSIS = "analysis.json"

@@ -5,11 +5,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from image_pipeline.components import files
+from image_pipeline.components import contract, files
 from image_pipeline.components.ingest.manifest import MANIFEST
 
-# What the analysis writes beside its graph, which it is known by.
-ANALYSIS = "analysis.json"
 _ARTIFACTS, _PUSHED = "artifacts", "pushed_model"
 # Of each of TFX's components, a folder for each execution, numbered upwards.
 DATA_SETS = f"{_ARTIFACTS}/ImageExampleGen/examples"
@@ -58,7 +56,7 @@ class RunFolder:
 
     def list_graphs(self) -> list[str]:
         """The folders of all transform graphs, in the order in which they were made."""
-        return self._list_outputs(GRAPHS, ANALYSIS)
+        return self._list_outputs(GRAPHS, contract.ANALYSIS)
 
     def read_summary(self) -> dict[str, Any] | None:
         """What `summary_path` holds; None if there is none."""
@@ -86,5 +84,5 @@ def read_json(path: str) -> Any:
 
 def _sort_by_number(folders: Iterable[str]) -> list[str]:
     """Of folders of executions, those that are named by a number, by it."""
-    numbered = {int(name): path for path in folders if (name := path.rpartition("/")[2]).isdigit()}
-    return [numbered[number] for number in sorted(numbered)]
+    numbered = (path for path in folders if path.rpartition("/")[2].isdigit())
+    return sorted(numbered, key=lambda path: int(path.rpartition("/")[2]))

@@ -15,7 +15,6 @@ from image_pipeline.components.feeding.compiled import compile_pixels, once
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
 # because importing tf.Transform for it would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
-_ANALYSIS = "analysis.json"
 _WHITE = (255, 255, 255)
 
 
@@ -42,7 +41,7 @@ def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
 
     A graph without `analysis.json`, of tf.Transform alone, says nothing of it: then it is white.
     """
-    path = os.path.join(transform_graph_dir, _ANALYSIS)
+    path = os.path.join(transform_graph_dir, contract.ANALYSIS)
     if not tf.io.gfile.exists(path):
         return _WHITE
     with tf.io.gfile.GFile(path, "rb") as file:
@@ -108,7 +107,7 @@ class TransformGraph(tf.Module):
         return self.transform_views({**(columns or {}), **own})
 
     def transform_views(self, views: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Transforms a batch as `passes.BatchReader.read` gives it; else as `__call__`."""
+        """Transforms a batch as `reader.BatchReader.read` gives it; else as `__call__`."""
         outputs = self.transform_outputs(views)
         return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
 

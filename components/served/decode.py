@@ -68,8 +68,11 @@ def _refuse(channels: int) -> tf.Tensor:
 def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Tensor:
     """TensorFlow makes no gray of CMYK, and RGB as all others do only of Adobe's."""
     is_bare = (structure.components == 4) & (structure.adobe == 0)
-    rest = tf.strings.substr(file, 2, -1)
-    file = tf.cond(is_bare, lambda: tf.strings.join([_ADOBE_CMYK, rest]), lambda: file)
+
+    def add_segment() -> tf.Tensor:
+        return tf.strings.join([_ADOBE_CMYK, tf.strings.substr(file, 2, -1)])
+
+    file = tf.cond(is_bare, add_segment, lambda: file)
     if channels == 3:
         return views.decode_image(file, 3)
     return tf.cond(

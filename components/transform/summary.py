@@ -21,7 +21,6 @@ from image_pipeline.components.transform.spans import Span
 from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.views.options import ViewOptions
 
-SUMMARY = "analysis.json"
 # Statistics that are told under other names.
 _OWN = (*CLASS_STATISTICS, "records", "constant_channels")
 _SHORT = 64  # values of a statistic that people read; longer ones are only described
@@ -66,7 +65,7 @@ def write_summary(
         "unknown_classes": find_unknown_classes(spans),
     }
     content = to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
-    files.write_file(files.join(output_dir, SUMMARY), content)
+    files.write_file(files.join(output_dir, contract.ANALYSIS), content)
     return summary
 
 

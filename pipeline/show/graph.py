@@ -8,7 +8,7 @@ from rich.console import Console
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
-from image_pipeline.run_folder import ANALYSIS, GRAPHS, RunFolder
+from image_pipeline.run_folder import GRAPHS, RunFolder
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
@@ -42,13 +42,13 @@ def find_graph(folder: str) -> FoundGraph:
     Raises:
       UserError: if there is none.
     """
-    if files.exists(files.join(folder, ANALYSIS)):
+    if files.exists(files.join(folder, contract.ANALYSIS)):
         return FoundGraph(folder.rstrip("/"), 0)
     found = RunFolder(folder).list_graphs()
     if not found:
         what = "holds no transform graph" if files.exists(folder) else "does not exist"
         raise UserError(
-            f"{folder!r} {what}: there must be {ANALYSIS} in it, or in {GRAPHS}/<number>; "
+            f"{folder!r} {what}: there must be {contract.ANALYSIS} in it, or in {GRAPHS}/<number>; "
             "give the --output of `image-pipeline run`, or a transform graph's own folder."
         )
     return FoundGraph(found[-1], len(found))
@@ -64,23 +64,21 @@ def read_graph(graph_dir: str) -> dict[str, Any]:
     Raises:
       UserError: if it was not written by the analysis, or by one that said less.
     """
+    path = files.join(graph_dir, contract.ANALYSIS)
     try:
-        with files.open_input(files.join(graph_dir, ANALYSIS)) as file:
+        with files.open_input(path) as file:
             analysis = json.loads(file.read())
         missing = sorted(_SHOWN - analysis.keys())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
-            f"{graph_dir!r} is no folder of a transform graph: it has no {ANALYSIS}; give the "
-            "folder that the analysis wrote, or run `image-pipeline analyze`."
+            f"{graph_dir!r} is no folder of a transform graph: it has no {contract.ANALYSIS}; give "
+            "the folder that the analysis wrote, or run `image-pipeline analyze`."
         ) from error
     except (ValueError, AttributeError) as error:
-        raise UserError(
-            f"{files.join(graph_dir, ANALYSIS)!r} is damaged: {error}; run the analysis again."
-        ) from error
+        raise UserError(f"{path!r} is damaged: {error}; run the analysis again.") from error
     if missing:
         raise UserError(
-            f"{files.join(graph_dir, ANALYSIS)!r} lacks {missing}: another version wrote it; run "
-            "the analysis again."
+            f"{path!r} lacks {missing}: another version wrote it; run the analysis again."
         )
     return {**analysis, "vocabulary": _read_vocabulary(graph_dir)}
 

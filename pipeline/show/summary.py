@@ -1,16 +1,16 @@
 """What a run found, made and measured: gathered from the components' outputs, shown in a screen."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from image_pipeline.components import files
+from image_pipeline.components import contract, files
 from image_pipeline.report.training import describe_wait
 from image_pipeline.run.executions import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
+from image_pipeline.run_folder import read_json
 from image_pipeline.show.evaluated import format_measured, read_evaluation
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.judgement import explain_refusal, read_failures
@@ -89,13 +89,15 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     if own := outputs.get("ImageExampleGen"):
         results["ingest"] = summarize_data_set(own["examples"])
     if own := outputs.get("ImageTransform"):
-        analysis = _read_json(own["transform_graph"], "analysis.json")
+        analysis = read_json(files.join(own["transform_graph"], contract.ANALYSIS))
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
     if own := outputs.get("Trainer"):
-        results["training"] = _summarize_training(_read_json(own["model_run"], "history.json"))
-        if files.exists(files.join(own["model_run"], "profile.json")):
-            results["profile"] = _read_json(own["model_run"], "profile.json")
+        history = read_json(files.join(own["model_run"], "history.json"))
+        results["training"] = _summarize_training(history)
+        profile_path = files.join(own["model_run"], "profile.json")
+        if files.exists(profile_path):
+            results["profile"] = read_json(profile_path)
     if own := outputs.get("Evaluator"):
         results["evaluation"] = read_evaluation(own["evaluation"])
         results["blessed"] = _is_blessed(own)
@@ -185,8 +187,3 @@ def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
         text = format_measured(worst["accuracy"], interval)
         rows.append(("weakest class", f"{worst['class']}, accuracy {text}"))
     return rows
-
-
-def _read_json(folder: str, name: str) -> Any:
-    with files.open_input(files.join(folder, name)) as file:
-        return json.loads(file.read())

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.show.graph import read_graph
 from tests.drawings import encode_png
 from tests.pipeline.test_commands import call
 from tests.transform.analyze import make_pipeline
@@ -127,3 +129,8 @@ def test_what_is_no_graph_is_explained(folder, tmp_path):
 def test_a_damaged_or_older_analysis_is_explained(tmp_path, text, message):
     (tmp_path / "analysis.json").write_text(text)
     assert message in call("inspect", tmp_path)[1]
+
+
+def test_a_folder_that_is_no_graph_is_explained(tmp_path):
+    with pytest.raises(UserError, match="is no folder of a transform graph: it has no analysis"):
+        read_graph(str(tmp_path))
