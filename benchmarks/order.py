@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from image_pipeline.components.feeding import quality
-from image_pipeline.components.feeding.batches import batch_positions
+from image_pipeline.components.order import quality
+from image_pipeline.components.order.batches import batch_positions
 from image_pipeline.components.order.order import Order, ShuffledOrder, ViewsOrder
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""From batches of views to what the model gets: random steps, transform graph, type and layout.
+"""From batches of images to what the model gets: random steps, transform graph, type and layout.
 
 XLA compiles each step, and the transform graph's pixels: TensorFlow's own kernels would take ten
 times as long, each of them reading and writing the whole batch.
@@ -16,12 +16,12 @@ from image_pipeline.components.augment.options import FlipHorizontal, UserStep
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.keys import KEY, MIRRORED
+from image_pipeline.components.feeding.memory import batches_in_work
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.options import Options
+from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
-
-# Keys of a batch beside the transform graph's inputs.
-KEY, MIRRORED = "key", "mirrored"
 
 # (uint8 images, uint64 keys [batch], bool mirrored [batch]) to (images, each one's own share).
 Augment = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor | None]]
@@ -32,7 +32,7 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
     """The random steps of the options, but for the crop that is made with decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
-        # Each view comes with its mirror image then, so chance would only undo that. It keeps its
+        # Each crop comes with its mirror image then, so chance would only undo that. It keeps its
         # place in the list, by which those after it are seeded.
         FlipHorizontal(probability=0) if mirrors and isinstance(step, FlipHorizontal) else step
         for step in feeding.augment
@@ -57,24 +57,52 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
     return augment
 
 
+def finish(
+    images: tf.data.Dataset,
+    graph: TransformGraph | None,
+    feeding: FeedingOptions,
+    view: ViewOptions,
+    training: bool,
+    at_once: int | None = None,
+) -> tf.data.Dataset:
+    """Turns what `Stages.read` gives into what `input_fn` gives, so many batches at once.
+
+    The other arguments are those of `make_finish`.
+    """
+    count = at_once or batches_in_work()
+    function = make_finish(graph, feeding, view, training)
+    return images.map(function, num_parallel_calls=count, deterministic=True)
+
+
+def keep_ready(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    """Keeps so many batches ready, with as many threads as cores, of which no op takes several.
+
+    The batches are what is parallel here; ops that part their work once more only wait for others.
+    """
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = usable_cores()
+    options.threading.max_intra_op_parallelism = 1
+    return batches.prefetch(count).with_options(options)
+
+
 def make_finish(
-    transform: TransformGraph | None, feeding: FeedingOptions, view: ViewOptions, training: bool
+    graph: TransformGraph | None, feeding: FeedingOptions, view: ViewOptions, training: bool
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
     """Makes the function that ends the input pipeline.
 
     Args:
-      transform: the transform graph; None to leave pixels uint8 and labels names.
+      graph: the transform graph; None to leave pixels uint8 and labels names.
       feeding: the random steps, type and layout.
       view: the images' size.
       training: whether random steps are taken.
 
     Returns:
-      A function of a batch as `BatchReader` gives it to images and labels, see `input_fn`.
+      A function of a batch as `Stages.read` gives it to images and labels, see `input_fn`.
 
     Raises:
       UserError: if labels are to be mixed, and there is no graph that numbers them.
     """
-    if transform is None and feeding.mixes_labels:
+    if graph is None and feeding.mixes_labels:
         raise UserError(
             "mixup and cutmix need the transform graph, which numbers the classes; give "
             "transform_graph_dir, or leave them out of feeding.augment."
@@ -82,7 +110,7 @@ def make_finish(
     if training:
         apply.check_user_steps(feeding.augment)
     augment = make_augment(feeding, view) if training else _take_as_they_are
-    pixels = _make_pixels(transform, feeding)
+    pixels = _make_pixels(graph, feeding)
 
     def finish(batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         images, own_share = augment(
@@ -90,24 +118,24 @@ def make_finish(
         )
         images = pixels(images)
         count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
-        if transform is None:
+        if graph is None:
             return images, batch[contract.LABEL_INPUT]
         # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
-        class_ids = tf.ensure_shape(transform.transform_views(batch)[1], [count])
+        class_ids = tf.ensure_shape(graph(batch)[1], [count])
         if not feeding.mixes_labels:
             return images, class_ids
         own_share = tf.ones(tf.shape(class_ids), tf.float32) if own_share is None else own_share
-        return images, labels.mix_labels(class_ids, own_share, len(transform.class_names))
+        return images, labels.mix_labels(class_ids, own_share, len(graph.class_names))
 
     return finish
 
 
-def _make_pixels(transform: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
+def _make_pixels(graph: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
     """From uint8 pixels to the model's, in its type and layout."""
-    if transform is None or feeding.dtype == "uint8":
+    if graph is None or feeding.dtype == "uint8":
         return functools.partial(_lay_out, layout=feeding.layout)
-    compiled = transform.compile_pixels() if feeding.compiled else None
-    normalise = compiled or transform.transform_images
+    compiled = graph.compile_pixels() if feeding.compiled else None
+    normalise = compiled or graph.transform_images
 
     def pixels(images: tf.Tensor) -> tf.Tensor:
         return _lay_out(tf.cast(normalise(images), feeding.dtype), feeding.layout)

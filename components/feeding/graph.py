@@ -86,29 +86,20 @@ class TransformGraph(tf.Module):
         """Feature keys of the columns that the graph reads beside image and label, sorted."""
         return tuple(self._column_specs)
 
-    def __call__(
-        self,
-        images: tf.Tensor,
-        labels: tf.Tensor,
-        columns: Mapping[str, tf.Tensor] | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def __call__(self, batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         """Transforms a batch.
 
         Args:
-          images: uint8 [batch, height, width, channels].
-          labels: string [batch], class names.
-          columns: the further columns that the graph reads, each [batch], by feature key.
+          batch: as `Stages.read` gives it: "image" uint8 [batch, height, width, channels], "label"
+            string [batch], and the further columns that the graph reads, each [batch], by feature
+            key.
 
         Returns:
           float32 [batch, height, width, channels], normalised, and int64 [batch], each label's line
           in the vocabulary or -1.
         """
-        own = {contract.IMAGE_INPUT: images, contract.LABEL_INPUT: labels}
-        return self.transform_views({**(columns or {}), **own})
-
-    def transform_views(self, views: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Transforms a batch as `reader.BatchReader.read` gives it; else as `__call__`."""
-        outputs = self.transform_outputs(views)
+        needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self.columns)
+        outputs = self._loaded.transform_fn({key: batch[key] for key in needed})
         return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
 
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
@@ -121,11 +112,6 @@ class TransformGraph(tf.Module):
         """The label vocabulary, in the order of the class ids."""
         return read_class_names(self._folder)
 
-    def transform_outputs(self, views: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """All that the `preprocessing_fn` returns, for a batch of its inputs by name."""
-        needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self.columns)
-        return self._loaded.transform_fn({key: views[key] for key in needed})
-
     def transform_images(self, images: tf.Tensor) -> tf.Tensor:
         """Transforms images of which nothing else is known, as when serving.
 
@@ -134,4 +120,5 @@ class TransformGraph(tf.Module):
         """
         count = tf.shape(images)[0]
         empty = {key: tf.zeros([count], spec.dtype) for key, spec in self._column_specs.items()}
-        return self(images, tf.zeros([count], tf.string), empty)[0]
+        labels = tf.zeros([count], tf.string)
+        return self({**empty, contract.IMAGE_INPUT: images, contract.LABEL_INPUT: labels})[0]

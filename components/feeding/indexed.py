@@ -12,13 +12,13 @@ from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.batches import batch_positions, real_records, steps_per_epoch
+from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.images import HeldImages, StoredImages
 from image_pipeline.components.feeding.memory import Stage, Use, fits, plan_indexed
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.selection import make_order
-from image_pipeline.components.feeding.view_batches import ViewMaker
+from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
 from image_pipeline.components.order.draws import Draws
 from image_pipeline.components.views.options import ViewOptions
 
@@ -60,7 +60,7 @@ class IndexedRecords:
         self._feeding = feeding
         self._view = view
         self._columns = parse.columns_of(columns)
-        self._maker = ViewMaker(view)
+        self._maker = BatchMaker(view)
         self._records = StoredRecords(self.index)
         self._images: StoredImages | HeldImages = StoredImages(self.index, view.channels)
 
@@ -103,10 +103,10 @@ class IndexedRecords:
         """Reads whole records (rows int64 [n]): object [n], each a serialized tf.train.Example."""
         return np.array([self._records.read(row, verify) for row in rows.tolist()], object)
 
-    def make_views(
+    def make_images(
         self, drawn: parse.Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
     ) -> parse.Tensors:
-        """Reads and views the images of a batch.
+        """Reads, decodes, crops and resizes the images of a batch.
 
         In training, the places of skipped records are filled by others of the batch: a batch that
         is short would shift all that follow, so that no one could go on from a step of theirs.
@@ -122,18 +122,18 @@ class IndexedRecords:
         """
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
         inputs = [drawn["row"], windows, is_first]
-        images, kept = call_python(self.view_rows, inputs, [tf.uint8, tf.int64])
+        images, kept = call_python(self.make_row_images, inputs, [tf.uint8, tf.int64])
         kept.set_shape([None])
         if self._feeding.bad_records == "skip":
             drawn = {name: tf.gather(values, kept) for name, values in drawn.items()}
         return drawn | self._read_columns(drawn["row"]) | {"image": images}
 
-    def view_rows(
+    def make_row_images(
         self, rows: np.ndarray, windows: np.ndarray, is_first: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The views of some rows, and the numbers of those that are kept (int64)."""
+        """The images of some rows, and the numbers of those that are kept (int64)."""
         numbers = np.arange(len(rows))
-        if not len(windows) and (held := self._held_views(rows)):
+        if not len(windows) and (held := self._find_held(rows)):
             images = self._maker.empty(len(rows))
             held.take(rows, images)
             return images, numbers
@@ -175,8 +175,8 @@ class IndexedRecords:
             )
         return np.resize(kept, size)
 
-    def _held_views(self, rows: np.ndarray) -> HeldImages | None:
-        """The images, if those of these rows are held as they are viewed."""
+    def _find_held(self, rows: np.ndarray) -> HeldImages | None:
+        """The images, if those of these rows are held in the model's size."""
         view, images = self._view, self._images
         shape = (view.height_px, view.width_px, view.channels)
         return images if isinstance(images, HeldImages) and images.can_take(rows, shape) else None

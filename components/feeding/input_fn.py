@@ -5,15 +5,14 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import batches, memory
-from image_pipeline.components.feeding.finishing import make_finish
+from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.reader import BatchReader
 from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.components.feeding.streaming import match_files
-from image_pipeline.components.threads import usable_cores
+from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -79,10 +78,10 @@ def input_fn(
         that streamed files end before `first_step`.
     """
     if transform_graph_dir is None:
-        transform = None
+        graph = None
         feeding = feeding.model_copy(update={"dtype": "uint8"})  # nothing turns them into floats
     else:
-        transform = TransformGraph(transform_graph_dir)
+        graph = TransformGraph(transform_graph_dir)
     passes = Passes(
         mode=mode,
         seed=seed,
@@ -93,15 +92,17 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    columns = () if transform is None else transform.columns
-    views = BatchReader(match_files(files), view, feeding, passes, columns).read()
-    finish = make_finish(transform, feeding, view, passes.training)
-    finished = views.map(finish, num_parallel_calls=memory.batches_in_work(), deterministic=True)
+    columns = () if graph is None else graph.columns
+    stages = Stages(match_files(files), view, feeding, passes, columns)
+    # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
+    images = stages.read()
+    # Take the random steps; apply the transform graph.
+    finished = finish(images, graph, feeding, view, passes.training)
     # The next batch is made while the model works on this one.
-    return finished.prefetch(feeding.prefetch_batches).with_options(_own_threads())
+    return keep_ready(finished, feeding.prefetch_batches)
 
 
-def read_eval_views(
+def read_views(
     files: Sequence[str],
     view: ViewOptions,
     batch_size: int,
@@ -127,8 +128,8 @@ def read_eval_views(
     # Whole shards in their own order: nothing that an index would be needed for.
     feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
     passes = Passes(mode="eval")
-    reader = BatchReader(match_files(files), view, feeding, passes, columns, keep, "analysis")
-    return reader.read().prefetch(feeding.prefetch_batches)
+    stages = Stages(match_files(files), view, feeding, passes, columns, keep, "analysis")
+    return stages.read().prefetch(feeding.prefetch_batches)
 
 
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:
@@ -147,14 +148,3 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
             f"feeding.batch_size is {feeding.batch_size}; add images, or lower feeding.batch_size."
         )
     return batches.steps_per_epoch(count, feeding.batch_size, remainder)
-
-
-def _own_threads() -> tf.data.Options:
-    """As many threads as cores, of which no op takes several.
-
-    The batches are what is parallel here; ops that part their work once more only wait for others.
-    """
-    options = tf.data.Options()
-    options.threading.private_threadpool_size = usable_cores()
-    options.threading.max_intra_op_parallelism = 1
-    return options

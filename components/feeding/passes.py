@@ -9,6 +9,7 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.iterations import ENDLESS, Iterations
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.order.batches import worker_bounds
 
 Mode = Literal["train", "eval"]
 Again = Literal["next", "same"]
@@ -65,6 +66,19 @@ class Passes:
                 f"must have an even share of a batch, got {size}; set feeding.batch_size."
             )
         return size
+
+    def cut_share(self, count: tf.Tensor, feeding: FeedingOptions) -> tuple[tf.Tensor, tf.Tensor]:
+        """Where this worker's part of a batch of so many records (int32 scalar) starts and ends."""
+        if not (feeding.mixes_labels and self.training):
+            return worker_bounds(count, self.worker, self.workers)
+        # Two that are mixed are never parted.
+        start, stop = worker_bounds((count + 1) // 2, self.worker, self.workers)
+        return 2 * start, tf.minimum(2 * stop, count)
+
+    def first_step_of(self, epoch: tf.Tensor) -> tf.Tensor:
+        """The number of the first batch of an epoch (int64 scalar): int64 scalar."""
+        is_first = tf.equal(epoch, self.first_epoch)
+        return tf.where(is_first, tf.constant(self.first_step, tf.int64), 0)
 
     @property
     def goes_on(self) -> bool:

@@ -47,8 +47,10 @@ class Records(Protocol):
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
         """What the batches of one epoch hold, from a step on."""
 
-    def make_views(self, drawn: Tensors, windows: tf.Tensor | None, is_first: tf.Tensor) -> Tensors:
-        """Reads and views the images of a batch."""
+    def make_images(
+        self, drawn: Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
+    ) -> Tensors:
+        """Reads, decodes, crops and resizes the images of a batch."""
 
 
 def open_records(

@@ -15,10 +15,10 @@ from google.protobuf.message import DecodeError
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.memory import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
-from image_pipeline.components.feeding.view_batches import ViewMaker
 from image_pipeline.components.files import is_local
 from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import call_within
@@ -59,7 +59,7 @@ class StreamedRecords:
         self.paths = paths
         self._feeding = feeding
         self._view = view
-        self._maker = ViewMaker(view)
+        self._maker = BatchMaker(view)
         self._training = training
         self._seed = seed
         self._parsed = parse.columns_to_parse(columns)
@@ -158,18 +158,18 @@ class StreamedRecords:
             self._feeding.shuffle_records, seed=order_seed, reshuffle_each_iteration=False
         )
 
-    def make_views(
+    def make_images(
         self, drawn: parse.Tensors, windows: tf.Tensor | None, is_first: tf.Tensor
     ) -> parse.Tensors:
-        """Decodes and views a batch's images; as `IndexedRecords.make_views`."""
+        """Decodes, crops and resizes a batch's images; as `IndexedRecords.make_images`."""
         del is_first  # Checksums are verified in every epoch.
         encoded = [drawn[key] for key in _ENCODED_KEYS]
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
-        (images,) = call_python(self.view_images, [windows, *encoded], [tf.uint8])
+        (images,) = call_python(self.decode_images, [windows, *encoded], [tf.uint8])
         return drawn | {"image": images}
 
-    def view_images(self, windows: np.ndarray, *encoded: np.ndarray) -> list[np.ndarray]:
-        """The views of encoded images, whose columns of `_ENCODED_KEYS` are each [batch]."""
+    def decode_images(self, windows: np.ndarray, *encoded: np.ndarray) -> list[np.ndarray]:
+        """The images of a batch, whose columns of `_ENCODED_KEYS` are each [batch]."""
         channels = self._view.channels
 
         def load(number: int) -> np.ndarray:

@@ -8,12 +8,12 @@ import numpy as np
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, is_indexed
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batches import real_records
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
 from image_pipeline.components.feeding.selection import select
+from image_pipeline.components.order.batches import real_records
 from image_pipeline.components.order.order import BalancedOrder, Draws, ShuffledOrder
+from image_pipeline.components.order.quality import ShuffleQuality, ideal_quality, measure_quality
 from image_pipeline.components.views.options import ViewOptions
 
 

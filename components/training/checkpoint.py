@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.executions import StepsCallback
 from image_pipeline.components.training.non_finite import are_finite
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
@@ -151,10 +152,10 @@ class Classifier(tf.Module):
         named = (record.LABEL, *self.transform.columns)
         columns = [column for column in record.COLUMNS if column.key in named]
         features = tf.io.parse_example(examples, parse.feature_spec(columns))
-        labels = features[record.LABEL]
         # The transform graph wants images as well; ids do not depend on them.
-        size = [tf.shape(labels)[0], self._view.height_px, self._view.width_px, self._view.channels]
-        return {LABEL: self.transform(tf.zeros(size, tf.uint8), labels, features)[1]}
+        blank = tf.zeros([tf.size(features[record.LABEL]), *self._size()], tf.uint8)
+        own = {contract.IMAGE_INPUT: blank, contract.LABEL_INPUT: features[record.LABEL]}
+        return {LABEL: self.transform({**features, **own})[1]}
 
     def _decode_example(self, serialized: tf.Tensor) -> tf.Tensor:
         """Decodes one record's image: uint8 [height, width, channels]."""

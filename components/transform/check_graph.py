@@ -20,7 +20,7 @@ def check_graph(transform_graph_dir: str, views: Mapping[str, np.ndarray], name:
 
     Args:
       transform_graph_dir: the folder that tf.Transform wrote.
-      views: at least one real image with its label and columns, as `read_eval_views` gives them.
+      views: at least one real image with its label and columns, as `read_views` gives them.
       name: the preprocessing_fn's dotted path, for messages.
 
     Raises:
@@ -90,7 +90,7 @@ def _run(
     inputs = {key: tf.constant(value) for key, value in batch.items()}
     rows = len(batch[contract.LABEL_INPUT])
     try:
-        outputs = graph.transform_views(inputs)
+        outputs = graph(inputs)
     except tf.errors.OpError as error:
         raise UserError(
             f"preprocessing_fn {name} fails on a batch of {rows}: {error.message.splitlines()[0]}; "

@@ -86,7 +86,7 @@ def find_ids(graph: TransformGraph, labels: list[str]) -> list[int]:
             for key, spec in specs.items()
             if key != contract.LABEL_INPUT
         }
-        return graph.transform_views({**blank, contract.LABEL_INPUT: names})[1]
+        return graph({**blank, contract.LABEL_INPUT: names})[1]
 
     names = [label.encode() for label in labels]
     parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]

@@ -12,7 +12,7 @@ from tfx_bsl.public import tfxio
 
 from image_pipeline.components import contract, progress
 from image_pipeline.components.dataset import record
-from image_pipeline.components.feeding.input_fn import read_eval_views
+from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.transform.sampling import keep_records
 from image_pipeline.components.views.options import ViewOptions
 
@@ -37,7 +37,7 @@ def read_view_batches(
       Batches of `contract`'s inputs, the pixels flattened.
     """
     keep = None if fraction == 1 else functools.partial(keep_records, fraction=fraction)
-    batches = read_eval_views([shard], view, batch_size, columns, keep)
+    batches = read_views([shard], view, batch_size, columns, keep)
     for batch in batches.as_numpy_iterator():
         images = batch.pop(contract.IMAGE_INPUT)
         progress.advance(len(images))

@@ -11,7 +11,7 @@ from image_pipeline.components import progress
 from image_pipeline.components.beam.job import make_scratch, run_job
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.feeding.input_fn import read_eval_views
+from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysis import AnalyzeImages
 from image_pipeline.components.transform.check_function import check_dependencies, check_outputs
@@ -139,5 +139,5 @@ def _check_result(
     output_dir: str, spans: Sequence[Span], view: ViewOptions, options: TransformOptions
 ) -> None:
     shard = next(shard for span in spans for shard in span.shards)
-    views = next(read_eval_views([shard], view, 1, options.columns).as_numpy_iterator())
+    views = next(read_views([shard], view, 1, options.columns).as_numpy_iterator())
     check_graph(output_dir, views, options.preprocessing_fn)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from image_pipeline.components.feeding import memory
-from image_pipeline.components.feeding.finishing import make_finish
+from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.reader import BatchReader
+from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.examine import Examination
 from image_pipeline.doctor.executions import count_present_steps, measure_executions
@@ -59,22 +59,19 @@ class Variants:
         """
         self._subject, self._feeding, self._first_steps = subject, feeding, first_steps
         graph_dir = subject.graph_dir
-        self._transform = None if graph_dir is None else TransformGraph(graph_dir)
-        self._threads = subject.read_batches(feeding).options()
+        self._graph = None if graph_dir is None else TransformGraph(graph_dir)
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
-        columns = () if self._transform is None else self._transform.columns
-        self._views = BatchReader(subject.paths, subject.view, feeding, passes, columns).read()
+        columns = () if self._graph is None else self._graph.columns
+        self._images = Stages(subject.paths, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
         """Batches without end; None leaves a setting as it is."""
         feeding = self._feeding
         if compiled is not None:
             feeding = feeding.model_copy(update={"compiled": compiled})
-        finish = make_finish(self._transform, feeding, self._subject.view, training=True)
-        count = work or memory.batches_in_work()
-        batches = self._views.map(finish, num_parallel_calls=count, deterministic=True)
-        ready = batches.prefetch(prefetch or feeding.prefetch_batches)
-        return iter(ready.with_options(self._threads).skip(self._first_steps))
+        batches = finish(self._images, self._graph, feeding, self._subject.view, True, work)
+        ready = keep_ready(batches, prefetch or feeding.prefetch_batches)
+        return iter(ready.skip(self._first_steps))
 
     def read(
         self, seconds: float, work: int | None = None, compiled: bool | None = None

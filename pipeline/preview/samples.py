@@ -16,11 +16,12 @@ from image_pipeline.components.dataset.index import is_indexed, read_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse, streaming
-from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_augment
+from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.reader import BatchReader
+from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.components.views.fast import StoredImage, decode_image
 from image_pipeline.components.views.options import ViewOptions
 
@@ -155,14 +156,14 @@ class _Reader:
 
     def read_eval(self) -> np.ndarray:
         """The deterministic views: uint8 [records, height, width, channels]."""
-        (views,) = self._view_epochs(Passes(mode="eval"))
+        (views,) = self._make_epochs(Passes(mode="eval"))
         return views[contract.IMAGE_INPUT].numpy()
 
     def read_train(self, seed: int, epochs: int) -> list[tuple[np.ndarray, list[dict[str, float]]]]:
         """For each epoch the random views, as those above, and the classes' shares in each view."""
         try:
             augment = make_augment(self._feeding, self._view)
-            views = self._view_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
+            views = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
                 lambda batch: augment(batch[contract.IMAGE_INPUT], batch[KEY], batch[MIRRORED])
             )
             return [(images.numpy(), self._name_shares(own)) for images, own in views]
@@ -171,12 +172,11 @@ class _Reader:
         except Exception as error:
             raise self._explain(error) from error
 
-    def _view_epochs(self, passes: Passes) -> Any:
+    def _make_epochs(self, passes: Passes) -> Any:
         """A dataset of one batch an epoch: made by tf.data, as in training."""
-        reader = BatchReader(self._paths, self._view, self._own, passes)
-        return passes.count_epochs().map(
-            lambda epoch: reader.view_batch(self._drawn, epoch, is_first=False)
-        )
+        stages = Stages(self._paths, self._view, self._own, passes)
+        epochs = passes.count_epochs()
+        return stages.make_images(epochs.map(lambda epoch: (epoch, self._drawn)))
 
     def _name_shares(self, own_share: Any) -> list[dict[str, float]]:
         """The classes' shares in each view, from float32 [records], see `Batch`, or None."""

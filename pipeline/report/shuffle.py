@@ -6,10 +6,10 @@ import numpy as np
 
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.quality import ShuffleQuality, ideal_quality, measure_quality
 from image_pipeline.components.feeding.selection import make_order, select
 from image_pipeline.components.order.draws import Order
 from image_pipeline.components.order.order import ShuffledOrder
+from image_pipeline.components.order.quality import ShuffleQuality, ideal_quality, measure_quality
 from image_pipeline.report.data_set import DataSet
 
 _TRAIN = "train"

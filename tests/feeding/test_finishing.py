@@ -12,8 +12,9 @@ from image_pipeline.components.augment import flip
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.finishing import KEY, MIRRORED, make_finish
+from image_pipeline.components.feeding.finishing import make_finish
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs

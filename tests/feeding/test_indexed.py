@@ -20,7 +20,7 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.memory import Stage
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.reader import BatchReader
+from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
@@ -89,7 +89,7 @@ def test_columns_keys_and_shares_are_those_of_streaming(train_shards, augment, c
 
     def rows(source):
         feeding = FeedingOptions(batch_size=4, augment=augment, source=source)
-        reader = BatchReader(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
+        reader = Stages(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
         return sorted(
             tuple(np.asarray(values[n]).tobytes() for values in batch.values())
             for batch in reader.read().as_numpy_iterator()
@@ -280,7 +280,7 @@ def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_a_damaged_record_is_skipped_with_its_columns(damaged, mode):
     feeding = FeedingOptions(batch_size=4, bad_records="skip")
-    reader = BatchReader(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
+    reader = Stages(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
     batches = list(reader.read().as_numpy_iterator())
     index = read_index(damaged)
     names = [name for batch in batches for name in batch[record.FILENAME]]
@@ -353,7 +353,7 @@ def test_a_batch_without_any_record_is_an_error(damaged):
     records = open_indexed(damaged, batch_size=1, verify="always", bad_records="skip")
     with pytest.raises(UserError, match=r"must leave a record of every batch, but none of a batch"):
         for step in range(records.steps):
-            records.view_rows(records.draw(0, step).rows, np.zeros([0, 4]), True)
+            records.make_row_images(records.draw(0, step).rows, np.zeros([0, 4]), True)
 
 
 def test_padding_has_views_of_its_own(train_shards):
@@ -378,8 +378,8 @@ def test_only_the_first_epoch_is_verified_where_asked(damaged):
     for row in (2, 4):
         rows = np.array([row, 0])
         with pytest.raises(UserError, match=f"record {row} of"):
-            records.view_rows(rows, np.zeros([0, 4]), True)
-        assert len(records.view_rows(rows, np.zeros([0, 4]), False)[0]) == len(rows)
+            records.make_row_images(rows, np.zeros([0, 4]), True)
+        assert len(records.make_row_images(rows, np.zeros([0, 4]), False)[0]) == len(rows)
 
 
 def test_mirrored_strategy_and_keras_read_it(train_shards):

@@ -242,7 +242,7 @@ def test_whether_the_graph_is_compiled_is_an_option(tmp_path, monkeypatch, compi
 
 
 def test_eval_views_are_keyed_as_the_graphs_inputs(pattern):
-    batches = list(input_fn.read_eval_views([pattern], VIEW, batch_size=16))
+    batches = list(input_fn.read_views([pattern], VIEW, batch_size=16))
     assert [set(batch) for batch in batches] == [{"image", "label"}] * 2
     assert [len(batch["label"]) for batch in batches] == [16, 4]
     np.testing.assert_array_equal(batches[1]["image"][3], shards.draw_image(19))

@@ -65,7 +65,7 @@ def count(batches):
 
 
 def test_each_record_comes_once_an_epoch_with_the_pixels_of_streaming(train_shards, address):
-    # Random crops are resized by other libraries there and here: see `record_views`.
+    # Random crops are resized by other libraries there and here: see `served_images`.
     plain = {"augment": ["flip_horizontal"]}
     served = read(train_shards, feeding=plain | {"data_service": address}, seed=3, epochs=2)
     streamed = read(train_shards, feeding=plain | {"source": "streaming"}, seed=3, epochs=2)

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_pipeline.components.feeding.quality import (
+from image_pipeline.components.order.many_views import ViewsOrder
+from image_pipeline.components.order.quality import (
     min_distance,
     rank_correlation,
     repeats_in_batches,
 )
-from image_pipeline.components.order.many_views import ViewsOrder
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_pipeline.components.feeding.batches import batch_positions, steps_per_epoch
+from image_pipeline.components.order.batches import batch_positions, steps_per_epoch
 from image_pipeline.components.order.order import SequentialOrder, ShuffledOrder
 
 pytestmark = pytest.mark.unit
@@ -92,6 +92,6 @@ def test_no_rows_are_refused(rows):
 
 def test_the_arithmetic_needs_no_tensorflow():
     code = "import sys; from image_pipeline.components.order import order, subset"
-    code += "; from image_pipeline.components.feeding import quality"
+    code += "; from image_pipeline.components.order import quality"
     code += "; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

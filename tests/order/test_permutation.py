@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from image_pipeline.components.feeding.quality import rank_correlation, repeated_neighbours
 from image_pipeline.components.order.permutation import permute
+from image_pipeline.components.order.quality import rank_correlation, repeated_neighbours
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint
 
 pytestmark = pytest.mark.beam

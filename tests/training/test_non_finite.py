@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batches import Position
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, trainer
 from image_pipeline.components.training.non_finite import (
     StopAtNonFinite,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batches import Position
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, resume, trainer
 from image_pipeline.components.training.options import TrainingOptions
 from tests.training.models import build_linear_model

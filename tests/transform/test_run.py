@@ -13,7 +13,7 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record, sealed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import read_alpha_background, read_class_names
-from image_pipeline.components.feeding.input_fn import read_eval_views
+from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.transform.function_version import function_version
@@ -59,7 +59,7 @@ def more_examples(tmp_path_factory):
 
 def _batch(examples, splits, columns=()):
     files = [str(examples / f"Split-{split}" / "*") for split in splits]
-    return next(read_eval_views(files, VIEW, 1000, columns).as_numpy_iterator())
+    return next(read_views(files, VIEW, 1000, columns).as_numpy_iterator())
 
 
 def test_statistics_are_those_of_the_splits_asked_for(examples, tmp_path):

@@ -14,7 +14,7 @@ import tensorflow as tf
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.input_fn import input_fn, read_eval_views
+from image_pipeline.components.feeding.input_fn import input_fn, read_views
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.streaming import match_files, read_shard
 from image_pipeline.components.ingest.options import IngestOptions
@@ -81,9 +81,7 @@ def analysed(package, tmp_path_factory):
     run_ingest(str(images), str(folder / "data"), str(folder / "work"), options, make_pipeline)
     transform = TransformOptions(preprocessing_fn=NAME, columns=(record.HEIGHT,))
     run_analysis(str(folder / "data"), str(folder / "graph"), VIEW, transform, make_pipeline)
-    batches = read_eval_views(
-        [str(folder / "data" / "Split-train" / "*")], VIEW, 5, (record.HEIGHT,)
-    )
+    batches = read_views([str(folder / "data" / "Split-train" / "*")], VIEW, 5, (record.HEIGHT,))
     np.savez(folder / "batch.npz", **{
         key.replace("/", "-"): value
         for key, value in next(batches.as_numpy_iterator()).items()
@@ -106,7 +104,8 @@ def test_a_named_column_reaches_feeding_and_is_not_missed_in_serving(analysed):
     batch = np.load(analysed / "batch.npz", allow_pickle=True)
     np.testing.assert_array_equal(graph.transform_images(batch["image"]), images)
     inputs = {key.replace("-", "/"): tf.constant(value) for key, value in batch.items()}
-    assert graph.transform_outputs(inputs)["is_tall"].shape == [5]
+    saved = tf.saved_model.load(str(analysed / "graph" / "transform_fn"))
+    assert saved.transform_fn(inputs)["is_tall"].shape == [5]
 
 
 def test_serving_reads_the_columns_of_the_label_from_records(analysed):
@@ -217,6 +216,8 @@ def test_the_graph_needs_nothing_of_this_project(analysed, tmp_path):
     )
     found, batch = np.load(out), np.load(analysed / "batch.npz", allow_pickle=True)
     graph = TransformGraph(str(analysed / "graph"))
-    images, labels = graph(batch["image"], batch["label"], {record.HEIGHT: batch["image-height"]})
+    images, labels = graph(
+        {name.replace("-", "/"): tf.constant(values) for name, values in batch.items()}
+    )
     np.testing.assert_array_equal(found["image"], images)
     np.testing.assert_array_equal(found["label"], labels)

@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.quality import ideal_quality
+from image_pipeline.components.order.quality import ideal_quality
 from image_pipeline.report.shuffle import describe_shuffle
 
 pytestmark = pytest.mark.beam

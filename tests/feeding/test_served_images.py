@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.record_views import decode_window, view_record
+from image_pipeline.components.feeding.served_images import decode_window, make_image
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import crop_and_resize
 from image_pipeline.components.views.options import ViewOptions
@@ -34,7 +34,7 @@ def test_a_decoded_window_equals_decoding_then_cropping(image_format, channels):
 def test_without_a_window_it_is_the_eval_view():
     image = draw_smooth(3, 40, 56)
     expected = views.eval_view(tf.constant(image), VIEW)
-    np.testing.assert_array_equal(view_record(parsed(image), None, VIEW), expected)
+    np.testing.assert_array_equal(make_image(parsed(image), None, VIEW), expected)
 
 
 @pytest.mark.parametrize("window", [[3, 17, 20, 30], [0, 0, 40, 56], [5, 5, 24, 32], [1, 2, 7, 9]])
@@ -42,5 +42,5 @@ def test_a_crop_is_opencvs_to_within_one_level(window):
     image = np.random.default_rng(1).integers(0, 256, (40, 56, 3), np.uint8)
     expected = np.empty((24, 32, 3), np.uint8)
     crop_and_resize(image, np.array(window), expected)
-    found = view_record(parsed(image), tf.constant(window), VIEW).numpy()
+    found = make_image(parsed(image), tf.constant(window), VIEW).numpy()
     assert np.abs(found.astype(int) - expected).max() <= 1

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.batches import (
+from image_pipeline.components.order.batches import (
     Position,
     batch_positions,
     real_records,

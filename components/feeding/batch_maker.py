@@ -1,4 +1,4 @@
-"""Batches of views, made by a pool of threads: decode, crop and resize whole batches at once.
+"""Batches of images, made by a pool of threads: decode, crop and resize whole batches at once.
 
 TensorFlow would do it with one small op after another for each image, and take 0.3 to 0.4 ms of
 processor time an image more (`python benchmarks/read.py`).
@@ -21,19 +21,19 @@ _ALIGNED_BYTES = 64
 Load = Callable[[int], np.ndarray]
 
 
-class ViewMaker:
-    """Makes batches of views of one size. Threads may share it."""
+class BatchMaker:
+    """Makes batches of images of one size. Threads may share it."""
 
     def __init__(self, view: ViewOptions, threads: int | None = None):
         """Starts no thread yet.
 
         Args:
-          view: the views' size.
+          view: the images' size.
           threads: how many decode at once; None for one a core.
         """
         self.view = view
         self._threads = threads or usable_cores()
-        self._pool = concurrent.futures.ThreadPoolExecutor(self._threads, "views")
+        self._pool = concurrent.futures.ThreadPoolExecutor(self._threads, "images")
 
     def make(self, load: Load, count: int, windows: np.ndarray | None) -> np.ndarray:
         """Makes one batch.
@@ -42,7 +42,7 @@ class ViewMaker:
           load: gives the pixels of the batch's image with this number, uint8 [height, width,
             channels]; called in any order, by several threads.
           count: of the images.
-          windows: int32 [count, 4], the crop of each image that becomes its view (see
+          windows: int32 [count, 4], the crop of each image that is resized (see
             `crop.draw_crop_windows`); None for the deterministic view.
 
         Returns:

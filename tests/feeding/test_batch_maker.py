@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from image_pipeline.components.feeding.view_batches import ViewMaker
+from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.views.fast import crop_and_resize, take_eval_view
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.unit
 VIEW = ViewOptions(height_px=6, width_px=7)
 
 
-def make_views(count, windows, threads):
-    return ViewMaker(VIEW, threads).make(lambda number: draw(number, 12, 15), count, windows)
+def make_images(count, windows, threads):
+    return BatchMaker(VIEW, threads).make(lambda number: draw(number, 12, 15), count, windows)
 
 
 def draw_windows(count):
@@ -29,14 +29,14 @@ def test_each_image_is_at_its_place_whatever_the_number_of_threads(count, thread
     expected = np.empty((count, 6, 7, 3), np.uint8)
     for number in range(count):
         crop_and_resize(draw(number, 12, 15), windows[number], expected[number])
-    np.testing.assert_array_equal(make_views(count, windows, threads), expected)
+    np.testing.assert_array_equal(make_images(count, windows, threads), expected)
 
 
 def test_without_windows_views_are_those_of_evaluation():
     expected = np.empty((9, 6, 7, 3), np.uint8)
     for number in range(9):
         take_eval_view(draw(number, 12, 15), VIEW, expected[number])
-    np.testing.assert_array_equal(make_views(9, None, 2), expected)
+    np.testing.assert_array_equal(make_images(9, None, 2), expected)
 
 
 def test_several_threads_decode_at_once():
@@ -47,7 +47,7 @@ def test_several_threads_decode_at_once():
             both.wait()
         return draw(number, 12, 15)
 
-    assert len(ViewMaker(VIEW, 2).make(load, 16, None)) == 16
+    assert len(BatchMaker(VIEW, 2).make(load, 16, None)) == 16
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -58,11 +58,11 @@ def test_an_image_that_cannot_be_loaded_ends_the_batch(threads):
         return draw(number, 12, 15)
 
     with pytest.raises(ValueError, match="image 20 is damaged"):
-        ViewMaker(VIEW, threads).make(load, 24, None)
+        BatchMaker(VIEW, threads).make(load, 24, None)
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_tensorflow_can_take_a_batch_over_without_a_copy(count):
-    batch = ViewMaker(VIEW).empty(count)
+    batch = BatchMaker(VIEW).empty(count)
     assert batch.ctypes.data % 64 == 0 and batch.flags.c_contiguous
     assert batch.shape == (count, 6, 7, 3)

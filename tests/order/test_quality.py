@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from image_pipeline.components.feeding import quality
+from image_pipeline.components.order import quality
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,99 @@
+"""What is touched of libraries beyond their public interface: all of it is listed here."""
+
+import ast
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = pathlib.Path(__file__).parents[1]
+LIBRARIES = {
+    *("apache_beam", "keras", "kfp", "ml_metadata", "tensorflow", "tensorflow_data_validation"),
+    *("tensorflow_model_analysis", "tensorflow_transform", "tfx", "tfx_bsl"),
+}
+
+# TFX's public interface is `tfx.v1`; of Beam-based components, drivers and resolvers of one's own
+# it has nothing. By module, what is taken from it.
+MODULES = {
+    "tfx.components.evaluator": {"executor"},
+    "tfx.components.example_gen": {"utils"},
+    "tfx.components.statistics_gen": {"executor"},
+    "tfx.components.util": {"examples_utils"},
+    "tfx.dsl.components.base": {
+        *("base_beam_component", "base_beam_executor", "base_driver", "executor_spec"),
+    },
+    "tfx.dsl.components.base.base_component": {"BaseComponent"},
+    "tfx.dsl.components.common": {"resolver"},
+    "tfx.orchestration": {"data_types", "data_types_utils", "metadata"},
+    "tfx.orchestration.pipeline": {"RunOptions"},
+    "tfx.orchestration.portable": {"base_driver", "launcher"},
+    "tfx.orchestration.portable.data_types": {"ExecutionInfo"},
+    "tfx.proto": {"example_gen_pb2"},
+    "tfx.proto.orchestration": {"driver_output_pb2"},
+    "tfx.types": {
+        *("artifact_utils", "channel", "channel_utils", "component_spec", "standard_artifacts"),
+    },
+    "tensorflow.python.framework": {"op_def_registry"},
+    "tensorflow.python.framework.convert_to_constants": {"convert_variables_to_constants_v2"},
+}
+# Names with an underscore, by the file that touches them, and the module that has them.
+NAMES = {
+    ("components/beam/tfx_components.py", "_make_beam_pipeline"): (
+        "tfx.dsl.components.base.base_beam_executor"  # jobs are run as ours are
+    ),
+    ("components/training/unknown.py", "_keras_logits"): (
+        "keras.src.backend.tensorflow.nn"  # what probabilities were made of
+    ),
+    ("components/transform/whitening.py", "_apply_cacheable_combiner"): (
+        "tensorflow_transform.analyzers"  # tft.covariance, in one pass with the mean
+    ),
+}
+# Python's own, and names that this project gives.
+PUBLIC = {"_exit", "_held_functions", "_replace"}
+
+
+def list_files():
+    for folder in ("components", "pipeline", "kubeflow"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+
+
+def is_private(module):
+    parts = module.split(".")
+    is_beyond = parts[0] == "tfx" and parts[1:2] != ["v1"]
+    return parts[0] in LIBRARIES and len(parts) > 1 and (is_beyond or "python" in parts)
+
+
+def test_all_modules_are_listed():
+    taken = {}
+    for _, tree in list_files():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and is_private(node.module or ""):
+                names = {alias.name for alias in node.names}
+                taken[node.module] = taken.get(node.module, set()) | names
+            elif isinstance(node, ast.Import):
+                assert not any(is_private(alias.name) for alias in node.names)
+    assert taken == MODULES
+
+
+def test_all_names_are_listed():
+    found = {
+        (file, node.attr)
+        for file, tree in list_files()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and re.match("_[^_]", node.attr)
+        and node.attr not in PUBLIC
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+        and not (isinstance(node.value, ast.Attribute) and node.value.attr.startswith("_"))
+    }
+    assert found == set(NAMES)
+
+
+@pytest.mark.parametrize(("name", "module"), [(key[1], value) for key, value in NAMES.items()])
+def test_the_installed_version_has_the_name(name, module):
+    source = importlib.util.find_spec(module).origin
+    assert name in pathlib.Path(source).read_text()
