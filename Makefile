@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check flink image-check lock clean
+.PHONY: demo test quick check flink image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -16,6 +16,9 @@ demo: $(READY)  ## the whole pipeline on handwritten digits
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) check  ## every test, a file at a time on every core, the longest files first
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
+	$(BIN)/python -m pytest --quick -m unit --numprocesses auto
 
 check: $(READY)  ## style, types, and that all imported packages are declared
 	$(BIN)/ruff check .
@@ -40,7 +43,10 @@ $(READY): requirements.lock pyproject.toml
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
 
-image-check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
+image-quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
+	$(BIN)/python -m pytest --quick -m unit --numprocesses auto
+
+check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
 	$(BIN)/python kubeflow/check_image.py
 
 lock:  ## resolve pyproject.toml again

@@ -2,12 +2,14 @@
 
 import gc
 import os
+import pathlib
 import shutil
 
 import hypothesis
 import pytest
 
 from tests.drawings import write_folder
+from tests.quick import is_quick
 
 # TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
 # are not minutes apart.
@@ -40,6 +42,17 @@ hypothesis.settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds what `make quick` asks for."""
+    parser.addoption("--quick", action="store_true", help="collect only what is imported quickly")
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Leaves out, when asked for, files that import TensorFlow, Beam or TFX."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if config.option.quick and is_test and not is_quick(collection_path) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.drawings import write_folder
 from tests.wheels import ROOT, build_and_unpack
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 FOREIGN = ("pipeline/__init__.py", "pipeline/api.py", "components/__init__.py")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.wheels import ROOT, build_and_unpack
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 
 def _run(code, *arguments):
