@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.ingest.manifest import count_accounted
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -12,13 +12,13 @@ _MOST_SAMPLES = 96
 _MOST_A_CLASS = 8
 
 
-def describe_books(manifest: dict[str, Any]) -> dict[str, Any]:
+def describe_books(manifest: Manifest) -> dict[str, Any]:
     """What became of the files found: `summarize_manifest`'s numbers, and whether they add up."""
-    books = summarize_manifest(manifest)
-    return books | {"balanced": books["found"] == count_accounted(books)}
+    books = manifest.books
+    return summarize_manifest(manifest) | {"balanced": books.found == books.accounted}
 
 
-def describe_classes(manifest: dict[str, Any]) -> dict[str, Any]:
+def describe_classes(manifest: Manifest) -> dict[str, Any]:
     """Records of each class in each split.
 
     Returns:
@@ -26,10 +26,10 @@ def describe_classes(manifest: dict[str, Any]) -> dict[str, Any]:
       splits, the largest class first; `missing`: pairs of a split and how many classes it lacks;
       `ratio`: of the largest class to the smallest one.
     """
-    splits = list(manifest["splits"])
-    counts = {split: manifest["classes"].get(split, {}) for split in splits}
+    splits = list(manifest.splits)
+    counts = {split: manifest.books.classes.get(split, {}) for split in splits}
     names = sorted({name for own in counts.values() for name in own})
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": name, "counts": own, "total": sum(own)}
         for name in names
         for own in [[counts[split].get(name, 0) for split in splits]]
@@ -44,14 +44,13 @@ def describe_classes(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def describe_shards(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def describe_shards(manifest: Manifest) -> list[dict[str, Any]]:
     """For each split its `shards`, `records` and `bytes`; the least and most of both in a shard."""
     described = []
-    for name, split in manifest["splits"].items():
-        shards = split["shards"]
-        row = {"split": name, "shards": len(shards)}
+    for name, split in manifest.splits.items():
+        row = {"split": name, "shards": len(split.shards)}
         for what in ("records", "bytes"):
-            own = [shard[what] for shard in shards]
+            own = [getattr(shard, what) for shard in split.shards]
             row |= {what: sum(own), f"least_{what}": min(own, default=0)}
             row |= {f"most_{what}": max(own, default=0)}
         described.append(row)
