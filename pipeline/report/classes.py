@@ -1,5 +1,6 @@
 """The books, the classes and the shards of a data set, from its manifest; and images of classes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,16 +19,18 @@ def describe_books(manifest: Manifest) -> dict[str, Any]:
     return summarize_manifest(manifest) | {"balanced": books.found == books.accounted}
 
 
-def describe_classes(manifest: Manifest) -> dict[str, Any]:
+def describe_classes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Records of each class in each split.
+
+    Args:
+      counts: as the books have them, by split.
 
     Returns:
       `splits`: names; `rows`: for each class its `name`, `total` and `counts` in the order of the
       splits, the largest class first; `missing`: pairs of a split and how many classes it lacks;
       `ratio`: of the largest class to the smallest one.
     """
-    splits = list(manifest.splits)
-    counts = {split: manifest.books.classes.get(split, {}) for split in splits}
+    splits = list(counts)
     names = sorted({name for own in counts.values() for name in own})
     rows: list[dict[str, Any]] = [
         {"name": name, "counts": own, "total": sum(own)}

@@ -71,7 +71,7 @@ def _describe_data(source: ReportSource, data: DataSet, absent: dict[str, str]) 
         )
     return {
         "books": describe_books(manifest),
-        "classes": describe_classes(manifest),
+        "classes": describe_classes(manifest.books.classes),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data),
         "samples": choose_samples(data),

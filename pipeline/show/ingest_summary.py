@@ -35,17 +35,16 @@ def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
         "near_duplicates": books.near_duplicates,
         "straddling": books.straddling,
         "splits": {name: split.records for name, split in splits.items()},
-        "missing_classes": find_missing_classes(manifest),
+        "missing_classes": find_missing_classes(books.classes),
         "shards": {name: len(split.shards) for name, split in splits.items()},
         "bytes": sum(split.bytes for split in splits.values()),
     }
 
 
-def find_missing_classes(manifest: Manifest) -> dict[str, list[str]]:
+def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
     """For each split that lacks classes which another has, their names in order."""
-    counts = {split: manifest.books.classes.get(split, {}) for split in manifest.splits}
-    known = {name for own in counts.values() for name in own if name}
-    missing = {split: sorted(known - own.keys()) for split, own in counts.items()}
+    known = {name for own in classes.values() for name in own if name}
+    missing = {split: sorted(known - own.keys()) for split, own in classes.items()}
     return {split: names for split, names in missing.items() if names}
 
 

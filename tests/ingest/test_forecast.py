@@ -48,10 +48,10 @@ def test_stored_bytes_are_within_15_percent_of_the_ingest(images, tmp_path, enco
         options,
         lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
     )
-    stored = sum(split["bytes"] for split in manifest["splits"].values())
+    stored = sum(split.bytes for split in manifest.splits.values())
     assert forecast.stored_bytes[encoding] == pytest.approx(stored, rel=0.15)
-    assert forecast.records == manifest["written"]
-    assert forecast.shards == {n: len(s["shards"]) for n, s in manifest["splits"].items()}
+    assert forecast.records == manifest.books.written
+    assert forecast.shards == {n: len(s.shards) for n, s in manifest.splits.items()}
     assert forecast.seconds > 0
     assert forecast.peak_disk_bytes > 1.5 * stored
 
@@ -67,7 +67,7 @@ def test_a_sample_of_all_files_is_exact(tmp_path):
         options,
         lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
     )
-    stored = sum(split["bytes"] for split in manifest["splits"].values())
+    stored = sum(split.bytes for split in manifest.splits.values())
     assert forecast.stored_bytes["png"] == stored
     assert (forecast.error_fraction, forecast.sampled) == (0, 24)
     assert forecast.classes == {"cat": 12, "dog": 12}
