@@ -26,7 +26,7 @@ def in_split(split: str, name: str = "*") -> str:
     return f"Split-{split}/{name}"
 
 
-def split_of(path: str) -> str:
+def parse_split(path: str) -> str:
     """The split in whose folder a file is."""
     return path.rpartition("/")[0].rpartition("/")[2].removeprefix("Split-")
 

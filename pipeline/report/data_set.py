@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index import RecordIndex, is_indexed, read_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.dataset.paths import split_of
+from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
@@ -106,7 +106,7 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         )
     index = read_index(paths)
     splits = tuple(filled)
-    of_shard = np.array([splits.index(split_of(path)) for path in index.shard_paths], np.int8)
+    of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(
         splits=splits,
         index=index,

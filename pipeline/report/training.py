@@ -8,7 +8,7 @@ import yaml
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import hash_manifest
-from image_pipeline.components.dataset.paths import in_split, split_of
+from image_pipeline.components.dataset.paths import in_split, parse_split
 from image_pipeline.config import PipelineConfig
 from image_pipeline.report.source import ReportSource, read_analysis
 
@@ -94,7 +94,7 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
         if found.dataset_anomaly_info.description:
             info = found.dataset_anomaly_info
             rows.insert(0, ("the data set", f"{info.short_description}: {info.description}"))
-        described.append({"split": split_of(path), "anomalies": rows})
+        described.append({"split": parse_split(path), "anomalies": rows})
     return described
 
 

@@ -13,7 +13,7 @@ from image_pipeline.components.dataset.paths import (
     numbers_by_split,
     order_by_path,
     parse_path,
-    split_of,
+    parse_split,
 )
 from image_pipeline.components.errors import UserError
 
@@ -32,8 +32,8 @@ def test_the_names_in_a_data_sets_folder():
 
 
 def test_a_file_is_of_the_split_in_whose_folder_it_is():
-    assert split_of(f"gs://bucket/Split-old/data/{name_shard('train', 0, 1)}") == "train"
-    assert split_of("/anomalies/7/Split-eval/SchemaDiff.pb") == "eval"
+    assert parse_split(f"gs://bucket/Split-old/data/{name_shard('train', 0, 1)}") == "train"
+    assert parse_split("/anomalies/7/Split-eval/SchemaDiff.pb") == "eval"
 
 
 def test_a_shards_name_is_read_as_it_was_written():
