@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from image_pipeline.components.dataset.index import read_index
-from image_pipeline.components.dataset.sealed import INDEX
-from image_pipeline.components.ingest.shards import INDEX_SCHEMA
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
+from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.order.batches import batch_positions
 from image_pipeline.components.order.order import BalancedOrder, ShuffledOrder
 from image_pipeline.run.memory import watch_memory

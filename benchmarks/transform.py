@@ -62,7 +62,7 @@ def run_ingest_way(images_dir: str, data_dir: str) -> int:
 
     options = IngestOptions.model_validate(INGEST)
     work_dir = f"{data_dir}/.work"
-    return run_ingest(images_dir, data_dir, work_dir, options, _make_pipeline)["written"]
+    return run_ingest(images_dir, data_dir, work_dir, options, _make_pipeline).books.written
 
 
 def run_ours(data_dir: str, output_dir: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from image_pipeline.components import contract, files
-from image_pipeline.components.ingest.manifest import MANIFEST
+from image_pipeline.components.dataset.paths import MANIFEST
 
 _ARTIFACTS, _PUSHED = "artifacts", "pushed_model"
 # Of each of TFX's components, a folder for each execution, numbered upwards.

@@ -7,13 +7,14 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 
 OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
 
 
-def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> dict:
+def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> Manifest:
     """Ingests a folder with `OPTIONS` and the given ones; returns the manifest."""
     return run_ingest(
         str(images),

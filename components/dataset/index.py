@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 from pyarrow import dataset
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset import sealed
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index_file import check_index, unreadable_index
 from image_pipeline.components.dataset.paths import (
+    INDEX,
     check_all_known,
     group_by_root,
     match_path,
@@ -109,7 +111,7 @@ def is_indexed(shard_paths: Sequence[str]) -> bool:
     matches = [match_path(path) for path in shard_paths]
     roots = {match["root"] if match else None for match in matches}
     return bool(roots) and all(
-        root is not None and files.is_local(root) and files.exists(f"{root}/{sealed.INDEX}")
+        root is not None and files.is_local(root) and files.exists(f"{root}/{INDEX}")
         for root in roots
     )
 
@@ -154,7 +156,7 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
     """
     columns: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
     labels = []
-    sealed.check_index(root)
+    check_index(root)
     for path_number, rows in _scan(root, paths):
         for name, values in _hold_columns(path_number, rows).items():
             columns[name].append(values)
@@ -182,7 +184,7 @@ def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np
         "length": numbers.pop("record_length"),
         "image_length": numbers.pop("payload_length"),
         **numbers,
-        "is_raw": pc.equal(rows["format"], "raw").to_numpy(zero_copy_only=False),
+        "is_raw": pc.equal(rows["format"], record.RAW.decode()).to_numpy(zero_copy_only=False),
         "record_id": _unhex(rows["record_id"]),
     }
 
@@ -199,7 +201,7 @@ def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, p
 
 def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
-        yield from dataset.dataset(f"{root}/{sealed.INDEX}", format="parquet").to_batches(
+        yield from dataset.dataset(f"{root}/{INDEX}", format="parquet").to_batches(
             columns=list(_COLUMNS),
             filter=pc.field("split").isin(splits),
             batch_readahead=_BATCHES_AHEAD,
@@ -207,7 +209,7 @@ def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
             fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
         )
     except (pa.ArrowException, OSError) as error:
-        raise sealed.unreadable_index(root, error) from error
+        raise unreadable_index(root, error) from error
 
 
 def _join(parts: list[np.ndarray]) -> np.ndarray:
@@ -239,11 +241,11 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
     numbers = numbers_by_split(shard_paths)
     in_splits = pc.field("split").isin(sorted(numbers))
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
-    sealed.check_index(root)
+    check_index(root)
     try:
-        table = pq.read_table(f"{root}/{sealed.INDEX}", columns=needed, filters=in_splits)
+        table = pq.read_table(f"{root}/{INDEX}", columns=needed, filters=in_splits)
     except (pa.ArrowException, OSError) as error:
-        raise sealed.unreadable_index(root, error) from error
+        raise unreadable_index(root, error) from error
     path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
     is_read = path_number >= 0
     table, path_number = table.filter(pa.array(is_read)), path_number[is_read]

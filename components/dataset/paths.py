@@ -1,4 +1,7 @@
-"""What shards' paths tell: the data set, the split and the number, and so the index's rows."""
+"""The names in a data set's folder, and what shards' paths tell of the rows of its index.
+
+They are spelled here, and nowhere else.
+"""
 
 import collections
 import re
@@ -9,7 +12,33 @@ import pyarrow as pa
 
 from image_pipeline.components.errors import UserError
 
+MANIFEST = "manifest.json"
+INDEX = "index.parquet"
+QUARANTINE = "quarantine.jsonl"
+DUPLICATES = "duplicates.jsonl"
+NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
+SKIPPED = "skipped.jsonl"  # only if a file was skipped
 _SHARD_PATH = re.compile(r"(?P<root>.+)/Split-(?P<split>[^/]+)/data_tfrecord-(?P<shard>\d+)-of-\d+")
+
+
+def in_split(split: str, name: str = "*") -> str:
+    """A file of a split, below the folder of all splits, by TFX's custom; `*` matches any."""
+    return f"Split-{split}/{name}"
+
+
+def parse_split(path: str) -> str:
+    """The split in whose folder a file is."""
+    return path.rpartition("/")[0].rpartition("/")[2].removeprefix("Split-")
+
+
+def name_shard(split: str, shard: int, shards: int) -> str:
+    """A shard's path below the data set's folder, by TFX's and TFRecord's customs."""
+    return in_split(split, f"data_tfrecord-{shard:05d}-of-{shards:05d}")
+
+
+def name_copy(content: str) -> str:
+    """The copy of a quarantined file, named by the SHA-256 of its bytes; `*` matches any."""
+    return f"quarantine/{content}"
 
 
 def match_path(path: str) -> re.Match[str] | None:

@@ -11,6 +11,7 @@ many there are.
 
 import dataclasses
 import functools
+import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -25,6 +26,8 @@ FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 SHA256 = "image/key/sha256"
 LABEL = "image/class/text"
+
+RAW = b"raw"  # the format of an image that is stored as pixels
 
 Dtype = Literal["bytes", "int64", "float32"]
 Value = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float]
@@ -117,6 +120,16 @@ def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str
     if missing := sorted(by_key.keys() - values.keys()):
         raise ValueError(f"the features {missing} are missing")
     return values
+
+
+def make_record_id(content: bytes, path: bytes) -> bytes:
+    """16 bytes that name a record: equal files at two paths are two records.
+
+    Args:
+      content: SHA-256 of the source's bytes.
+      path: of the source, below the images folder.
+    """
+    return hashlib.sha256(content + path).digest()[:16]
 
 
 @functools.cache

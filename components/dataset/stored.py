@@ -1,4 +1,4 @@
-"""Random access to the records of TFRecord shards, by the data set's index.
+"""Stored images: of a record's features, or of a row of the index, by random access to the shards.
 
 Records are read by `pread`, not through memory maps: it lets other Python threads run while it
 waits for the disk, where a page fault of a map stops them all, and a shard that is cut while it is
@@ -8,8 +8,10 @@ read gives an error, where a map would end the process.
 import collections
 import os
 import threading
-from typing import BinaryIO
+from collections.abc import Mapping
+from typing import Any, BinaryIO, NamedTuple
 
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
@@ -18,6 +20,25 @@ from image_pipeline.components.dataset.tfrecord import (
     unframe,
 )
 from image_pipeline.components.errors import UserError
+
+
+class StoredImage(NamedTuple):
+    """An image as a record holds it; sides in pixels."""
+
+    encoded: bytes | memoryview
+    height: int
+    width: int
+    channels: int
+    is_raw: bool
+
+
+IMAGE_KEYS = (record.IMAGE, record.HEIGHT, record.WIDTH, record.CHANNELS, record.FORMAT)
+
+
+def take_image(features: Mapping[str, Any]) -> StoredImage:
+    """The image of a record, of its features at least those of `IMAGE_KEYS`."""
+    encoded, height, width, channels, stored_as = (features[key] for key in IMAGE_KEYS)
+    return StoredImage(encoded, int(height), int(width), int(channels), stored_as == record.RAW)
 
 
 class StoredRecords:
@@ -59,6 +80,18 @@ class StoredRecords:
             return unframe(framed)
         except CorruptRecord as error:
             raise self._bad_record(row, error.problem) from error
+
+    def read_image(self, row: int, verify: bool = False) -> StoredImage:
+        """The image of one record, without parsing the record; else as `read`."""
+        index, serialized = self._index, self.read(row, verify)
+        return StoredImage(
+            # The image is what a record ends with.
+            memoryview(serialized)[len(serialized) - int(index.image_length[row]) :],
+            int(index.height[row]),
+            int(index.width[row]),
+            int(index.channels[row]),
+            bool(index.is_raw[row]),
+        )
 
     def _file(self, shard: int) -> BinaryIO:
         with self._lock:

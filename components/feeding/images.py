@@ -7,7 +7,7 @@ import numpy as np
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.views.fast import StoredImage, decode_whole
+from image_pipeline.components.views.fast import decode_whole
 
 
 class StoredImages:
@@ -37,20 +37,12 @@ class StoredImages:
         Raises:
           UserError: naming the record, if it cannot be read or decoded.
         """
-        index, serialized = self._index, self._records.read(row, verify)
-        image = StoredImage(
-            # The image is what a record ends with.
-            encoded=memoryview(serialized)[len(serialized) - int(index.image_length[row]) :],
-            height=int(index.height[row]),
-            width=int(index.width[row]),
-            channels=int(index.channels[row]),
-            is_raw=bool(index.is_raw[row]),
-        )
+        image = self._records.read_image(row, verify)
         try:
             return decode_whole(image, self._channels)
         except ValueError as error:
             raise UserError(
-                f"{index.describe(row)} is damaged: {error}; run ingest again, or set "
+                f"{self._index.describe(row)} is damaged: {error}; run ingest again, or set "
                 "feeding.bad_records=skip to go on without it."
             ) from error
 

@@ -77,7 +77,7 @@ def as_drawn(features: Tensors) -> Tensors:
       features: each [batch], those of `columns_to_parse`.
 
     Returns:
-      All of them, "is_raw", and what `IndexedRecords.draw_epoch` gives but for "row": a record that
+      All of them, and what `IndexedRecords.draw_epoch` gives but for "row": a record that
       is parsed is drawn for the first time, and shows its first view.
     """
     first = tf.zeros_like(features[record.HEIGHT])
@@ -88,7 +88,6 @@ def as_drawn(features: Tensors) -> Tensors:
         "copy": first,
         "height": features[record.HEIGHT],
         "width": features[record.WIDTH],
-        "is_raw": is_raw(features),
         "label": features[record.LABEL],
     }
 
@@ -112,7 +111,7 @@ def decode_record(features: Mapping[str, tf.Tensor], channels: int) -> tf.Tensor
 
 def is_raw(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Whether the record stores pixels instead of a compressed file: bool scalar."""
-    return tf.equal(features[record.FORMAT], b"raw")
+    return tf.equal(features[record.FORMAT], record.RAW)
 
 
 def decode_raw_record(features: Mapping[str, tf.Tensor]) -> tf.Tensor:

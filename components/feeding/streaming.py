@@ -13,6 +13,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
@@ -22,11 +23,11 @@ from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.files import is_local
 from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import call_within
-from image_pipeline.components.views.fast import StoredImage, decode_whole
+from image_pipeline.components.views.fast import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
-# What a batch's images are decoded from: the id, and the fields of `StoredImage`.
-_ENCODED_KEYS = (record.SOURCE_ID, record.IMAGE, "height", "width", record.CHANNELS, "is_raw")
+# What a batch's images are decoded from, and are named by if they are damaged.
+_ENCODED_KEYS = (record.SOURCE_ID, *IMAGE_KEYS)
 
 
 class StreamedRecords:
@@ -173,13 +174,14 @@ class StreamedRecords:
         channels = self._view.channels
 
         def load(number: int) -> np.ndarray:
-            source_id, *values = (column[number] for column in encoded)
+            features = {k: column[number] for k, column in zip(_ENCODED_KEYS, encoded, strict=True)}
             try:
-                return decode_whole(StoredImage(*values), channels)
+                return decode_whole(take_image(features), channels)
             except ValueError as error:
+                source_id = features[record.SOURCE_ID].decode(errors="replace")
                 raise UserError(
-                    f"the record with the id {source_id.decode(errors='replace')!r} is damaged: "
-                    f"{error}; write its shard again."
+                    f"the record with the id {source_id!r} is damaged: {error}; write its shard "
+                    "again."
                 ) from error
 
         return [self._maker.make(load, len(encoded[0]), windows if len(windows) else None)]

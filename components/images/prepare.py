@@ -18,7 +18,7 @@ from image_pipeline.components.images.decode import DecodedImage, decode_image
 from image_pipeline.components.images.resize import resize
 from image_pipeline.components.options import Options
 
-__all__ = ["REASONS", "BadImage", "PrepareOptions", "PreparedImage", "prepare_image"]
+__all__ = ["REASONS", "BadImage", "Encoding", "PrepareOptions", "PreparedImage", "prepare_image"]
 
 # libjpeg's JPEG_MAX_DIMENSION.
 _JPEG_MAX_SIDE_PX = 65_500
@@ -26,6 +26,7 @@ _JPEG_MAX_SIDE_PX = 65_500
 _PNG_COMPRESSION = 3
 
 _ColorLevel = pydantic.conint(ge=0, le=255)
+Encoding = Literal["jpeg", "png", "raw", "original"]
 
 
 class PrepareOptions(Options):
@@ -42,7 +43,7 @@ class PrepareOptions(Options):
     """Whether smaller images are enlarged to `size_px`. Otherwise they are kept as they are; with
     `exact`, those of which either side is smaller."""
 
-    encoding: Literal["jpeg", "png", "raw", "original"] = "jpeg"
+    encoding: Encoding = "jpeg"
     """How pixels are stored. `png` is lossless and about 5 times larger than `jpeg`; `raw` is
     row-major uint8, larger still. `original` keeps the bytes of upright 8-bit JPEGs and PNGs that
     need no conversion, including their metadata (such as GPS positions); everything else is

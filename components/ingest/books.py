@@ -1,9 +1,7 @@
 """The books of an ingest: every file found is written, a duplicate, quarantined, or skipped.
 
-Files in the working folder: `books.json` (counts); `quarantine.jsonl`, `duplicates.jsonl` and
-`skipped.jsonl` (a line for each file, in the order of the listing; copies that are written all the
-same are listed, but are not among the counted duplicates); and with the option `near_duplicates`
-`near_duplicates.jsonl` (a line for each set of different images that look alike).
+They are left in the working folder: the counts as `books.json`, and the lists, each in the order of
+the listing. Copies that are written all the same are listed, but are not counted as duplicates.
 """
 
 import collections
@@ -11,17 +9,28 @@ import functools
 import json
 import os
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.lists import (
+    CONFLICTING_LABEL,
+    Duplicate,
+    Line,
+    LookAlikes,
+    Quarantined,
+    Skipped,
+    write_list,
+)
+from image_pipeline.components.dataset.manifest import Books
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.plan import NOWHERE, Placement, Sources
 from image_pipeline.components.threads import call_together
 
 BOOKS = "books.json"
-CONFLICTING_LABEL = "conflicting_label"
+Lists = dict[type[Line], list[Any]]  # each list's lines, by their type
 NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
@@ -43,6 +52,19 @@ def write_books(
       work_dir: the working folder.
       options: of ingest.
     """
+    lists = _list_files(tables, sources, placement, options)
+    books = _count_files(lists, sources, placement, labels, options)
+    content = json.dumps(books.stored_form()).encode()
+    call_together(
+        *(functools.partial(write_list, work_dir, *entry) for entry in lists.items()),
+        lambda: files.write_file(files.join(work_dir, BOOKS), content),
+    )
+
+
+def _list_files(
+    tables: Iterable[pa.Table], sources: Sources, placement: Placement, options: IngestOptions
+) -> Lists:
+    """The lists that the data set will have."""
     is_usable = sources.is_good & (placement.conflicts == NOWHERE)
     copies = np.flatnonzero(is_usable & _repeats(placement.copies))
     alike = find_alike(is_usable, placement)
@@ -50,32 +72,41 @@ def write_books(
     is_noted[np.concatenate([copies, placement.copies[copies], *alike])] = True
     rows = dict(_rows_of_note(tables, is_noted))
     bad = np.flatnonzero(~is_usable & ~sources.is_skipped).tolist()
-    quarantined = [_quarantine_line(n, rows, placement) for n in bad]
-    repeated = [_duplicate_line(n, rows, placement) for n in copies.tolist()]
-    skipped = [_skipped_line(rows[n]) for n in np.flatnonzero(sources.is_skipped).tolist()]
-    lists = {"quarantine.jsonl": quarantined, "duplicates.jsonl": repeated}
-    lists |= {"skipped.jsonl": skipped} if skipped else {}
-    books = {
-        "found": len(sources.is_good),
-        "written": int((placement.shard != NOWHERE).sum()),
-        "duplicates": int((placement.original != NOWHERE).sum()),
-        "quarantined": len(quarantined),
-        "quarantine_reasons": _count(line["reason"] for line in quarantined),
-        "skipped": len(skipped),
-        "skipped_kinds": _count(line["kind"] for line in skipped),
-        "skipped_examples": {line["kind"]: line["path"] for line in reversed(skipped)},
-        "conflicting_labels": count_conflicts(sources, placement),
-        "straddling": count_straddling(placement),
-        "classes": _count_classes(sources, placement, labels, options),
+    lists: Lists = {
+        Quarantined: [_quarantine_line(number, rows, placement) for number in bad],
+        Duplicate: [_duplicate_line(number, rows, placement) for number in copies.tolist()],
     }
+    if sources.is_skipped.any():
+        skipped = np.flatnonzero(sources.is_skipped).tolist()
+        lists[Skipped] = [_skipped_line(rows[number]) for number in skipped]
     if options.near_duplicates is not None:
         splits = np.array(list(options.splits))[split_of(placement)]
-        near = [_near_duplicates_line(numbers, rows, splits) for numbers in alike]
-        lists["near_duplicates.jsonl"] = near
-        books["near_duplicates"] = len(near)
-    lists[BOOKS] = [books]
-    write = functools.partial(_write_lines, work_dir)
-    call_together(*(functools.partial(write, name, lines) for name, lines in lists.items()))
+        lists[LookAlikes] = [_look_alikes_line(numbers, rows, splits) for numbers in alike]
+    return lists
+
+
+def _count_files(
+    lists: Lists,
+    sources: Sources,
+    placement: Placement,
+    labels: list[str],
+    options: IngestOptions,
+) -> Books:
+    quarantined, skipped = lists[Quarantined], lists.get(Skipped, [])
+    return Books(
+        found=len(sources.is_good),
+        written=int((placement.shard != NOWHERE).sum()),
+        duplicates=int((placement.original != NOWHERE).sum()),
+        quarantined=len(quarantined),
+        quarantine_reasons=_count(line.reason for line in quarantined),
+        skipped=len(skipped),
+        skipped_kinds=_count(line.kind for line in skipped),
+        skipped_examples={line.kind: line.path for line in reversed(skipped)},
+        conflicting_labels=count_conflicts(sources, placement),
+        straddling=count_straddling(placement),
+        classes=_count_classes(sources, placement, labels, options),
+        near_duplicates=len(lists[LookAlikes]) if LookAlikes in lists else None,
+    )
 
 
 def count_conflicts(sources: Sources, placement: Placement) -> int:
@@ -131,7 +162,7 @@ def _rows_of_note(tables: Iterable[pa.Table], is_noted: np.ndarray) -> Iterator[
         first += len(table)
 
 
-def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -> dict:
+def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -> Quarantined:
     row, conflict = rows[number], int(placement.conflicts[number])
     reason, message = row["reason"], row["message"]
     if conflict != NOWHERE:
@@ -141,51 +172,34 @@ def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -
             f"of class {row['label']!r}, but has the bytes of {os.fsdecode(other['path'])!r} of "
             f"class {other['label']!r}; remove the one that is wrong"
         )
-    return {
-        "path": os.fsdecode(row["path"]),
-        "reason": reason,
-        "message": message,
-        "bytes": row["source_bytes"],
-        "sha256": row["sha256"].hex() if row["sha256"] else None,
-    }
+    content = row["sha256"].hex() if row["sha256"] else None
+    return Quarantined(os.fsdecode(row["path"]), reason, message, row["source_bytes"], content)
 
 
-def _skipped_line(row: dict) -> dict:
-    return {
-        "path": os.fsdecode(row["path"]),
-        "kind": row["reason"],
-        "message": row["message"],
-        "bytes": row["source_bytes"],
-    }
+def _skipped_line(row: dict) -> Skipped:
+    return Skipped(os.fsdecode(row["path"]), row["reason"], row["message"], row["source_bytes"])
 
 
-def _duplicate_line(number: int, rows: dict[int, dict], placement: Placement) -> dict:
+def _duplicate_line(number: int, rows: dict[int, dict], placement: Placement) -> Duplicate:
     row, original = rows[number], rows[int(placement.copies[number])]
-    return {
-        "path": os.fsdecode(row["path"]),
-        "original": os.fsdecode(original["path"]),
-        "sha256": row["sha256"].hex(),
-        "label": row["label"],
-        "original_label": original["label"],
-        "written": bool(placement.shard[number] != NOWHERE),
-    }
+    return Duplicate(
+        path=os.fsdecode(row["path"]),
+        original=os.fsdecode(original["path"]),
+        sha256=row["sha256"].hex(),
+        label=row["label"],
+        original_label=original["label"],
+        written=bool(placement.shard[number] != NOWHERE),
+    )
 
 
-def _near_duplicates_line(numbers: np.ndarray, rows: dict[int, dict], splits: np.ndarray) -> dict:
+def _look_alikes_line(numbers: np.ndarray, rows: dict[int, dict], splits: np.ndarray) -> LookAlikes:
     members = [rows[number] for number in numbers.tolist()]
-    return {
-        "size": len(members),
-        "paths": [os.fsdecode(row["path"]) for row in members],
-        "labels": [row["label"] for row in members],
-        "splits": splits[numbers].tolist(),
-    }
-
-
-def _write_lines(work_dir: str, name: str, lines: list[dict]) -> None:
-    """JSON lines in ASCII: names that are not UTF-8 are kept exactly, as escaped surrogates."""
-    with files.write_atomically(files.join(work_dir, name)) as file:
-        for line in lines:
-            file.write(json.dumps(line).encode() + b"\n")
+    return LookAlikes(
+        size=len(members),
+        paths=[os.fsdecode(row["path"]) for row in members],
+        labels=[row["label"] for row in members],
+        splits=splits[numbers].tolist(),
+    )
 
 
 def _count(names: Iterable[str]) -> dict[str, int]:

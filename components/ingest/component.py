@@ -46,7 +46,7 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             options,
             self._make_beam_pipeline,
         )
-        examples.split_names = artifact_utils.encode_split_names(list(manifest["splits"]))
+        examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
 

@@ -2,16 +2,17 @@
 
 The counts travel in the data and in small files in the working folder, since not every runner has
 Beam's metrics. Here are the stages up to the plan, and the last one; the plan's books and the
-written shards are counted by `manifest.check_books`.
+written shards are counted by `output.check_books`.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 
 from image_pipeline.components import files, progress
+from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
 from image_pipeline.components.ingest.books import BOOKS
-from image_pipeline.components.ingest.manifest import FINISHED
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
 from image_pipeline.components.sources.folder import Chunk, list_images, make_chunks
@@ -61,7 +62,7 @@ def check_unpacked(names: Sequence[str], output_dir: str) -> Sequence[str]:
     return names
 
 
-def check_finished(work_dir: str) -> dict:
+def check_finished(work_dir: str) -> Manifest:
     """Reads the mark that `write_manifest` left: an earlier manifest must not pass for this run's.
 
     Returns:
@@ -71,7 +72,7 @@ def check_finished(work_dir: str) -> dict:
       RuntimeError: if this run wrote no manifest, though its runner reported no failure.
     """
     try:
-        return json.loads(files.read_file(files.join(work_dir, FINISHED)))
+        return parse_manifest(files.read_file(files.join(work_dir, FINISHED)))
     except FileNotFoundError as error:
         raise RuntimeError(
             "Stage WriteManifest lost the list of shards: 1 in, 0 out, so this run wrote no "

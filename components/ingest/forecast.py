@@ -10,12 +10,14 @@ import math
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 import numpy as np
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.order import count_shards
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source
@@ -24,7 +26,6 @@ from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.threads import map_in_order
 
-ENCODINGS = ("jpeg", "png", "raw", "original")
 # Rows and index of a record in the working folder, and CPU time of Beam, the plan and the index,
 # which no sample shows. Measured on 50,000 CIFAR-10 images.
 _ROW_BYTES = 600
@@ -119,7 +120,7 @@ def forecast_ingest(
     sample = draw_sample(census, sample_size)
     trials, parallelism = _run_trials(sample, images_dir, options)
     stored_bytes = {}
-    for encoding in ENCODINGS:
+    for encoding in get_args(Encoding):
         prepare = options.prepare.model_copy(update={"encoding": encoding})
         other = options.model_copy(update={"prepare": prepare, "near_duplicates": None})
         is_configured = encoding == options.prepare.encoding

@@ -18,16 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.paths import name_shard
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import write_books
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.payloads import rows_path
 from image_pipeline.components.ingest.placed_rows import (
     RowSpan,
     read_placed_rows,
     write_placed_rows,
 )
 from image_pipeline.components.ingest.plan import NOWHERE, Sources, empty_sources, place_sources
-from image_pipeline.components.ingest.prepare import PreparedChunk, read_rows
+from image_pipeline.components.ingest.prepare import PreparedChunk, read_chunk_rows, read_rows
 from image_pipeline.components.threads import call_together, map_in_order
 
 
@@ -55,8 +57,8 @@ class ShardTask:
 
     @property
     def path(self) -> str:
-        """The shard's path below the output folder, by TFX's and TFRecord's customs."""
-        return f"Split-{self.split}/data_tfrecord-{self.shard:05d}-of-{self.shards:05d}"
+        """The shard's path below the output folder."""
+        return name_shard(self.split, self.shard, self.shards)
 
 
 def plan_shards(
@@ -141,14 +143,10 @@ def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
-def _rows_path(chunk: PreparedChunk, work_dir: str) -> str:
-    return files.join(work_dir, "prepared", f"{chunk.name}.arrow")
-
-
 @contextlib.contextmanager
 def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list[str]]:
     """Paths on this machine's disk to the rows of chunks; copies, if they lie elsewhere."""
-    paths = [_rows_path(chunk, work_dir) for chunk in chunks]
+    paths = [rows_path(work_dir, chunk.name) for chunk in chunks]
     if files.is_local(work_dir):
         yield paths
         return
@@ -168,7 +166,7 @@ def _unusable_rows(
 ) -> Iterator[dict]:
     for chunk in chunks:
         if chunk.bad or chunk.skipped:
-            rows = read_rows(_rows_path(chunk, work_dir))
+            rows = read_chunk_rows(chunk, work_dir)
             for row in rows.filter(pc.is_valid(rows["reason"])).to_pylist():
                 if with_skipped or not row["is_skipped"]:
                     yield row

@@ -50,7 +50,7 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
     rows: list[dict] = []
     offset = 0
     is_local = files.is_local(work_dir)
-    with files.write_atomically(_payload_path(work_dir, name)) as file:
+    with files.write_atomically(payload_path(work_dir, name)) as file:
         for block in make_blocks(results, 1 if is_local else _BLOCK_BYTES):
             rows += [row for row, _ in block]
             ordered = block if is_local else _shuffle(block, seed)
@@ -111,7 +111,7 @@ class CopiedPayloads:
 
         def fetch(span: list[Span]) -> bytes:
             chunk, start, end = span[0][0], span[0][1], span[-1][2]
-            return files.read_file(_payload_path(work_dir, chunk), start, end)
+            return files.read_file(payload_path(work_dir, chunk), start, end)
 
         fetched = map_in_order(fetch, spans, REMOTE_THREADS, ahead=1)
         for span, content in zip(spans, fetched, strict=True):
@@ -161,7 +161,7 @@ class PayloadReader:
         if file is None:
             if len(self._open) >= self._max_open:
                 self._open.pop(next(iter(self._open))).close()
-            file = files.open_input(_payload_path(self._work_dir, chunk))
+            file = files.open_input(payload_path(self._work_dir, chunk))
         self._open[chunk] = file  # Last in the dict: the one used least recently is closed first.
         file.seek(offset)
         return _check_length(file.read(length), chunk, offset, length)
@@ -173,7 +173,13 @@ class PayloadReader:
         self._open.clear()
 
 
-def _payload_path(work_dir: str, chunk: str) -> str:
+def rows_path(work_dir: str, chunk: str) -> str:
+    """The file of a chunk's rows."""
+    return files.join(work_dir, "prepared", f"{chunk}.arrow")
+
+
+def payload_path(work_dir: str, chunk: str) -> str:
+    """The file of a chunk's prepared images."""
     return files.join(work_dir, "prepared", f"{chunk}.payload")
 
 

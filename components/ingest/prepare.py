@@ -17,10 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from image_pipeline.components import files, progress
+from image_pipeline.components.dataset.paths import name_copy
+from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of, match_pattern, split_of
-from image_pipeline.components.ingest.payloads import write_payloads
+from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.folder import Chunk, ImageRef
@@ -94,17 +96,17 @@ def prepare_chunk(
       What was prepared.
     """
     name = _chunk_name(chunk, work_dir, options)
-    rows_path = files.join(work_dir, "prepared", f"{name}.arrow")
-    if not files.is_file(rows_path):
+    path = rows_path(work_dir, name)
+    if not files.is_file(path):
         results = _count(_prepare_sources(chunk.refs, images_dir, work_dir, options))
         rows = write_payloads(results, name, work_dir, options.seed)
-        with files.write_atomically(rows_path) as file:
+        with files.write_atomically(path) as file:
             table = pa.Table.from_pylist(rows, ROW_SCHEMA)
             with pa.ipc.new_file(file, ROW_SCHEMA) as writer:
                 writer.write_table(table)
         bad, skipped = count_unusable(table)
     else:
-        bad, skipped = count_unusable(read_rows(rows_path))
+        bad, skipped = count_unusable(read_rows(path))
         progress.advance(len(chunk.refs), bad, skipped)
     return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name, skipped)
 
@@ -115,16 +117,16 @@ def count_unusable(rows: pa.Table) -> tuple[int, int]:
     return len(rows) - rows["reason"].null_count - skipped, skipped
 
 
-def read_rows(rows_path: str) -> pa.Table:
+def read_rows(path: str) -> pa.Table:
     """Reads a chunk's rows; local files are mapped into memory, not copied."""
-    if files.is_local(rows_path):
-        return pa.ipc.open_file(pa.memory_map(rows_path)).read_all()
-    return pa.ipc.open_file(pa.BufferReader(files.read_file(rows_path))).read_all()
+    if files.is_local(path):
+        return pa.ipc.open_file(pa.memory_map(path)).read_all()
+    return pa.ipc.open_file(pa.BufferReader(files.read_file(path))).read_all()
 
 
 def read_chunk_rows(chunk: PreparedChunk, work_dir: str) -> pa.Table:
     """Reads the rows of a chunk that is done; as `read_rows`."""
-    return read_rows(files.join(work_dir, "prepared", f"{chunk.name}.arrow"))
+    return read_rows(rows_path(work_dir, chunk.name))
 
 
 def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
@@ -225,11 +227,6 @@ def columns_of_path(path: str, options: IngestOptions) -> dict[str, Any]:
     }
 
 
-def make_record_id(content: bytes, path: bytes) -> bytes:
-    """16 bytes that name a record: equal files at two paths are two records."""
-    return hashlib.sha256(content + path).digest()[:16]
-
-
 def _check_places(row: dict, options: IngestOptions) -> None:
     """The label must be named by the path, and a split that the path names must exist."""
     if row["label"] is None:
@@ -244,7 +241,7 @@ def _check_places(row: dict, options: IngestOptions) -> None:
 def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
     """Keeps a quarantined source's bytes, so that it can be looked at where the run's output is."""
     if data:
-        path = files.join(work_dir, "quarantine", hashlib.sha256(data).hexdigest())
+        path = files.join(work_dir, name_copy(hashlib.sha256(data).hexdigest()))
         if not files.is_file(path):
             files.write_file(path, data)
 

@@ -17,14 +17,9 @@ import pyarrow.compute as pc
 import pydantic
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.lists import Quarantined, Skipped, read_list
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import (
-    MANIFEST,
-    QUARANTINE,
-    SKIPPED,
-    read_lines,
-    read_manifest,
-)
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
@@ -65,8 +60,7 @@ def retry_work_dir(output_dir: str) -> str:
 
 def is_interrupted(output_dir: str, work_dir: str) -> bool:
     """Tells whether an earlier retry began to write and did not end."""
-    has_manifest = files.exists(files.join(output_dir, MANIFEST))
-    return not has_manifest and files.exists(files.join(work_dir, _MARKER))
+    return not has_manifest(output_dir) and files.exists(files.join(work_dir, _MARKER))
 
 
 def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
@@ -109,7 +103,7 @@ def prepare_quarantined(
     Returns:
       Their chunks, and how many are usable.
     """
-    quarantined = {line["path"] for line in read_lines(output_dir, QUARANTINE)}
+    quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     names = quarantined | _list_skipped(output_dir)
     listed = list_images(images_dir, options.follow_links)
     refs = (ref for ref in listed if ref.path in names)
@@ -132,7 +126,7 @@ def count_written(retry: Retry, output_dir: str) -> Retry:
       retry: what `prepare_quarantined` counted, without regard to the images stored before.
       output_dir: the data set's folder, written anew.
     """
-    quarantined = {line["path"] for line in read_lines(output_dir, QUARANTINE)}
+    quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
     still_bad = retry.still_bad + retry.repaired - repaired
     return dataclasses.replace(retry, repaired=repaired, still_bad=still_bad, changed=True)
@@ -140,9 +134,9 @@ def count_written(retry: Retry, output_dir: str) -> Retry:
 
 def _list_skipped(output_dir: str) -> set[str]:
     """What was skipped is looked at once more: it keeps its line, or has become an image."""
-    if not read_manifest(output_dir).get("skipped"):
+    if not read_manifest(output_dir).books.skipped:
         return set()
-    return {line["path"] for line in read_lines(output_dir, SKIPPED)}
+    return {line.path for line in read_list(output_dir, Skipped)}
 
 
 def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:

@@ -6,8 +6,8 @@ import apache_beam as beam
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.job import run_job
+from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.ingest.counts import check_finished, start_counts
-from image_pipeline.components.ingest.manifest import read_whole_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
@@ -26,7 +26,7 @@ def run_ingest(
     work_dir: str,
     options: IngestOptions,
     make_pipeline: Callable[[], beam.Pipeline],
-) -> dict:
+) -> Manifest:
     """Ingests a folder of images.
 
     Args:
@@ -76,7 +76,7 @@ def run_retry(
     """
     if not is_interrupted(output_dir, work_dir):
         files.delete_tree(work_dir)
-        stored = read_whole_manifest(output_dir)["options"]
+        stored = read_whole_manifest(output_dir).options
         options = choose_options(stored, options)
         retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
         if not retry.repaired:

@@ -10,35 +10,11 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
 from image_pipeline.components.threads import call_together, start
-
-INDEX_SCHEMA = pa.schema(
-    [
-        ("split", pa.string()),
-        ("shard", pa.int32()),  # number within the split
-        ("record_offset", pa.int64()),  # in the shard, of the record's length field
-        ("record_length", pa.int64()),  # of the serialized tf.train.Example
-        ("payload_offset", pa.int64()),  # in the shard, of the stored image's first byte
-        ("payload_length", pa.int64()),
-        ("record_id", pa.string()),
-        ("label", pa.string()),
-        ("group", pa.string()),
-        ("format", pa.string()),
-        ("height", pa.int32()),  # of the stored image, in pixels
-        ("width", pa.int32()),
-        ("channels", pa.int32()),
-        ("source", pa.string()),  # path below the images folder
-        ("source_format", pa.string()),
-        ("source_bytes", pa.int64()),
-        ("source_height", pa.int32()),
-        ("source_width", pa.int32()),
-        ("orientation", pa.int32()),  # EXIF's, 1 to 8, as it was in the source
-        ("notes", pa.list_(pa.string())),
-    ]
-)
 
 # What of a source's row its record needs, and where its stored image lies.
 _RECORD_ROWS = [

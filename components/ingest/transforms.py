@@ -17,8 +17,8 @@ from apache_beam.utils.windowed_value import WindowedValue
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked, list_chunks
-from image_pipeline.components.ingest.manifest import start_output, write_manifest
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
 from image_pipeline.components.ingest.prepare import PreparedChunk, prepare_chunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
@@ -45,7 +45,7 @@ class IngestImages(beam.PTransform):
     options: IngestOptions
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
-        """Builds the pipeline; its result is one element, the manifest (a dict)."""
+        """Builds the pipeline; its result is one element, the manifest."""
         return (
             root
             | "Start" >> beam.Create([self.images_dir])
@@ -59,7 +59,8 @@ class IngestImages(beam.PTransform):
             | "CountPrepared" >> beam.Map(_count_prepared)  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
             | "CountFiles" >> beam.Map(check_prepared, self.work_dir)  # [PreparedChunk]
-            | "WriteDataSet" >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # dict
+            | "WriteDataSet"
+            >> WriteDataSet(self.output_dir, self.work_dir, self.options)  # Manifest
         )
 
 
@@ -149,7 +150,7 @@ class WriteDataSet(beam.PTransform):
     options: IngestOptions
 
     def expand(self, prepared: beam.PCollection) -> beam.PCollection:
-        """Takes one element, [PreparedChunk]; gives one element, the manifest (a dict)."""
+        """Takes one element, [PreparedChunk]; gives one element, the manifest."""
         return (
             prepared
             | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]
@@ -158,7 +159,7 @@ class WriteDataSet(beam.PTransform):
             | "Write" >> beam.ParDo(WriteShards(self.work_dir, self.output_dir))  # WrittenShard
             | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]
             | "WriteManifest"
-            >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # dict
+            >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # Manifest
         )
 
 

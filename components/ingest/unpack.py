@@ -12,26 +12,22 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, read_shard_rows
+from image_pipeline.components.dataset.lists import Duplicate, read_list
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
-from image_pipeline.components.ingest.manifest import (
-    DUPLICATES,
-    read_lines,
-    read_manifest,
-    read_shard_rows,
-)
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.payloads import payload_path, rows_path
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.ingest.prepare import (
     ROW_SCHEMA,
     PreparedChunk,
     columns_of_path,
     count_unusable,
-    make_record_id,
     read_rows,
 )
-from image_pipeline.components.ingest.shards import INDEX_SCHEMA
 from image_pipeline.components.sources.folder import listing_key
 
 _ROWS_AT_ONCE = 100_000
@@ -40,12 +36,8 @@ _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]
 
 def list_shards(output_dir: str) -> list[tuple[str, int, str]]:
     """Each shard of a data set: its split, its number within it, and its path."""
-    splits = read_manifest(output_dir)["splits"]
-    return [
-        (split, number, shard["file"])
-        for split, described in splits.items()
-        for number, shard in enumerate(described["shards"])
-    ]
+    listed = read_manifest(output_dir).list_shards()
+    return [(split, number, shard.file) for split, number, shard in listed]
 
 
 def unpack_shard(
@@ -61,12 +53,11 @@ def unpack_shard(
     """
     split, number, path = shard
     name, rows = f"kept-{split}-{number:05d}", read_shard_rows(output_dir, split, number)
-    stem = files.join(work_dir, "prepared", name)
     try:
         with (
             files.open_input(files.join(output_dir, path)) as file,
-            files.write_atomically(f"{stem}.payload") as payloads,
-            files.write_atomically(f"{stem}.arrow") as arrow,
+            files.write_atomically(payload_path(work_dir, name)) as payloads,
+            files.write_atomically(rows_path(work_dir, name)) as arrow,
             pa.ipc.new_file(arrow, ROW_SCHEMA) as writer,
         ):
             records = read_records(file)
@@ -108,7 +99,7 @@ def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict
     row = {column: entry[column] for column in _INDEXED}
     row |= columns_of_path(os.fsdecode(values[record.FILENAME]), options)
     row["sha256"] = bytes.fromhex(values[record.SHA256].decode())
-    row["record_id"] = make_record_id(row["sha256"], row["path"])
+    row["record_id"] = record.make_record_id(row["sha256"], row["path"])
     if options.near_duplicates is not None:
         fields = {field.name for field in dataclasses.fields(PreparedImage)} - {"encoded"}
         image = PreparedImage(encoded=payload, **{name: row[name] for name in fields})
@@ -138,27 +129,23 @@ def list_rows(
       The chunks of a fresh ingest's prepare stage, but for their number and names.
     """
     names = [*kept, *(chunk.name for chunk in retried)]
-    rows = pa.concat_tables(read_rows(_rows_path(work_dir, name)) for name in names)
+    rows = pa.concat_tables(read_rows(rows_path(work_dir, name)) for name in names)
     rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, options)])
     keys = [listing_key(os.fsdecode(path), images_dir) for path in rows["path"].to_pylist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     return list(_write_chunks(rows, order, work_dir))
 
 
-def _rows_path(work_dir: str, name: str) -> str:
-    return files.join(work_dir, "prepared", f"{name}.arrow")
-
-
 def _restore_duplicates(rows: pa.Table, output_dir: str, options: IngestOptions) -> pa.Table:
     """Rows of the files that were not stored: but for the path, those of the file they repeat."""
-    lines = [line for line in read_lines(output_dir, DUPLICATES) if not line["written"]]
-    needed = {os.fsencode(line["original"]) for line in lines}
+    lines = [line for line in read_list(output_dir, Duplicate) if not line.written]
+    needed = {os.fsencode(line.original) for line in lines}
     where = [i for i, path in enumerate(rows["path"].to_pylist()) if path in needed]
     originals = {row["path"]: row for row in rows.take(pa.array(where, pa.int64())).to_pylist()}
     restored = []
     for line in lines:
-        row = originals[os.fsencode(line["original"])] | columns_of_path(line["path"], options)
-        restored.append(row | {"record_id": make_record_id(row["sha256"], row["path"])})
+        row = originals[os.fsencode(line.original)] | columns_of_path(line.path, options)
+        restored.append(row | {"record_id": record.make_record_id(row["sha256"], row["path"])})
     return pa.Table.from_pylist(restored, ROW_SCHEMA)
 
 
@@ -167,7 +154,7 @@ def _write_chunks(rows: pa.Table, order: list[int], work_dir: str) -> Iterator[P
         name = f"listed-{number:05d}"
         part = rows.take(pa.array(order[first : first + _ROWS_AT_ONCE], pa.int64()))
         with (
-            files.write_atomically(_rows_path(work_dir, name)) as file,
+            files.write_atomically(rows_path(work_dir, name)) as file,
             pa.ipc.new_file(file, ROW_SCHEMA) as writer,
         ):
             writer.write_table(part)

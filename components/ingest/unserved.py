@@ -8,10 +8,8 @@ import collections
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from image_pipeline.components import files
-from image_pipeline.components.ingest.manifest import INDEX
+from image_pipeline.components.dataset.index_file import scan_index
 
 TIFF, AVIF, ANIMATION = "TIFF", "AVIF", "animated WebP"
 PROFILE = "colour profile"
@@ -26,9 +24,8 @@ def count_unserved(examples_dir: str) -> dict[str, int]:
       examples_dir: the folder that ingest wrote.
     """
     counts: collections.Counter[str] = collections.Counter()
-    with files.open_input(files.join(examples_dir, INDEX)) as file:
-        for batch in pq.ParquetFile(file).iter_batches(columns=["source_format", "notes"]):
-            counts.update(_count_batch(pa.Table.from_batches([batch])))
+    for rows in scan_index(examples_dir, ["source_format", "notes"]):
+        counts.update(_count_batch(rows))
     return {kind: counts[kind] for kind in (*NOT_SERVED, PROFILE) if counts[kind]}
 
 

@@ -7,20 +7,18 @@ import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.dataset.sealed import check_index
-from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import (
-    INDEX,
-    MANIFEST,
-    describe_file,
+from image_pipeline.components.dataset.index_file import check_index, scan_index
+from image_pipeline.components.dataset.manifest import (
+    Manifest,
+    hash_manifest,
     read_whole_manifest,
 )
+from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.sampling import keep_records
 from image_pipeline.components.views.options import ViewOptions
@@ -87,23 +85,23 @@ def _check_backgrounds(spans: Sequence[Span]) -> None:
         )
 
 
-def list_shards(examples_dir: str, manifest: dict, splits: Sequence[str]) -> tuple[str, ...]:
+def list_shards(examples_dir: str, manifest: Manifest, splits: Sequence[str]) -> tuple[str, ...]:
     """The paths of some splits' shards.
 
     Raises:
       UserError: if the data set has no such split.
     """
-    known = manifest["splits"]
+    known = manifest.splits
     if missing := [split for split in splits if split not in known]:
         raise UserError(
             f"transform.analyze_splits names {missing}, but the data set has {list(known)}; "
             "name one of those, or add it to ingest.splits."
         )
     return tuple(
-        files.join(examples_dir, shard["file"])
+        files.join(examples_dir, shard.file)
         for split in splits
-        for shard in known[split]["shards"]
-        if shard["records"]
+        for shard in known[split].shards
+        if shard.records
     )
 
 
@@ -111,7 +109,7 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     manifest = read_whole_manifest(examples_dir)
     shards = list_shards(examples_dir, manifest, options.analyze_splits)
     classes: dict[str, collections.Counter] = {
-        split: collections.Counter() for split in manifest["splits"]
+        split: collections.Counter() for split in manifest.splits
     }
     analysed: collections.Counter = collections.Counter()
     for split, labels, ids in read_index_rows(examples_dir):
@@ -121,8 +119,8 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
                 labels[keep_records(tf.constant(ids), options.analyze_fraction).numpy()]
             )
     key = span_key(examples_dir, view, options)
-    manifest_sha256 = describe_file(files.join(examples_dir, MANIFEST))["sha256"]
-    red, green, blue = manifest["options"]["prepare"]["alpha_background"]
+    manifest_sha256 = hash_manifest(examples_dir)
+    red, green, blue = manifest.options["prepare"]["alpha_background"]
     background = (red, green, blue)
     return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background)
 
@@ -131,11 +129,9 @@ def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.nda
     """Reads the index: each split's labels and record ids (both object [n]), a part at a time."""
     if files.is_local(examples_dir):
         check_index(examples_dir)
-    with files.open_input(files.join(examples_dir, INDEX)) as file:
-        for batch in pq.ParquetFile(file).iter_batches(columns=["split", "label", "record_id"]):
-            rows = pa.Table.from_batches([batch]).to_pandas()
-            for split, own in rows.groupby("split"):
-                yield split, own["label"].to_numpy(), own["record_id"].to_numpy()
+    for rows in scan_index(examples_dir, ["split", "label", "record_id"]):
+        for split, own in rows.to_pandas().groupby("split"):
+            yield split, own["label"].to_numpy(), own["record_id"].to_numpy()
 
 
 def span_key(examples_dir: str, view: ViewOptions, options: TransformOptions) -> str:

@@ -6,28 +6,18 @@ decoder, which serving uses; what they cannot decode, TensorFlow decodes here to
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import cv2
 import numpy as np
 import simplejpeg
 import tensorflow as tf
 
+from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
 # Where serving's bits come from, whatever else the machine has.
 _CPU = functools.partial(tf.device, "/CPU:0")
-
-
-class StoredImage(NamedTuple):
-    """An image as a record holds it; sides in pixels."""
-
-    encoded: bytes | memoryview
-    height: int
-    width: int
-    channels: int
-    is_raw: bool
 
 
 def decode_image(image: StoredImage, channels: int) -> np.ndarray:

@@ -30,7 +30,7 @@ def analyze(
     DATA_SET is the folder that ingest wrote. The graph is the pipeline's; `image-pipeline inspect`
     shows it again.
     """
-    from image_pipeline.components.ingest.manifest import read_whole_manifest
+    from image_pipeline.components.dataset.manifest import read_whole_manifest
     from image_pipeline.config import load_config
     from image_pipeline.preview.source import refuse_run
     from image_pipeline.run.engine import choose_engine

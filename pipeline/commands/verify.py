@@ -46,7 +46,7 @@ def verify(
     if config_path or overrides:
         raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
     with quiet_libraries("verify"):
-        from image_pipeline.components.ingest.verify import verify_data_set
+        from image_pipeline.components.dataset.verify import verify_data_set
         from image_pipeline.show.words import format_count
 
         findings = verify_data_set(data_set)
@@ -68,10 +68,12 @@ def _verify_epoch(
 
     config = load_config(config_path, overrides)
     with quiet_libraries("verify"):
+        from image_pipeline.components import files
+        from image_pipeline.components.dataset.paths import in_split
         from image_pipeline.components.feeding.streaming import match_files
         from image_pipeline.components.feeding.verify_epoch import verify_epoch
 
-        paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
+        paths = match_files([files.join(data_set, in_split("train"))])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
         click.echo(to_json(dataclasses.asdict(verified)))

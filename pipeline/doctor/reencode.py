@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 
 from image_pipeline.components.dataset import record, tfrecord
+from image_pipeline.components.dataset.stored import take_image
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.options import (
     FeedingOptions,
@@ -16,7 +17,7 @@ from image_pipeline.components.feeding.options import (
     SubsetOptions,
 )
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.views.fast import StoredImage, decode_image
+from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import race
 from image_pipeline.doctor.stages import count_buffered, count_images
@@ -92,14 +93,8 @@ def _reencode(features: dict[str, Any], encoding: str) -> dict[str, Any]:
     """The record in another encoding; in its own, as it was."""
     if features[record.FORMAT] == encoding.encode():
         return features
-    channels = int(features[record.CHANNELS])
-    stored = StoredImage(
-        encoded=features[record.IMAGE],
-        height=int(features[record.HEIGHT]),
-        width=int(features[record.WIDTH]),
-        channels=channels,
-        is_raw=features[record.FORMAT] == b"raw",
-    )
+    stored = take_image(features)
+    channels = stored.channels
     pixels = decode_image(stored, channels)
     bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if channels == 3 else pixels
     lossless = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.stored import (
+    IMAGE_KEYS,
+    StoredImage,
+    StoredRecords,
+    take_image,
+)
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.images import StoredImages
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.memory import batches_in_work
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
-from image_pipeline.components.views.fast import StoredImage, decode_image
+from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
 from image_pipeline.doctor.pages import forget_pages
 from image_pipeline.doctor.subject import Subject, hold_some, stream_batches
@@ -161,10 +165,12 @@ def _decode(subject: Subject) -> Iterator[int]:
 
 
 def _list_images(batch: np.ndarray) -> list[StoredImage]:
-    drawn = parse.as_drawn(parse.parse_batch(batch, parse.columns_to_parse(())))
-    keys = (record.IMAGE, "height", "width", record.CHANNELS, "is_raw")
-    columns = (drawn[key].numpy() for key in keys)
-    return [StoredImage(*values) for values in zip(*columns, strict=True)]
+    parsed = parse.parse_batch(batch, parse.columns_to_parse(()))
+    columns = [parsed[key].numpy() for key in IMAGE_KEYS]
+    return [
+        take_image(dict(zip(IMAGE_KEYS, values, strict=True)))
+        for values in zip(*columns, strict=True)
+    ]
 
 
 def _draw_rows(

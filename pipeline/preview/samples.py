@@ -13,7 +13,7 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import is_indexed, read_index
-from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse, streaming
 from image_pipeline.components.feeding.finishing import make_augment
@@ -22,7 +22,7 @@ from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.stages import Stages
-from image_pipeline.components.views.fast import StoredImage, decode_image
+from image_pipeline.components.views.fast import decode_image
 from image_pipeline.components.views.options import ViewOptions
 
 # Where there is no index, this many records are read to choose from.
@@ -205,6 +205,5 @@ class _Reader:
 
 def _decode_stored(drawn: Mapping[str, Any], number: int) -> np.ndarray:
     """Decodes one of the drawn records as it is stored: uint8 [height, width, channels]."""
-    keys = (record.IMAGE, "height", "width", record.CHANNELS, "is_raw")
-    image = StoredImage(*(drawn[key][number].numpy() for key in keys))
-    return decode_image(image, int(image.channels))
+    image = take_image({key: drawn[key][number].numpy() for key in IMAGE_KEYS})
+    return decode_image(image, image.channels)

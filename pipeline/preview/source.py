@@ -5,8 +5,13 @@ import json
 from collections.abc import Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.manifest import (
+    has_manifest,
+    hash_manifest,
+    read_whole_manifest,
+)
+from image_pipeline.components.dataset.paths import MANIFEST, in_split
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import MANIFEST, describe_file, read_whole_manifest
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.run_folder import DATA_SETS, METADATA, RunFolder
 from image_pipeline.show.graph import find_graph, read_graph
@@ -41,7 +46,7 @@ def refuse_run(folder: str, command: str) -> None:
     Raises:
       UserError: if it is the output folder of a run; the message names the latest data set in it.
     """
-    if files.exists(files.join(folder, MANIFEST)) or not files.exists(folder):
+    if has_manifest(folder) or not files.exists(folder):
         return
     if found := RunFolder(folder).list_data_sets():
         raise UserError(
@@ -56,7 +61,7 @@ def find_source(folder: str) -> PreviewSource:
     Raises:
       UserError: if it is neither.
     """
-    if files.exists(files.join(folder, MANIFEST)):
+    if has_manifest(folder):
         return PreviewSource(folder.rstrip("/"))
     if not files.exists(folder):
         raise UserError(f"{folder!r} does not exist; give the --output of ingest or run.")
@@ -68,17 +73,13 @@ def find_source(folder: str) -> PreviewSource:
         )
     graph_dir = find_graph(folder).path
     analysed = read_graph(graph_dir)["manifests"]
-    matching = [each for each in data_sets if _hash_manifest(each) in analysed]
+    matching = [each for each in data_sets if hash_manifest(each) in analysed]
     if not matching:
         raise UserError(
             f"{graph_dir!r} must have been made of a data set in {folder}/{DATA_SETS}, but that "
             "is gone or was changed; run the pipeline again."
         )
     return PreviewSource(matching[-1], graph_dir, folder)
-
-
-def _hash_manifest(data_dir: str) -> str:
-    return describe_file(files.join(data_dir, MANIFEST))["sha256"]
 
 
 def read_config(
@@ -115,12 +116,12 @@ def list_split(data_dir: str, split: str) -> str:
     Raises:
       UserError: if the data set has no such split.
     """
-    splits = list(read_whole_manifest(data_dir)["splits"])
+    splits = list(read_whole_manifest(data_dir).splits)
     if split not in splits:
         raise UserError(
             f"split must be one of {', '.join(splits)}, which {data_dir} has, got {split!r}."
         )
-    return files.join(data_dir, f"Split-{split}", "*")
+    return files.join(data_dir, in_split(split))
 
 
 def _check_view(config: PipelineConfig, graph_dir: str) -> None:

@@ -1,10 +1,11 @@
 """The books, the classes and the shards of a data set, from its manifest; and images of classes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.ingest.manifest import count_accounted
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -12,24 +13,26 @@ _MOST_SAMPLES = 96
 _MOST_A_CLASS = 8
 
 
-def describe_books(manifest: dict[str, Any]) -> dict[str, Any]:
+def describe_books(manifest: Manifest) -> dict[str, Any]:
     """What became of the files found: `summarize_manifest`'s numbers, and whether they add up."""
-    books = summarize_manifest(manifest)
-    return books | {"balanced": books["found"] == count_accounted(books)}
+    books = manifest.books
+    return summarize_manifest(manifest) | {"balanced": books.found == books.accounted}
 
 
-def describe_classes(manifest: dict[str, Any]) -> dict[str, Any]:
+def describe_classes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Records of each class in each split.
+
+    Args:
+      counts: as the books have them, by split.
 
     Returns:
       `splits`: names; `rows`: for each class its `name`, `total` and `counts` in the order of the
       splits, the largest class first; `missing`: pairs of a split and how many classes it lacks;
       `ratio`: of the largest class to the smallest one.
     """
-    splits = list(manifest["splits"])
-    counts = {split: manifest["classes"].get(split, {}) for split in splits}
+    splits = list(counts)
     names = sorted({name for own in counts.values() for name in own})
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": name, "counts": own, "total": sum(own)}
         for name in names
         for own in [[counts[split].get(name, 0) for split in splits]]
@@ -44,14 +47,13 @@ def describe_classes(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def describe_shards(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def describe_shards(manifest: Manifest) -> list[dict[str, Any]]:
     """For each split its `shards`, `records` and `bytes`; the least and most of both in a shard."""
     described = []
-    for name, split in manifest["splits"].items():
-        shards = split["shards"]
-        row = {"split": name, "shards": len(shards)}
+    for name, split in manifest.splits.items():
+        row = {"split": name, "shards": len(split.shards)}
         for what in ("records", "bytes"):
-            own = [shard[what] for shard in shards]
+            own = [getattr(shard, what) for shard in split.shards]
             row |= {what: sum(own), f"least_{what}": min(own, default=0)}
             row |= {f"most_{what}": max(own, default=0)}
         described.append(row)

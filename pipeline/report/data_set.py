@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +9,12 @@ import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index import RecordIndex, is_indexed, read_index, read_table
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.views.fast import StoredImage, decode_image
+from image_pipeline.components.views.fast import decode_image
 
 SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),
@@ -51,15 +52,7 @@ class DataSet:
           ValueError: if it cannot be decoded.
           UserError: if its shard is damaged.
         """
-        index = self.index
-        image = StoredImage(
-            self.records.read(row)[-int(index.image_length[row]) :],
-            int(index.height[row]),
-            int(index.width[row]),
-            int(index.channels[row]),
-            bool(index.is_raw[row]),
-        )
-        return decode_image(image, self.channels)
+        return decode_image(self.records.read_image(row), self.channels)
 
     def find_rows(self, sources: Iterable[str]) -> dict[str, int]:
         """The rows of the records made from these files, by `decode_name` of their paths."""
@@ -93,18 +86,18 @@ class DataSet:
         return np.sort(rows[np.argsort(first, kind="stable")[:most]])
 
 
-def open_data_set(data_dir: str, manifest: dict[str, Any]) -> DataSet:
+def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
     """Reads the index.
 
     Raises:
       UserError: if the data set is not on a local disk, has no index, or has no record.
     """
-    filled = {name: split for name, split in manifest["splits"].items() if split["records"]}
+    filled = {name: split for name, split in manifest.splits.items() if split.records}
     paths = [
-        files.join(data_dir, shard["file"])
+        files.join(data_dir, shard.file)
         for split in filled.values()
-        for shard in split["shards"]
-        if shard["records"]
+        for shard in split.shards
+        if shard.records
     ]
     if not is_indexed(paths):
         raise UserError(
@@ -113,8 +106,7 @@ def open_data_set(data_dir: str, manifest: dict[str, Any]) -> DataSet:
         )
     index = read_index(paths)
     splits = tuple(filled)
-    names = [path.rpartition("/Split-")[2].partition("/")[0] for path in index.shard_paths]
-    of_shard = np.array([splits.index(name) for name in names], np.int8)
+    of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(
         splits=splits,
         index=index,

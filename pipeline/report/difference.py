@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.components import files
+from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
 from image_pipeline.report.source import ReportSource, read_analysis, read_run_config
 from image_pipeline.show.ingest_summary import summarize_manifest
 
@@ -34,11 +33,11 @@ def gather_facts(source: ReportSource) -> Facts:
     summary = source.summary or {}
     counts = flatten(summarize_manifest(source.manifest))
     metrics = flatten({name: summary[name] for name in _METRICS if name in summary})
-    by_split = source.manifest["classes"]
+    by_split = source.manifest.books.classes
     return {
         "counts": {name: value for name, value in counts.items() if value is not None},
         "classes": flatten(by_split, " / "),
-        "options": flatten({"ingest": source.manifest["options"]} | _training_options(source)),
+        "options": flatten({"ingest": source.manifest.options} | _training_options(source)),
         "metrics": metrics,
         "versions": _versions(source),
     }
@@ -69,8 +68,7 @@ def _training_options(source: ReportSource) -> dict[str, Any]:
 
 
 def _versions(source: ReportSource) -> dict[str, Any]:
-    manifest_path = files.join(source.data_dir, MANIFEST)
-    versions = {"manifest sha256": describe_file(manifest_path)["sha256"]}
+    versions = {"manifest sha256": hash_manifest(source.data_dir)}
     if analysis := read_analysis(source):
         versions["analysis code"] = analysis["code_version"]
         versions["preprocessing_fn"] = analysis["preprocessing_fn"]

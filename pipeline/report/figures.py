@@ -64,18 +64,18 @@ def gather_figures(
 
 def _describe_data(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
     manifest, data_dir = source.manifest, source.data_dir
-    looked_for = manifest.get("near_duplicates") is not None
+    looked_for = manifest.books.near_duplicates is not None
     if not looked_for:
         absent["near_duplicates"] = (
             "Not looked for; ingest with --set ingest.near_duplicates=4 to find them."
         )
     return {
         "books": describe_books(manifest),
-        "classes": describe_classes(manifest),
+        "classes": describe_classes(manifest.books.classes),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data),
         "samples": choose_samples(data),
-        "quarantine": describe_quarantine(data_dir, manifest["quarantine_reasons"]),
+        "quarantine": describe_quarantine(data_dir, manifest.books.quarantine_reasons),
         "duplicates": describe_duplicates(data_dir, data),
         "near_duplicates": describe_near_duplicates(data_dir, data) if looked_for else None,
         "leakage": check_leakage(data_dir, manifest, data),
@@ -123,7 +123,7 @@ def _describe_run(source: ReportSource, data: DataSet, absent: dict[str, str]) -
     return {
         "anomalies": read_anomalies(anomalies_dir) if anomalies_dir else None,
         "training": None if history is None else describe_training(history),
-        "metrics": describe_metrics(summary, source.manifest["classes"].get("eval", {})),
+        "metrics": describe_metrics(summary, source.manifest.books.classes.get("eval", {})),
         "predictions": _score(source, data, absent),
         "statistics": summary["statistics"],
     }

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from image_pipeline.components.ingest.manifest import DUPLICATES, NEAR_DUPLICATES, read_lines
+from image_pipeline.components.dataset.lists import Duplicate, LookAlikes, read_list
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
 
 
-def check_leakage(data_dir: str, manifest: dict[str, Any], data: DataSet) -> list[dict[str, Any]]:
+def check_leakage(data_dir: str, manifest: Manifest, data: DataSet) -> list[dict[str, Any]]:
     """Counts what belongs together and is in several splits.
 
     Returns:
@@ -27,7 +28,7 @@ def check_leakage(data_dir: str, manifest: dict[str, Any], data: DataSet) -> lis
         _check_groups(manifest, data),
         {
             "name": "units that a path parts",
-            "found": manifest["straddling"],
+            "found": manifest.books.straddling,
             "note": "what belongs together, but split_pattern names different splits for it",
         },
     ]
@@ -35,26 +36,25 @@ def check_leakage(data_dir: str, manifest: dict[str, Any], data: DataSet) -> lis
 
 def _count_split_copies(data_dir: str, data: DataSet) -> int:
     """Stored copies whose split is not their original's."""
-    written = [line for line in read_lines(data_dir, DUPLICATES) if line["written"]]
-    rows = data.find_rows(line[name] for line in written for name in ("path", "original"))
+    written = [line for line in read_list(data_dir, Duplicate) if line.written]
+    rows = data.find_rows(path for line in written for path in (line.path, line.original))
     split = {path: int(data.split[row]) for path, row in rows.items()}
-    pairs = ((decode_name(line["path"]), decode_name(line["original"])) for line in written)
+    pairs = ((decode_name(line.path), decode_name(line.original)) for line in written)
     return sum(split[path] != split[original] for path, original in pairs)
 
 
-def _check_near_duplicates(data_dir: str, manifest: dict[str, Any]) -> dict[str, Any]:
+def _check_near_duplicates(data_dir: str, manifest: Manifest) -> dict[str, Any]:
     name = "look-alikes"
-    if manifest.get("near_duplicates") is None:
+    if manifest.books.near_duplicates is None:
         note = "not looked for; ingest with --set ingest.near_duplicates=4"
         return {"name": name, "found": None, "note": note}
-    lines = read_lines(data_dir, NEAR_DUPLICATES)
-    found = sum(len(set(line["splits"])) > 1 for line in lines)
+    found = sum(len(set(line.splits)) > 1 for line in read_list(data_dir, LookAlikes))
     return {"name": name, "found": found, "note": "groups of images that look alike, in two splits"}
 
 
-def _check_groups(manifest: dict[str, Any], data: DataSet) -> dict[str, Any]:
+def _check_groups(manifest: Manifest, data: DataSet) -> dict[str, Any]:
     name = "groups"
-    if manifest["options"].get("group_pattern") is None:
+    if manifest.options.get("group_pattern") is None:
         note = "no groups are named; ingest.group_pattern keeps a patient or a scene in one split"
         return {"name": name, "found": None, "note": note}
     groups = data.table["group"].combine_chunks().dictionary_encode()

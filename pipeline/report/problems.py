@@ -3,12 +3,7 @@
 import collections
 from typing import Any
 
-from image_pipeline.components.ingest.manifest import (
-    DUPLICATES,
-    NEAR_DUPLICATES,
-    QUARANTINE,
-    read_lines,
-)
+from image_pipeline.components.dataset.lists import Duplicate, LookAlikes, Quarantined, read_list
 from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
 
@@ -29,10 +24,10 @@ def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> dict[str, Any
       `message`, `bytes` and `sha256`.
     """
     files: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    for line in read_lines(data_dir, QUARANTINE):
-        if len(files[line["reason"]]) < _MOST_A_REASON:
-            shown = {name: line[name] for name in ("message", "bytes", "sha256")}
-            files[line["reason"]].append({"path": decode_name(line["path"]), **shown})
+    for line in read_list(data_dir, Quarantined):
+        if len(files[line.reason]) < _MOST_A_REASON:
+            shown = {name: getattr(line, name) for name in ("message", "bytes", "sha256")}
+            files[line.reason].append({"path": decode_name(line.path), **shown})
     rows = [{"name": name, "count": n, "files": files[name]} for name, n in reasons.items()]
     return {"total": sum(reasons.values()), "reasons": rows}
 
@@ -46,9 +41,9 @@ def describe_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
       `label` and `row` of the first file (`row` None if it is not stored) and the `copies`: pairs
       of a path and a label.
     """
-    groups: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    for line in read_lines(data_dir, DUPLICATES):
-        groups[line["original"]].append(line)
+    groups: dict[str, list[Duplicate]] = collections.defaultdict(list)
+    for line in read_list(data_dir, Duplicate):
+        groups[line.original].append(line)
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
     conflicting = [item for item in ordered if any(map(_is_conflict, item[1]))][:_MOST_GROUPS]
     largest = ordered[:_MOST_GROUPS]
@@ -69,33 +64,31 @@ def describe_near_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
       `groups` and `images`: how many; `largest`: the first groups, each with its `size` and
       `members`, which have `path`, `label`, `split` and `row`.
     """
-    lines = sorted(read_lines(data_dir, NEAR_DUPLICATES), key=lambda line: -line["size"])
+    lines = sorted(read_list(data_dir, LookAlikes), key=lambda line: -line.size)
     shown = lines[:_MOST_GROUPS]
-    rows = data.find_rows(path for line in shown for path in line["paths"][:_MOST_MEMBERS])
+    rows = data.find_rows(path for line in shown for path in line.paths[:_MOST_MEMBERS])
     return {
         "groups": len(lines),
-        "images": sum(line["size"] for line in lines),
+        "images": sum(line.size for line in lines),
         "largest": [
-            {"size": line["size"], "members": _describe_members(line, rows)} for line in shown
+            {"size": line.size, "members": _describe_members(line, rows)} for line in shown
         ],
     }
 
 
-def _describe_group(
-    original: str, copies: list[dict[str, Any]], rows: dict[str, int]
-) -> dict[str, Any]:
+def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> dict[str, Any]:
     path = decode_name(original)
     return {
         "path": path,
-        "label": copies[0]["original_label"],
+        "label": copies[0].original_label,
         "row": rows.get(path),
         "size": len(copies) + 1,
-        "copies": [(decode_name(each["path"]), each["label"]) for each in copies[:_MOST_MEMBERS]],
+        "copies": [(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]],
     }
 
 
-def _describe_members(line: dict[str, Any], rows: dict[str, int]) -> list[dict[str, Any]]:
-    members = list(zip(line["paths"], line["labels"], line["splits"], strict=True))
+def _describe_members(line: LookAlikes, rows: dict[str, int]) -> list[dict[str, Any]]:
+    members = list(zip(line.paths, line.labels, line.splits, strict=True))
     return [
         {"path": name, "label": label, "split": split, "row": rows.get(name)}
         for path, label, split in members[:_MOST_MEMBERS]
@@ -103,5 +96,5 @@ def _describe_members(line: dict[str, Any], rows: dict[str, int]) -> list[dict[s
     ]
 
 
-def _is_conflict(line: dict[str, Any]) -> bool:
-    return line["label"] != line["original_label"]
+def _is_conflict(line: Duplicate) -> bool:
+    return line.label != line.original_label

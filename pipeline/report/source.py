@@ -4,7 +4,11 @@ import dataclasses
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.manifest import MANIFEST, read_whole_manifest
+from image_pipeline.components.dataset.manifest import (
+    Manifest,
+    has_manifest,
+    read_whole_manifest,
+)
 from image_pipeline.config import PipelineConfig
 from image_pipeline.preview.source import PreviewSource, find_source, read_config
 from image_pipeline.run_folder import RunFolder, read_json
@@ -28,7 +32,7 @@ class ReportSource:
 
     folder: str
     data_dir: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     run_dir: str | None = None
     summary: dict[str, Any] | None = None
     graph_dir: str | None = None
@@ -49,7 +53,7 @@ def find_report_source(folder: str) -> ReportSource:
     """
     folder = folder.rstrip("/") or folder
     run = RunFolder(folder)
-    if not files.exists(files.join(folder, MANIFEST)) and (summary := run.read_summary()):
+    if not has_manifest(folder) and (summary := run.read_summary()):
         data_dir = run.relocate(summary["paths"]["examples"])
         graph_dir = run.relocate(summary["paths"]["transform_graph"])
         return ReportSource(

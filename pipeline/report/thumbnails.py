@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import shrink
@@ -46,7 +47,7 @@ class Thumbnails:
         """The thumbnail of as much as can be decoded of a rejected file; None if nothing can."""
         if sha256 is None:
             return None
-        path = files.join(self._data_dir, "quarantine", sha256)
+        path = files.join(self._data_dir, name_copy(sha256))
         if not files.exists(path):
             return None
         with files.open_input(path) as file:

@@ -7,7 +7,8 @@ from typing import Any
 import yaml
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
+from image_pipeline.components.dataset.manifest import hash_manifest
+from image_pipeline.components.dataset.paths import in_split, parse_split
 from image_pipeline.config import PipelineConfig
 from image_pipeline.report.source import ReportSource, read_analysis
 
@@ -83,7 +84,7 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
     from tensorflow_metadata.proto.v0 import anomalies_pb2
 
     described = []
-    for path in sorted(files.list_files(folder, "Split-*/SchemaDiff.pb")):
+    for path in sorted(files.list_files(folder, in_split("*", "SchemaDiff.pb"))):
         with files.open_input(path) as file:
             found = anomalies_pb2.Anomalies.FromString(file.read())
         rows = [
@@ -93,8 +94,7 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
         if found.dataset_anomaly_info.description:
             info = found.dataset_anomaly_info
             rows.insert(0, ("the data set", f"{info.short_description}: {info.description}"))
-        split = path.rpartition("/")[0].rpartition("/Split-")[2]
-        described.append({"split": split, "anomalies": rows})
+        described.append({"split": parse_split(path), "anomalies": rows})
     return described
 
 
@@ -104,13 +104,12 @@ def describe_versions(source: ReportSource, config: PipelineConfig | None) -> di
     Returns:
       `rows`: pairs of a name and a text; `options`: pairs of a title and a text in YAML.
     """
-    manifest_path = files.join(source.data_dir, MANIFEST)
     rows = [
         ("report by", f"image-pipeline {importlib.metadata.version('image-pipeline')}"),
-        ("format version", str(source.manifest["format_version"])),
-        ("manifest", f"sha256 {describe_file(manifest_path)['sha256']}"),
+        ("format version", str(source.manifest.format_version)),
+        ("manifest", f"sha256 {hash_manifest(source.data_dir)}"),
     ]
-    options = [("ingest", _to_yaml(source.manifest["options"]))]
+    options = [("ingest", _to_yaml(source.manifest.options))]
     if analysis := read_analysis(source):
         function = f"{analysis['preprocessing_fn']} (source {analysis['function_version']})"
         rows += [("analysis code", analysis["code_version"]), ("preprocessing_fn", function)]

@@ -9,8 +9,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
@@ -71,8 +71,8 @@ def ingest_folder(
 def _count_records(output_dir: str) -> int | None:
     """The records of a finished data set; None if there is none, or its manifest is damaged."""
     try:
-        return int(read_manifest(output_dir)["written"])
-    except (FileNotFoundError, UserError, KeyError):
+        return read_manifest(output_dir).books.written
+    except (FileNotFoundError, UserError):
         return None
 
 

@@ -12,8 +12,8 @@ from tfx.orchestration.pipeline import RunOptions
 from tfx.orchestration.portable import launcher
 
 from image_pipeline.components import progress
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import find_user_error
-from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.transform.run import load_preprocessing_fn
 from image_pipeline.pipeline import create_pipeline
 from image_pipeline.run.executions import ComponentRun, read_execution, read_taken
@@ -102,8 +102,8 @@ def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
     """Says how many records there are for `components.training.counting`, where this run knows."""
     folders = [run.outputs["examples"] for run in runs if run.name.startswith(_INGEST)]
     if folders:
-        splits = [read_manifest(folder)["splits"]["eval"] for folder in folders]
-        progress.begin("records", sum(split["records"] for split in splits))
+        splits = [read_manifest(folder).splits["eval"] for folder in folders]
+        progress.begin("records", sum(split.records for split in splits))
 
 
 def _launch(

@@ -7,16 +7,14 @@ leaves `.source.json` beside it, which counts only for the manifest whose checks
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pydantic
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.sealed import CHECKSUM
+from image_pipeline.components.dataset.index_file import scan_index
+from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import INDEX, read_manifest
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.names import decode_name
 
@@ -31,17 +29,17 @@ def resolve_source(images_dir: str) -> str:
     return os.path.realpath(images_dir) if files.is_local(images_dir) else images_dir.rstrip("/")
 
 
-def write_source(output_dir: str, images_dir: str, manifest: dict[str, Any]) -> None:
+def write_source(output_dir: str, images_dir: str, manifest: Manifest) -> None:
     """Notes what the finished data set was made of."""
-    note = {"images": resolve_source(images_dir), "manifest": manifest[CHECKSUM]}
+    note = {"images": resolve_source(images_dir), "manifest": manifest.checksum}
     files.write_file(files.join(output_dir, _NOTE), json.dumps(note).encode())
 
 
-def read_source(output_dir: str, manifest: dict[str, Any]) -> str | None:
+def read_source(output_dir: str, manifest: Manifest) -> str | None:
     """The folder of images that the data set was made of; None if that is not known."""
     try:
         note = json.loads(files.read_file(files.join(output_dir, _NOTE)))
-        is_of_this = note["manifest"] == manifest.get(CHECKSUM)
+        is_of_this = note["manifest"] == manifest.checksum
         return str(note["images"]) if is_of_this else None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
@@ -75,18 +73,19 @@ def check_same_source(
             f"{output_dir!r} holds a damaged data set ({error}), so it cannot be told whether it "
             f"was made of {images_dir!r}; {_WAY_OUT}"
         ) from error
-    what = f"{output_dir!r} holds a finished data set of {manifest['written']:,} records"
+    what = f"{output_dir!r} holds a finished data set of {manifest.books.written:,} records"
     if not is_same:
         source = repr(known) if known else "other images: half of its files are not there now"
         raise UserError(f"{what}, made of {source}, but --images is {now!r}; {_WAY_OUT}")
-    if different := _compare_options(manifest["options"], options):
+    if different := _compare_options(manifest.options, options):
         raise UserError(f"{what}, made of {now!r} with other options ({different}); {_WAY_OUT}")
 
 
 def _shares_files(output_dir: str, paths: Iterable[str]) -> bool:
     """Whether half of the data set's records were made of files of these paths."""
-    with files.open_input(files.join(output_dir, INDEX)) as file:
-        stored = set(pq.read_table(file, columns=["source"])["source"].to_pylist())
+    stored: set[str] = set()
+    for rows in scan_index(output_dir, ["source"]):
+        stored.update(rows["source"].to_pylist())
     names = (decode_name(path) for path in paths)
     return 2 * sum(name in stored for name in names) >= len(stored)
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.components.ingest.manifest import SKIPPED, read_manifest
+from image_pipeline.components.dataset.manifest import Manifest, read_manifest
+from image_pipeline.components.dataset.paths import SKIPPED
 from image_pipeline.components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
 from image_pipeline.components.names import printable
 from image_pipeline.show.words import format_count
@@ -18,33 +19,32 @@ def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     }
 
 
-def summarize_manifest(manifest: dict) -> dict[str, Any]:
+def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
     """The numbers of an ingest that its manifest has."""
-    splits = manifest["splits"]
+    books, splits = manifest.books, manifest.splits
     return {
-        "found": manifest["found"],
-        "written": manifest["written"],
-        "duplicates": manifest["duplicates"],
-        "quarantined": manifest["quarantined"],
-        "quarantine_reasons": manifest["quarantine_reasons"],
-        "skipped": manifest.get("skipped", 0),
-        "skipped_kinds": manifest.get("skipped_kinds", {}),
-        "skipped_examples": manifest.get("skipped_examples", {}),
-        "conflicting_labels": manifest["conflicting_labels"],
-        "near_duplicates": manifest.get("near_duplicates"),
-        "straddling": manifest["straddling"],
-        "splits": {name: split["records"] for name, split in splits.items()},
-        "missing_classes": find_missing_classes(manifest),
-        "shards": {name: len(split["shards"]) for name, split in splits.items()},
-        "bytes": sum(split["bytes"] for split in splits.values()),
+        "found": books.found,
+        "written": books.written,
+        "duplicates": books.duplicates,
+        "quarantined": books.quarantined,
+        "quarantine_reasons": books.quarantine_reasons,
+        "skipped": books.skipped,
+        "skipped_kinds": books.skipped_kinds,
+        "skipped_examples": books.skipped_examples,
+        "conflicting_labels": books.conflicting_labels,
+        "near_duplicates": books.near_duplicates,
+        "straddling": books.straddling,
+        "splits": {name: split.records for name, split in splits.items()},
+        "missing_classes": find_missing_classes(books.classes),
+        "shards": {name: len(split.shards) for name, split in splits.items()},
+        "bytes": sum(split.bytes for split in splits.values()),
     }
 
 
-def find_missing_classes(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
     """For each split that lacks classes which another has, their names in order."""
-    counts = {split: manifest["classes"].get(split, {}) for split in manifest["splits"]}
-    known = {name for own in counts.values() for name in own if name}
-    missing = {split: sorted(known - own.keys()) for split, own in counts.items()}
+    known = {name for own in classes.values() for name in own if name}
+    missing = {split: sorted(known - own.keys()) for split, own in classes.items()}
     return {split: names for split, names in missing.items() if names}
 
 

@@ -5,11 +5,15 @@ import pytest
 from image_pipeline.components.dataset.paths import (
     check_all_known,
     group_by_root,
+    in_split,
     match_path,
+    name_copy,
+    name_shard,
     number_paths,
     numbers_by_split,
     order_by_path,
     parse_path,
+    parse_split,
 )
 from image_pipeline.components.errors import UserError
 
@@ -18,6 +22,23 @@ pytestmark = pytest.mark.unit
 
 def _path(root, split, shard):
     return f"{root}/Split-{split}/data_tfrecord-{shard:05d}-of-00008"
+
+
+def test_the_names_in_a_data_sets_folder():
+    assert name_shard("train", 7, 12) == "Split-train/data_tfrecord-00007-of-00012"
+    assert in_split("eval") == "Split-eval/*"
+    assert in_split("*", "SchemaDiff.pb") == "Split-*/SchemaDiff.pb"
+    assert name_copy("ab12") == "quarantine/ab12"
+
+
+def test_a_file_is_of_the_split_in_whose_folder_it_is():
+    assert parse_split(f"gs://bucket/Split-old/data/{name_shard('train', 0, 1)}") == "train"
+    assert parse_split("/anomalies/7/Split-eval/SchemaDiff.pb") == "eval"
+
+
+def test_a_shards_name_is_read_as_it_was_written():
+    match = parse_path(f"data/{name_shard('a_b', 123456, 200000)}")
+    assert (match["root"], match["split"], int(match["shard"])) == ("data", "a_b", 123456)
 
 
 def test_a_path_names_its_data_set_split_and_shard():

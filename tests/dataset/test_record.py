@@ -85,3 +85,9 @@ def test_missing_and_unknown_features_are_named(values):
     wrong = "a" if not values else "b"
     with pytest.raises(KeyError, match=rf"only one has \['{wrong}'\]"):
         record.encode_example(values, [record.Column("a", "bytes")])
+
+
+def test_equal_files_at_two_paths_are_two_records():
+    content = bytes(32)
+    assert record.make_record_id(content, b"a.png").hex() == "36101f604ed1ce6ddca764e40a1b2774"
+    assert record.make_record_id(content, b"b.png") != record.make_record_id(content, b"a.png")

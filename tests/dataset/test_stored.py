@@ -6,7 +6,7 @@ import pytest
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import read_index
-from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.stored import StoredRecords, take_image
 from image_pipeline.components.dataset.tfrecord import read_records
 from image_pipeline.components.errors import UserError
 from tests.shards import flip_bit
@@ -26,6 +26,21 @@ def test_every_record_is_read_in_any_order(train_shards, verify):
     records = StoredRecords(read_index(train_shards))
     rows = np.random.default_rng(0).permutation(len(expected))
     assert [records.read(row, verify) for row in rows.tolist()] == [expected[row] for row in rows]
+
+
+def test_the_image_of_a_row_is_that_of_its_records_features(train_shards):
+    records = StoredRecords(read_index(train_shards))
+    for row, data in enumerate(_read_all(train_shards)):
+        image = records.read_image(row, verify=True)
+        features = record.decode_example(data)
+        assert image == take_image(features)
+        assert bytes(image.encoded) == features[record.IMAGE]
+
+
+def test_pixels_are_told_from_files():
+    features = {record.IMAGE: b"abc", record.HEIGHT: 1, record.WIDTH: 3, record.CHANNELS: 1}
+    assert take_image(features | {record.FORMAT: b"raw"}) == (b"abc", 1, 3, 1, True)
+    assert take_image(features | {record.FORMAT: b"png"}) == (b"abc", 1, 3, 1, False)
 
 
 def test_threads_share_one_file(train_shards):

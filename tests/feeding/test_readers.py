@@ -12,8 +12,8 @@ import pytest
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
 from image_pipeline.components.dataset.tfrecord import frame
-from image_pipeline.components.ingest.shards import INDEX_SCHEMA
 from tests import shards
 
 pytestmark = pytest.mark.beam

@@ -1,5 +1,7 @@
 """ImageExampleGen's contract: which folder is ingested, and what its artifact says."""
 
+from types import SimpleNamespace
+
 import pytest
 from tfx.types import standard_artifacts
 
@@ -18,7 +20,7 @@ def execute(tmp_path, monkeypatch):
 
     def run(images_dir, output_dir, work_dir, options, make_pipeline):
         calls.append((images_dir, work_dir))
-        return {"splits": {"train": {}, "eval": {}}}
+        return SimpleNamespace(splits={"train": None, "eval": None})
 
     monkeypatch.setattr(component, "run_ingest", run)
 

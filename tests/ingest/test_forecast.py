@@ -1,6 +1,7 @@
 """A forecast is near what the ingest then stores."""
 
 import io
+from typing import get_args
 
 import apache_beam as beam
 import numpy as np
@@ -10,7 +11,8 @@ from PIL import Image
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.forecast import ENCODINGS, forecast_ingest
+from image_pipeline.components.images.prepare import Encoding
+from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from tests.drawings import write_folder
@@ -35,7 +37,7 @@ def images(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", get_args(Encoding))
 def test_stored_bytes_are_within_15_percent_of_the_ingest(images, tmp_path, encoding):
     options = IngestOptions(
         prepare={"encoding": encoding, "size_px": 64}, splits={"train": 0.7, "eval": 0.3}
@@ -48,10 +50,10 @@ def test_stored_bytes_are_within_15_percent_of_the_ingest(images, tmp_path, enco
         options,
         lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
     )
-    stored = sum(split["bytes"] for split in manifest["splits"].values())
+    stored = sum(split.bytes for split in manifest.splits.values())
     assert forecast.stored_bytes[encoding] == pytest.approx(stored, rel=0.15)
-    assert forecast.records == manifest["written"]
-    assert forecast.shards == {n: len(s["shards"]) for n, s in manifest["splits"].items()}
+    assert forecast.records == manifest.books.written
+    assert forecast.shards == {n: len(s.shards) for n, s in manifest.splits.items()}
     assert forecast.seconds > 0
     assert forecast.peak_disk_bytes > 1.5 * stored
 
@@ -67,7 +69,7 @@ def test_a_sample_of_all_files_is_exact(tmp_path):
         options,
         lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
     )
-    stored = sum(split["bytes"] for split in manifest["splits"].values())
+    stored = sum(split.bytes for split in manifest.splits.values())
     assert forecast.stored_bytes["png"] == stored
     assert (forecast.error_fraction, forecast.sampled) == (0, 24)
     assert forecast.classes == {"cat": 12, "dog": 12}

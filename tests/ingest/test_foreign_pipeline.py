@@ -5,8 +5,8 @@ from ml_metadata.proto import metadata_store_pb2
 from tfx import v1 as tfx
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.run.executions import open_metadata
 from tests.drawings import draw, encode_png, write_folder
@@ -35,8 +35,8 @@ def _run(images, folder):
     execution = max(store.get_executions(), key=lambda each: each.id)
     (event,) = store.get_events_by_execution_ids([execution.id])
     (examples,) = store.get_artifacts_by_id([event.artifact_id])
-    splits = read_manifest(examples.uri)["splits"].values()
-    return execution.last_known_state == CACHED, sum(split["records"] for split in splits)
+    splits = read_manifest(examples.uri).splits.values()
+    return execution.last_known_state == CACHED, sum(split.records for split in splits)
 
 
 def test_a_file_that_was_added_is_ingested_and_nothing_twice(tmp_path):

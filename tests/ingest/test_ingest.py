@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.dataset import record, tfrecord
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards
-from image_pipeline.components.ingest.manifest import read_manifest
-from image_pipeline.components.ingest.verify import verify_data_set
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_manifest
 from tests.drawings import draw, write_folder
 from tests.ingest_runs import ingest, read_lines
@@ -80,16 +80,16 @@ def test_no_working_files_are_left(output):
 
 def test_the_manifest_describes_the_files(output):
     manifest = read_manifest(str(output))
-    assert (manifest["found"], manifest["written"]) == (80, 80)
-    assert sum(split["records"] for split in manifest["splits"].values()) == 80
-    for split in manifest["splits"].values():
-        counts = [shard["records"] for shard in split["shards"]]
+    assert (manifest.books.found, manifest.books.written) == (80, 80)
+    assert sum(split.records for split in manifest.splits.values()) == 80
+    for split in manifest.splits.values():
+        counts = [shard.records for shard in split.shards]
         assert len(counts) == 2 and max(counts) - min(counts) <= 1
-        for shard in split["shards"]:
-            data = (output / shard["file"]).read_bytes()
-            assert len(data) == shard["bytes"]
-            assert hashlib.sha256(data).hexdigest() == shard["sha256"]
-    classes = manifest["classes"]
+        for shard in split.shards:
+            data = (output / shard.file).read_bytes()
+            assert len(data) == shard.bytes
+            assert hashlib.sha256(data).hexdigest() == shard.sha256
+    classes = manifest.books.classes
     assert {name: classes["train"][name] + classes["eval"][name] for name in ("cat", "dog")} == {
         "cat": 40,
         "dog": 40,
@@ -129,7 +129,7 @@ def test_the_seed_changes_the_order_only(images, output, tmp_path):
 def test_shard_bytes_decides_the_number_of_shards(images, output, tmp_path):
     stored = sum(row["payload_length"] for row in _index(output, "train"))
     manifest = ingest(images, tmp_path, shards=None, shard_bytes=int(stored / 3.5))
-    assert len(manifest["splits"]["train"]["shards"]) == 4
+    assert len(manifest.splits["train"].shards) == 4
 
 
 def _index(output, split):
@@ -144,14 +144,10 @@ def test_bad_files_and_duplicates_are_listed_and_the_books_balance(images, tmp_p
         file.write(b"")
     keep = {"conflicting_labels": "keep"}
     manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.1, **keep)
-    assert [manifest[key] for key in ("found", "written", "duplicates", "quarantined")] == [
-        83,
-        80,
-        1,
-        2,
-    ]
-    assert manifest["quarantine_reasons"] == {"empty": 1, "not_an_image": 1}
-    assert manifest["conflicting_labels"] == 1
+    books = manifest.books
+    assert (books.found, books.written, books.duplicates, books.quarantined) == (83, 80, 1, 2)
+    assert manifest.books.quarantine_reasons == {"empty": 1, "not_an_image": 1}
+    assert manifest.books.conflicting_labels == 1
     lines = read_lines(tmp_path / "out" / "quarantine.jsonl")
     assert [(os.fsencode(line["path"]), line["reason"]) for line in lines] == [
         (b"cat/text.jpg", "not_an_image"),
@@ -168,8 +164,8 @@ def test_kept_copies_are_listed_with_their_labels(tmp_path):
     source = write_folder(tmp_path / "images", per_class=20)
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
     manifest = ingest(source, tmp_path / "out", duplicates="keep_all", conflicting_labels="keep")
-    assert (manifest["found"], manifest["written"], manifest["duplicates"]) == (41, 41, 0)
-    assert manifest["conflicting_labels"] == 1
+    assert (manifest.books.found, manifest.books.written, manifest.books.duplicates) == (41, 41, 0)
+    assert manifest.books.conflicting_labels == 1
     (line,) = read_lines(tmp_path / "out" / "duplicates.jsonl")
     assert (line["path"], line["original"]) == ("dog/zz copy.png", "cat/003.png")
     assert (line["label"], line["original_label"]) == ("dog", "cat")
@@ -184,8 +180,8 @@ def test_a_copy_under_another_class_is_quarantined_with_the_original(tmp_path):
     (source / "dog" / "zz copy.png").write_bytes((source / "cat" / "003.png").read_bytes())
     manifest = ingest(source, tmp_path / "out")
     books = ("found", "written", "duplicates", "quarantined", "skipped")
-    assert [manifest[key] for key in books] == [41, 39, 0, 2, 0]
-    assert manifest["quarantine_reasons"] == {"conflicting_label": 2}
+    assert [getattr(manifest.books, key) for key in books] == [41, 39, 0, 2, 0]
+    assert manifest.books.quarantine_reasons == {"conflicting_label": 2}
     first, second = read_lines(tmp_path / "out" / "quarantine.jsonl")
     assert (first["path"], second["path"]) == ("cat/003.png", "dog/zz copy.png")
     assert (
@@ -203,8 +199,8 @@ def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
     (source / "all.zip").write_bytes(b"PK\3\4" + bytes(100))
     manifest = ingest(source, tmp_path / "out")
     books = ("found", "written", "duplicates", "quarantined", "skipped")
-    assert [manifest[key] for key in books] == [23, 20, 0, 0, 3]
-    assert manifest["skipped_kinds"] == {"archive": 1, "system_file": 1, "text": 1}
+    assert [getattr(manifest.books, key) for key in books] == [23, 20, 0, 0, 3]
+    assert manifest.books.skipped_kinds == {"archive": 1, "system_file": 1, "text": 1}
     rows = dict(ingest_rows(summarize_manifest(manifest)))
     assert rows["skipped, no images"] == (
         "3 (archive 1, for example all.zip; system_file 1, for example cat/Thumbs.db; "
@@ -236,12 +232,12 @@ def test_links_never_carry_bytes_from_outside_into_the_data_set(tmp_path):
     os.symlink("circle.jpg", source / "cat" / "circle.jpg")
     os.symlink("..", source / "cat" / "up")
     manifest = ingest(source, tmp_path / "out", max_bad_fraction=0.2)
-    assert manifest["quarantine_reasons"] == {"not_a_file": 1, "outside": 1}
-    assert manifest["skipped_kinds"] == {"listed_before": 1}
-    assert manifest["written"] == 20
+    assert manifest.books.quarantine_reasons == {"not_a_file": 1, "outside": 1}
+    assert manifest.books.skipped_kinds == {"listed_before": 1}
+    assert manifest.books.written == 20
     assert not any(b"secret" in data for data in read_bytes(tmp_path / "out").values())
     followed = ingest(source, tmp_path / "followed", max_bad_fraction=0.2, follow_links=True)
-    assert followed["quarantine_reasons"] == {"not_a_file": 1, "not_an_image": 1}
+    assert followed.books.quarantine_reasons == {"not_a_file": 1, "not_an_image": 1}
 
 
 def test_copies_can_stop_the_run(tmp_path):

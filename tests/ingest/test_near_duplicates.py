@@ -1,6 +1,7 @@
 """Splits that do not leak, through the whole of ingest: near-duplicates, folders, classes."""
 
 import io
+import json
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -68,10 +69,10 @@ def images(tmp_path_factory):
 def test_what_looks_alike_shares_a_split_and_is_listed(images, tmp_path):
     manifest = ingest(images, tmp_path, near_duplicates=4)
     splits = _splits(tmp_path)
-    assert (manifest["written"], len(splits)) == (5 * SCENES, 5 * SCENES)
+    assert (manifest.books.written, len(splits)) == (5 * SCENES, 5 * SCENES)
     assert _parted(splits) == 0
-    assert (manifest["near_duplicates"], manifest["straddling"]) == (SCENES, 0)
-    assert "near_duplicates.jsonl" in manifest["files"]
+    assert (manifest.books.near_duplicates, manifest.books.straddling) == (SCENES, 0)
+    assert "near_duplicates.jsonl" in manifest.files
     lines = read_lines(tmp_path / "near_duplicates.jsonl")
     assert len(lines) == SCENES
     assert lines[3] == {
@@ -89,9 +90,9 @@ def test_what_looks_alike_shares_a_split_and_is_listed(images, tmp_path):
 
 def test_without_the_option_copies_are_parted_and_an_old_list_goes(images, tmp_path):
     ingest(images, tmp_path, near_duplicates=4)
-    manifest = ingest(images, tmp_path)
+    assert ingest(images, tmp_path).books.near_duplicates is None
     assert _parted(_splits(tmp_path)) > 2
-    assert "near_duplicates" not in manifest
+    assert "near_duplicates" not in json.loads((tmp_path / "manifest.json").read_text())
     assert not (tmp_path / "near_duplicates.jsonl").exists()
 
 
@@ -102,7 +103,7 @@ def test_copies_that_are_equal_to_the_byte_are_no_near_duplicates(tmp_path):
             path = tmp_path / "images" / "cat" / f"{number:02d} {copy}.png"
             path.write_bytes(encode_png(draw_smooth(number)))
     manifest = ingest(tmp_path / "images", tmp_path / "out", near_duplicates=4)
-    assert (manifest["duplicates"], manifest["near_duplicates"]) == (20, 0)
+    assert (manifest.books.duplicates, manifest.books.near_duplicates) == (20, 0)
 
 
 def test_folders_that_part_what_looks_alike_are_counted(tmp_path):
@@ -113,7 +114,7 @@ def test_folders_that_part_what_looks_alike_are_counted(tmp_path):
             data = _variants(draw_smooth(scene))[variant]
             (tmp_path / "images" / split / f"{scene} {variant}").write_bytes(data)
     manifest = ingest(tmp_path / "images", tmp_path / "out", near_duplicates=4, **patterns)
-    assert (manifest["straddling"], manifest["near_duplicates"]) == (3, 3)
+    assert (manifest.books.straddling, manifest.books.near_duplicates) == (3, 3)
     assert all(path.startswith(split) for path, split in _splits(tmp_path / "out").items())
     (line, *_) = read_lines(tmp_path / "out" / "near_duplicates.jsonl")
     assert line["splits"] == ["eval", "train"]
@@ -121,4 +122,4 @@ def test_folders_that_part_what_looks_alike_are_counted(tmp_path):
 
 def test_stratify_gives_every_class_its_share(images, tmp_path):
     manifest = ingest(images, tmp_path, stratify=True, splits={"train": 0.75, "eval": 0.25})
-    assert manifest["classes"] == {"train": {"cat": 27, "dog": 18}, "eval": {"cat": 9, "dog": 6}}
+    assert manifest.books.classes == {"train": {"cat": 27, "dog": 18}, "eval": {"cat": 9, "dog": 6}}

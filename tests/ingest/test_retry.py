@@ -8,13 +8,13 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards
-from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import choose_options
 from image_pipeline.components.ingest.run import run_ingest, run_retry
-from image_pipeline.components.ingest.verify import verify_data_set
 from image_pipeline.components.sources.folder import list_images, listing_key
 from tests.drawings import draw, encode_png, write_folder
 
@@ -125,7 +125,7 @@ def test_bad_files_that_are_gone_leave_the_books(folder):
     assert retry(folder / "images", folder / "out").gone == 1
     ingest(folder / "images", folder / "fresh")
     assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
-    assert read_manifest(str(folder / "out"))["quarantined"] == 0
+    assert read_manifest(str(folder / "out")).books.quarantined == 0
 
 
 def test_files_that_were_never_quarantined_are_not_added(folder):
@@ -202,7 +202,7 @@ def test_a_repaired_copy_of_a_stored_image_of_another_class_is_not_called_repair
     counts = (result.quarantined, result.repaired, result.still_bad, result.gone)
     assert (*counts, result.changed) == (1, 0, 1, 0, True)
     manifest = read_manifest(str(tmp_path / "out"))
-    assert manifest["quarantine_reasons"] == {"conflicting_label": 2}
+    assert manifest.books.quarantine_reasons == {"conflicting_label": 2}
 
 
 def test_skipped_files_stay_in_the_books_or_become_images(tmp_path):
@@ -215,7 +215,7 @@ def test_skipped_files_stay_in_the_books_or_become_images(tmp_path):
     ingest(images, tmp_path / "fresh")
     result = retry(images, tmp_path / "out")
     assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (4, 4, 1, 0)
-    assert read_manifest(str(tmp_path / "out"))["skipped_kinds"] == {"text": 1}
+    assert read_manifest(str(tmp_path / "out")).books.skipped_kinds == {"text": 1}
     assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
 
 

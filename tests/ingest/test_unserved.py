@@ -35,7 +35,7 @@ def test_kinds_that_serving_lacks_are_counted_and_told(tmp_path):
     write_images(tmp_path / "images")
     paths = [str(tmp_path / name) for name in ("images", "data", "work")]
     manifest = run_ingest(*paths, IngestOptions(splits={"all": 1.0}), make_pipeline)
-    assert manifest["written"] == 8
+    assert manifest.books.written == 8
     found = count_unserved(paths[1])
     assert found == {"TIFF": 2, "AVIF": 1, "animated WebP": 1, "colour profile": 1}
     rows = dict(ingest_rows(summarize_data_set(paths[1])))

@@ -11,6 +11,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions
@@ -25,7 +26,7 @@ from tests.ingest_runs import OPTIONS
 SIZE_PX = 8
 
 
-def ingest(images_dir: str, output_dir: str, **options) -> dict:
+def ingest(images_dir: str, output_dir: str, **options) -> Manifest:
     """Ingests; returns the manifest."""
     chosen = IngestOptions.model_validate(OPTIONS | {"max_bad_fraction": 0.5} | options)
     return run_ingest(images_dir, output_dir, f"{output_dir}/.work", chosen, _make_pipeline)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.verify import verify_data_set
 from tests.object_store.runs import ingest, read_batches, read_tree, train
 
 pytestmark = pytest.mark.beam

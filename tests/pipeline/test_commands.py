@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import read_manifest
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.show.forecast import free_disk_bytes, warning_rows
@@ -215,7 +215,7 @@ def test_verify_of_an_epoch_goes_by_the_options(folder):
     options = ("many_views.crops=3", "remainder=pad", "batch_size=5")
     flags = [flag for option in options for flag in ("--set", f"feeding.{option}")]
     first, *_ = call("verify", folder / "out", "--epoch", 0, *flags)[1].splitlines()
-    draws = 3 * read_manifest(str(folder / "out"))["splits"]["train"]["records"]
+    draws = 3 * read_manifest(str(folder / "out")).splits["train"].records
     steps = -(-draws // 5)
     assert "views of" in first and f"records, as often as due, in {steps} steps; " in first
     assert first.endswith(f"{5 * steps - draws} more pad the last batch.")

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.dataset.manifest import read_manifest
 from tests.drawings import encode_png
 from tests.pipeline.test_cli import call
 

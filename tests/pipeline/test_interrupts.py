@@ -14,7 +14,7 @@ import time
 import pytest
 
 from image_pipeline.cli import call
-from image_pipeline.components.ingest.manifest import read_manifest
+from image_pipeline.components.dataset.manifest import read_manifest
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
@@ -126,7 +126,7 @@ def test_an_ingest_stops_and_goes_on(folder, tmp_path, place, number):
     (tmp_path / "images").symlink_to(images)
     _interrupt(tmp_path, place, number, *_in(tmp_path, INGEST))
     assert call(_in(tmp_path, INGEST)) == 0
-    assert read_manifest(str(tmp_path / "data"))["written"] == 40
+    assert read_manifest(str(tmp_path / "data")).books.written == 40
     assert list(tmp_path.rglob("*.tmp")) == [] and not (tmp_path / "data" / ".work").exists()
 
 
@@ -144,7 +144,7 @@ def data(folder):
             "image_pipeline.components.transform.analysis:read_view_batches",
             ("analyze", "data", "--output", "graph", *_SMALL[:4]),
         ),
-        ("image_pipeline.components.ingest.verify:check_shard", ("verify", "data")),
+        ("image_pipeline.components.dataset.verify:check_shard", ("verify", "data")),
         (
             "image_pipeline.components.feeding.verify_epoch:_read_step",
             ("verify", "data", "--epoch", "0"),

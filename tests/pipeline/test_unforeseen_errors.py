@@ -41,7 +41,7 @@ STAGES = [
     (DOCTOR, "image_pipeline.doctor.visit:examine", ValueError),
     (PREVIEW, "image_pipeline.preview.source:list_split", RuntimeError),
     (PREVIEW, "image_pipeline.preview.samples:read_views", OSError),
-    (("verify", "data"), "image_pipeline.components.ingest.verify:check_shard", RuntimeError),
+    (("verify", "data"), "image_pipeline.components.dataset.verify:check_shard", RuntimeError),
     (
         ("verify", "data", "--epoch", "0"),
         "image_pipeline.components.feeding.verify_epoch:_read_step",

@@ -24,7 +24,7 @@ def test_a_record_that_reading_drops_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(analysis, "read_view_batches", read_all_but_one)
     manifest = ingest(write_folder(tmp_path / "images"), tmp_path / "data", shards=1)
-    records = manifest["splits"]["train"]["records"]
+    records = manifest.splits["train"].records
     message = f"Stage ReadViews lost records: {records} in, {records - 1} out"
     with pytest.raises(RuntimeError, match=message):
         run_analysis(

@@ -10,7 +10,8 @@ import tensorflow_transform as tft
 
 from image_pipeline.components import contract
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.dataset import record, sealed
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import read_alpha_background, read_class_names
 from image_pipeline.components.feeding.input_fn import read_views
@@ -124,7 +125,7 @@ def test_data_sets_on_different_backgrounds_are_not_analysed_together(examples, 
     shutil.copytree(examples, other)
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["options"]["prepare"]["alpha_background"] = [1, 2, 3]
-    (other / "manifest.json").write_text(json.dumps(sealed.seal(manifest)))
+    (other / "manifest.json").write_text(json.dumps(seal(manifest)))
     with pytest.raises(UserError, match=r"the same colour, got .*\(1, 2, 3\)"):
         read_spans([str(examples), str(other)], VIEW, TransformOptions())
 

@@ -3,9 +3,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import (
-    StoredImage,
     crop_and_resize,
     decode_image,
     take_eval_view,

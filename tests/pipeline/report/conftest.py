@@ -111,7 +111,7 @@ def run_dir(images_dir):
     _write_anomalies(rooms / "ExampleValidator/anomalies/7")
     _write_metadata(out / "metadata.db")
     _write_summary(out / "summary.json", analysis["statistics"])
-    assert manifest["written"] == 23
+    assert manifest.books.written == 23
     return out
 
 

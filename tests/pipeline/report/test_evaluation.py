@@ -87,8 +87,8 @@ def test_many_classes_have_confusions_but_no_matrix():
 
 
 def test_the_model_is_run_over_the_eval_split(run, run_data):
-    records = run.manifest["splits"]["eval"]["records"]
-    cats = run.manifest["classes"]["eval"]["cat"]
+    records = run.manifest.splits["eval"].records
+    cats = run.manifest.books.classes["eval"]["cat"]
     model_dir = f"{run.artifact('model')}/Format-Serving"
     found = score_split(run_data, model_dir, ["cat", "dog"])
     # Both classes get one half, and the first of equal ones is predicted.

@@ -19,7 +19,8 @@ def test_nothing_leaks_by_default_and_what_was_not_looked_for_is_said(data_dir, 
         "units that a path parts": 0,
     }
     assert "ingest.group_pattern" in checks["groups"]["note"]
-    manifest = {name: value for name, value in source.manifest.items() if name != "near_duplicates"}
+    books = source.manifest.books.model_copy(update={"near_duplicates": None})
+    manifest = source.manifest.model_copy(update={"books": books})
     look_alikes = check_leakage(str(data_dir), manifest, data)[1]
     assert look_alikes["found"] is None and "near_duplicates=4" in look_alikes["note"]
 

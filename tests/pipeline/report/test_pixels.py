@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.report.pixels import describe_pixels, measure_image
 from image_pipeline.report.thumbnails import Thumbnails
 
@@ -66,7 +67,8 @@ def test_of_a_large_image_every_so_many_pixels_are_counted():
 def test_an_image_that_cannot_be_decoded_is_counted_and_has_no_picture(data, data_dir):
     lengths = data.index.image_length.copy()
     lengths[4] = 20  # Only the end of the file, which is no image.
-    damaged = dataclasses.replace(data, index=dataclasses.replace(data.index, image_length=lengths))
+    index = dataclasses.replace(data.index, image_length=lengths)
+    damaged = dataclasses.replace(data, index=index, records=StoredRecords(index))
     pixels = describe_pixels(damaged)
     assert (pixels["images"], pixels["undecodable"]) == (22, 1)
     assert Thumbnails(damaged, str(data_dir)).of_row(4) is None

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.beam
 
 
 def test_quarantine_names_the_files(data_dir, source):
-    quarantine = describe_quarantine(str(data_dir), source.manifest["quarantine_reasons"])
+    quarantine = describe_quarantine(str(data_dir), source.manifest.books.quarantine_reasons)
     assert quarantine["total"] == 2
     files = {row["name"]: row["files"] for row in quarantine["reasons"]}
     assert [file["path"] for file in files["not_an_image"]] == ["cat/<b>.png"]

@@ -1,8 +1,11 @@
 """What a run on this machine tells while it runs."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from image_pipeline.components import progress
+from image_pipeline.components.dataset.manifest import ListedSplit
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.progress import Progress
 from image_pipeline.config import PipelineConfig
@@ -27,8 +30,12 @@ def nothing_begun():
 
 def test_evaluation_is_of_the_eval_records_of_every_span(monkeypatch):
     records = {"first": 3, "second": 4}
+    splits = {
+        folder: {"eval": ListedSplit(records=count, bytes=0, shards=[])}
+        for folder, count in records.items()
+    }
     monkeypatch.setattr(
-        local, "read_manifest", lambda folder: {"splits": {"eval": {"records": records[folder]}}}
+        local, "read_manifest", lambda folder: SimpleNamespace(splits=splits[folder])
     )
     runs = [
         _run("ImageExampleGen 1", examples="first"),

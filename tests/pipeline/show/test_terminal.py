@@ -130,7 +130,7 @@ def test_an_analysis(folder):
 
 
 def test_verify(folder):
-    place = "image_pipeline.components.ingest.verify:check_shard"
+    place = "image_pipeline.components.dataset.verify:check_shard"
     seen = _run_in_terminal(place, "verify", folder / "data")
     assert seen == "The data set is whole.\n"
 

@@ -13,6 +13,9 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index_file import read_shard_rows
+from image_pipeline.components.dataset.manifest import ListedShard
+from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -20,8 +23,6 @@ from image_pipeline.components.dataset.tfrecord import (
     read_records,
     unframe,
 )
-from image_pipeline.components.ingest.manifest import INDEX, read_shard_rows
-from image_pipeline.components.ingest.prepare import make_record_id
 
 _BLOCK_BYTES = 2**20
 CHANGED = "changed: its SHA-256 is not the one that it was written with"
@@ -53,22 +54,14 @@ class Finding:
         return f"{self.file}{place}: {self.problem}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ListedShard:
-    """A shard as the manifest describes it."""
-
-    split: str
-    number: int  # within the split
-    file: str
-    records: int
-    bytes: int
-    sha256: str
-
-
-def check_shard(shard: ListedShard, output_dir: str, has_index: bool) -> list[Finding]:
+def check_shard(
+    split: str, number: int, shard: ListedShard, output_dir: str, has_index: bool
+) -> list[Finding]:
     """Reads a shard once and checks all that is known of it.
 
     Args:
+      split: the shard's split.
+      number: of the shard in its split.
       shard: what the manifest says.
       output_dir: the data set's folder.
       has_index: whether the index can be relied on.
@@ -77,7 +70,7 @@ def check_shard(shard: ListedShard, output_dir: str, has_index: bool) -> list[Fi
       What is wrong, in the order of the records.
     """
     try:
-        rows = read_shard_rows(output_dir, shard.split, shard.number) if has_index else None
+        rows = read_shard_rows(output_dir, split, number) if has_index else None
         trouble = None if rows is None else _check_places(shard, rows)
     except (pa.ArrowException, OSError, KeyError) as error:
         rows, trouble = None, f"its rows cannot be read: {error}"
@@ -162,7 +155,7 @@ def _check_record(framed: bytes, row: dict) -> str | None:
 
 def _compute_id(values: dict) -> bytes:
     content = bytes.fromhex(values[record.SHA256].decode())
-    return make_record_id(content, values[record.FILENAME]).hex().encode()
+    return record.make_record_id(content, values[record.FILENAME]).hex().encode()
 
 
 def _indexed_columns(values: dict, data: bytes, row: dict) -> Iterator[tuple[str, object]]:

@@ -1,0 +1,92 @@
+"""The index as a file: a row for each record, in the order of splits, shards and positions."""
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST
+from image_pipeline.components.errors import UserError
+
+INDEX_SCHEMA = pa.schema(
+    [
+        ("split", pa.string()),
+        ("shard", pa.int32()),  # number within the split
+        ("record_offset", pa.int64()),  # in the shard, of the record's length field
+        ("record_length", pa.int64()),  # of the serialized tf.train.Example
+        ("payload_offset", pa.int64()),  # in the shard, of the stored image's first byte
+        ("payload_length", pa.int64()),
+        ("record_id", pa.string()),
+        ("label", pa.string()),
+        ("group", pa.string()),
+        ("format", pa.string()),
+        ("height", pa.int32()),  # of the stored image, in pixels
+        ("width", pa.int32()),
+        ("channels", pa.int32()),
+        ("source", pa.string()),  # path below the images folder
+        ("source_format", pa.string()),
+        ("source_bytes", pa.int64()),
+        ("source_height", pa.int32()),
+        ("source_width", pa.int32()),
+        ("orientation", pa.int32()),  # EXIF's, 1 to 8, as it was in the source
+        ("notes", pa.list_(pa.string())),
+    ]
+)
+
+
+def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Reads columns of the index, a part of the rows at a time."""
+    with files.open_input(files.join(data_dir, INDEX)) as file:
+        for batch in pq.ParquetFile(file).iter_batches(columns=list(columns)):
+            yield pa.Table.from_batches([batch])
+
+
+def read_shard_rows(data_dir: str, split: str, shard: int) -> pa.Table:
+    """Reads one shard's rows, in the order of its records; see `INDEX_SCHEMA`."""
+    with files.open_input(files.join(data_dir, INDEX)) as file:
+        own = (pc.field("split") == split) & (pc.field("shard") == shard)
+        return pq.read_table(file, filters=own).sort_by("record_offset")
+
+
+def check_index(data_dir: str) -> None:
+    """Makes sure that a local data set's index is the one that its manifest names.
+
+    The index is hashed once for each time that it was written, at about a gigabyte a second: 62
+    bytes a record. A data set without a manifest is taken as it is.
+
+    Raises:
+      UserError: if the index or the manifest was changed.
+    """
+    try:
+        listed = read_manifest(data_dir).files[INDEX]
+    except FileNotFoundError:
+        return
+    path = files.join(data_dir, INDEX)
+    status = os.stat(path)
+    if (
+        status.st_size != listed.bytes
+        or _hash_file(path, status.st_size, status.st_mtime_ns, status.st_ino) != listed.sha256
+    ):
+        raise unreadable_index(data_dir, f"it is not the file that {MANIFEST} names")
+
+
+def unreadable_index(data_dir: str, why: object) -> UserError:
+    """The error of an index that cannot be relied on."""
+    return UserError(
+        f"{files.join(data_dir, INDEX)!r} was changed since ingest wrote it ({why}), so no record "
+        f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Bring it back "
+        "from a copy, or run ingest again."
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _hash_file(path: str, *state: int) -> str:
+    """SHA-256 of a file whose size, time of change and inode are `state`."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,91 @@
+"""The lists beside the shards: a line of JSON for each file that is no record of its own."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
+
+CONFLICTING_LABEL = "conflicting_label"  # a quarantined file's reason, if it is whole
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A line of the list `FILE`; its fields are the line's keys."""
+
+    FILE: ClassVar[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Quarantined(Line):
+    """A file that cannot be used; its SHA-256 is None if it could not be read."""
+
+    FILE = QUARANTINE
+    path: str
+    reason: str
+    message: str
+    bytes: int
+    sha256: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Duplicate(Line):
+    """A file with the bytes of an earlier one, and whether it was written all the same."""
+
+    FILE = DUPLICATES
+    path: str
+    original: str
+    sha256: str
+    label: str
+    original_label: str
+    written: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class LookAlikes(Line):
+    """Different images that look alike."""
+
+    FILE = NEAR_DUPLICATES
+    size: int
+    paths: list[str]
+    labels: list[str]
+    splits: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Skipped(Line):
+    """A file that is no image."""
+
+    FILE = SKIPPED
+    path: str
+    kind: str
+    message: str
+    bytes: int
+
+
+L = TypeVar("L", bound=Line)
+
+
+def read_list(data_dir: str, kind: type[L]) -> list[L]:
+    """Reads one of a data set's lists."""
+    content = files.read_file(files.join(data_dir, kind.FILE))
+    return [kind(**json.loads(line)) for line in content.splitlines()]
+
+
+def write_list(data_dir: str, kind: type[L], lines: Sequence[L]) -> None:
+    """Writes a list in ASCII: names that are no UTF-8 are kept exactly, as escaped surrogates."""
+    with files.write_atomically(files.join(data_dir, kind.FILE)) as file:
+        for line in lines:
+            file.write(json.dumps(dataclasses.asdict(line)).encode() + b"\n")
+
+
+def kept_copies(quarantined: Sequence[Quarantined]) -> dict[str, int]:
+    """The files of which a copy is kept: the SHA-256 of each, in order, and its bytes.
+
+    Files without bytes, and those that could not be read, have nothing to keep; those of
+    conflicting labels are whole where they are.
+    """
+    kept = [line for line in quarantined if line.reason != CONFLICTING_LABEL and line.bytes]
+    return dict(sorted((line.sha256, line.bytes) for line in kept if line.sha256))

@@ -1,0 +1,192 @@
+"""The manifest: what a data set holds. It is written last, so its presence means the set is whole.
+
+It has a checksum of itself, and neither times nor a machine's paths: the same input, options and
+seed give the same bytes.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pydantic
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.checksums import ListedFile, Stored, describe_file
+from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.errors import UserError
+
+FORMAT_VERSION = 1
+_CHECKSUM = "manifest_sha256"
+# What manifests had before they had a checksum: one that lacks it may have nothing else.
+_UNSEALED = {
+    *("format_version", "found", "written", "duplicates", "quarantined", "quarantine_reasons"),
+    *("conflicting_labels", "straddling", "classes", "near_duplicates", "splits", "files"),
+    "options",
+}
+
+
+class Books(Stored):
+    """What became of the files found: each is written, a duplicate, quarantined, or skipped.
+
+    Attributes:
+      found: how many files there were.
+      written: records.
+      duplicates: files left out, since another one has their bytes.
+      quarantined: files that cannot be used.
+      quarantine_reasons: how many of them for each reason, the most frequent first.
+      skipped: files that are no images; older data sets skipped nothing.
+      skipped_kinds: how many of them of each kind, the most frequent first.
+      skipped_examples: the path of one of each kind.
+      conflicting_labels: files with the bytes of another one, but another label.
+      straddling: units (see `ingest.plan.join_units`) with records in more than one split.
+      classes: records of each class, by split.
+      near_duplicates: sets of different images that look alike; None if they were not looked for.
+    """
+
+    found: int
+    written: int
+    duplicates: int
+    quarantined: int
+    quarantine_reasons: dict[str, int]
+    skipped: int = 0
+    skipped_kinds: dict[str, int] = pydantic.Field(default_factory=dict)
+    # Paths, which not every version of pydantic takes for a str where they are not UTF-8.
+    skipped_examples: dict[str, Any] = pydantic.Field(default_factory=dict)
+    conflicting_labels: int
+    straddling: int = 0
+    classes: dict[str, dict[str, int]]
+    near_duplicates: int | None = None
+
+    @property
+    def accounted(self) -> int:
+        """Files of which is known what became of them."""
+        return self.written + self.duplicates + self.quarantined + self.skipped
+
+    def stored_form(self) -> dict[str, Any]:
+        """As JSON has them."""
+        return self.model_dump(exclude_none=True)
+
+
+class ListedShard(Stored):
+    """A shard: its path below the data set's folder, its records, and the file's description."""
+
+    file: str
+    records: int
+    bytes: int
+    sha256: str
+
+
+class ListedSplit(Stored):
+    """A split: its records and the bytes of its shards, and the shards in their order."""
+
+    records: int
+    bytes: int
+    shards: list[ListedShard]
+
+
+class Manifest(Stored):
+    """What a data set holds.
+
+    Attributes:
+      format_version: `FORMAT_VERSION` when it was written.
+      books: of the ingest.
+      splits: by name, in the order of the options.
+      files: the files beside the shards, by name.
+      options: of the ingest that decide what the bytes are, see `IngestOptions.stored_form`.
+      checksum: of all the rest; None if it was written before manifests had one.
+    """
+
+    format_version: int
+    books: Books
+    splits: dict[str, ListedSplit]
+    files: dict[str, ListedFile]
+    options: dict[str, Any]
+    checksum: str | None = None
+
+    def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
+        """Each shard with its split and its number in it."""
+        for name, split in self.splits.items():
+            for number, shard in enumerate(split.shards):
+                yield name, number, shard
+
+    def to_bytes(self) -> bytes:
+        """The file's content, with the checksum that fits."""
+        rest = self.model_dump(include={"splits", "files", "options"})
+        books = self.books.stored_form()
+        sealed = seal({"format_version": self.format_version, **books, **rest})
+        return json.dumps(sealed, indent=1).encode() + b"\n"
+
+
+def seal(content: dict[str, Any]) -> dict[str, Any]:
+    """A manifest's JSON with its checksum: SHA-256 over its other keys as canonical JSON.
+
+    Canonical is: keys sorted, no spaces, ASCII. So a manifest may be indented anew, not changed.
+    """
+    rest = {key: value for key, value in content.items() if key != _CHECKSUM}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return {**rest, _CHECKSUM: hashlib.sha256(canonical.encode()).hexdigest()}
+
+
+def parse_manifest(content: bytes) -> Manifest:
+    """Reads a manifest and checks it against its checksum, if it is not older than that.
+
+    Raises:
+      ValueError: if it is damaged.
+    """
+    said = json.loads(content)
+    if not isinstance(said, dict):
+        raise ValueError("it holds no names and values")
+    if _CHECKSUM not in said:
+        if unknown := sorted(said.keys() - _UNSEALED):
+            raise ValueError(f"it has {', '.join(unknown)}, but no {_CHECKSUM}")
+    elif said != seal(said):
+        raise ValueError(f"its {_CHECKSUM} is not that of its content")
+    try:
+        return Manifest.model_validate({**said, "books": said, "checksum": said.get(_CHECKSUM)})
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"its {first['loc'][-1]}: {first['msg']}") from error
+
+
+def read_manifest(data_dir: str) -> Manifest:
+    """Reads a data set's manifest.
+
+    Raises:
+      FileNotFoundError: if there is none: the data set is not whole.
+      UserError: if it is damaged.
+    """
+    path = files.join(data_dir, MANIFEST)
+    try:
+        return parse_manifest(files.read_file(path))
+    except ValueError as error:
+        raise UserError(
+            f"{path!r} was changed since ingest wrote it ({error}); bring it back from a copy, or "
+            "run ingest again."
+        ) from error
+
+
+def read_whole_manifest(data_dir: str) -> Manifest:
+    """Reads the manifest of a data set that a person named.
+
+    Raises:
+      UserError: if there is no whole data set, or the manifest is damaged.
+    """
+    try:
+        return read_manifest(data_dir)
+    except FileNotFoundError as error:
+        what = "is not whole" if files.exists(data_dir) else "does not exist"
+        raise UserError(
+            f"The data set {data_dir!r} {what}: it has no {MANIFEST}; check the path, or run "
+            "again what was writing it."
+        ) from error
+
+
+def has_manifest(data_dir: str) -> bool:
+    """Tells whether a folder holds a whole data set."""
+    return files.exists(files.join(data_dir, MANIFEST))
+
+
+def hash_manifest(data_dir: str) -> str:
+    """The SHA-256 of the file, 64 hexadecimal digits: what a data set is known by."""
+    return describe_file(files.join(data_dir, MANIFEST)).sha256

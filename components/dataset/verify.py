@@ -1,0 +1,142 @@
+"""Verifies a data set: every file, record and index row is what ingest wrote."""
+
+import itertools
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.checksums import ListedFile, describe_file
+from image_pipeline.components.dataset.lists import (
+    Duplicate,
+    Line,
+    Quarantined,
+    Skipped,
+    kept_copies,
+    read_list,
+)
+from image_pipeline.components.dataset.manifest import FORMAT_VERSION, Manifest, parse_manifest
+from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split, name_copy
+from image_pipeline.components.dataset.verify_shard import (
+    CHANGED,
+    Finding,
+    check_shard,
+    explain_unreadable,
+)
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.threads import map_in_order, usable_cores
+
+
+def verify_data_set(output_dir: str) -> list[Finding]:
+    """Checks a data set against its manifest, its index and its own checksums.
+
+    Args:
+      output_dir: the data set's folder.
+
+    Returns:
+      What is wrong, by file and record; nothing if the data set is whole.
+
+    Raises:
+      UserError: if there is no such folder.
+    """
+    if not files.exists(output_dir):
+        raise UserError(f"There is no data set {output_dir!r}: no such folder; check the path.")
+    try:
+        manifest = _read_manifest(output_dir)
+    except FileNotFoundError:
+        problem = "missing, so the data set is not whole; run again what was writing it"
+        return [Finding(MANIFEST, problem)]
+    except ValueError as error:
+        return [Finding(MANIFEST, f"damaged ({type(error).__name__}: {error}); run ingest again")]
+    return _verify_content(output_dir, manifest)
+
+
+def _read_manifest(output_dir: str) -> Manifest:
+    manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
+    if manifest.format_version != FORMAT_VERSION:
+        raise ValueError(f"its format_version is {manifest.format_version!r}")
+    return manifest
+
+
+def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
+    findings = _check_books(manifest)
+    for name, listed in manifest.files.items():
+        findings += _check_file(output_dir, name, listed)
+    unsound = {finding.file for finding in findings}
+    findings += _check_lists(manifest, output_dir, unsound)
+    shards = list(manifest.list_shards())
+    findings += _find_strays(output_dir, {shard.file for _, _, shard in shards})
+    has_index = INDEX not in unsound
+    if has_index:
+        findings += _count_index_rows(output_dir, manifest.books.written)
+    checked = map_in_order(
+        lambda shard: check_shard(*shard, output_dir, has_index), shards, usable_cores()
+    )
+    return [*findings, *itertools.chain(*checked)]
+
+
+def _check_books(manifest: Manifest) -> list[Finding]:
+    """The manifest's own sums."""
+    books, splits = manifest.books, manifest.splits.values()
+    sums = [
+        ("found", books.found, books.accounted),
+        ("written", books.written, sum(split.records for split in splits)),
+        ("written", books.written, sum(shard.records for _, _, shard in manifest.list_shards())),
+        ("written", books.written, sum(sum(own.values()) for own in books.classes.values())),
+        ("quarantined", books.quarantined, sum(books.quarantine_reasons.values())),
+        ("skipped", books.skipped, sum(books.skipped_kinds.values())),
+    ]
+    return [
+        Finding(MANIFEST, f"does not balance: {listed} {name}, but its parts are {total}")
+        for name, listed, total in sums
+        if listed != total
+    ]
+
+
+def _check_file(output_dir: str, name: str, listed: ListedFile) -> list[Finding]:
+    try:
+        described = describe_file(files.join(output_dir, name))
+    except OSError as error:
+        return [Finding(name, explain_unreadable(error))]
+    if described.bytes != listed.bytes:
+        return [Finding(name, f"{described.bytes} bytes, but the manifest says {listed.bytes}")]
+    return [] if described == listed else [Finding(name, CHANGED)]
+
+
+def _check_lists(manifest: Manifest, output_dir: str, unsound: set[str]) -> list[Finding]:
+    """The lists have a line for each file in the books, and bad files' copies are as they were."""
+    books, findings = manifest.books, []
+    if Duplicate.FILE not in unsound:
+        repeated = [line for line in read_list(output_dir, Duplicate) if not line.written]
+        findings += _check_count(repeated, Duplicate, books.duplicates)
+    if books.skipped and Skipped.FILE not in unsound:
+        findings += _check_count(read_list(output_dir, Skipped), Skipped, books.skipped)
+    if Quarantined.FILE not in unsound:
+        bad = read_list(output_dir, Quarantined)
+        findings += _check_count(bad, Quarantined, books.quarantined)
+        for content, size_bytes in kept_copies(bad).items():
+            copy = ListedFile(bytes=size_bytes, sha256=content)
+            findings += _check_file(output_dir, name_copy(content), copy)
+    return findings
+
+
+def _check_count(lines: Sequence[Line], kind: type[Line], counted: int) -> list[Finding]:
+    problem = f"lists {len(lines)} files, but the manifest counts {counted}"
+    return [] if len(lines) == counted else [Finding(kind.FILE, problem)]
+
+
+def _find_strays(output_dir: str, known: set[str]) -> list[Finding]:
+    """A reader of all files in the splits' folders would read what is no part of the data set."""
+    prefix = len(files.join(output_dir, ""))
+    found = [path[prefix:] for path in files.list_files(output_dir, in_split("*"))]
+    return [Finding(f, "not in the manifest; delete it") for f in found if f not in known]
+
+
+def _count_index_rows(output_dir: str, written: int) -> list[Finding]:
+    with files.open_input(files.join(output_dir, INDEX)) as file:
+        try:
+            rows = pq.read_metadata(file).num_rows
+        except (pa.ArrowException, OSError) as error:
+            return [Finding(INDEX, f"not a readable Parquet file: {error}")]
+    return [] if rows == written else [Finding(INDEX, f"{rows} rows, but {written} records")]

@@ -1,0 +1,171 @@
+"""A data set's folder, from before its first shard to the manifest, which is written last."""
+
+import collections
+import functools
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.checksums import HashedWriter, ListedFile, copy_file
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
+from image_pipeline.components.dataset.lists import Quarantined, kept_copies, read_list
+from image_pipeline.components.dataset.manifest import (
+    FORMAT_VERSION,
+    Books,
+    ListedShard,
+    ListedSplit,
+    Manifest,
+)
+from image_pipeline.components.dataset.paths import (
+    DUPLICATES,
+    INDEX,
+    MANIFEST,
+    NEAR_DUPLICATES,
+    QUARANTINE,
+    SKIPPED,
+    in_split,
+    name_copy,
+)
+from image_pipeline.components.ingest.books import BOOKS
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.partition import ShardTask
+from image_pipeline.components.ingest.shards import WrittenShard, read_index
+from image_pipeline.components.threads import call_together, map_in_order
+
+FINISHED = "finished.json"  # In the working folder: the manifest, and that this run wrote it.
+
+
+def write_manifest(
+    written: Sequence[WrittenShard], work_dir: str, output_dir: str, options: IngestOptions
+) -> Manifest:
+    """Checks that nothing was lost, then writes the index, the lists and the manifest.
+
+    Args:
+      written: every shard, in any order.
+      work_dir: the working folder.
+      output_dir: where the shards are.
+      options: of ingest.
+
+    Returns:
+      The manifest.
+
+    Raises:
+      RuntimeError: if a shard or a record was lost on the way.
+    """
+    shards = sorted(written, key=lambda shard: shard.task.number)
+    books = _read_books(work_dir)
+    check_books(books, shards)
+    names = _name_lists(books)
+    index, _, *lists = call_together(
+        lambda: _write_index(shards, output_dir),
+        lambda: _copy_quarantined(work_dir, output_dir),
+        *(functools.partial(_copy, name, work_dir, output_dir) for name in names),
+    )
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        books=books,
+        splits=_describe_splits(shards, options),
+        files={INDEX: index, **dict(zip(names, lists, strict=True))},
+        options=options.stored_form(),
+    )
+    content = manifest.to_bytes()
+    call_together(
+        lambda: files.write_file(files.join(output_dir, MANIFEST), content),
+        lambda: files.write_file(files.join(work_dir, FINISHED), content),
+    )
+    return manifest
+
+
+def _read_books(work_dir: str) -> Books:
+    """Reads the plan's counts, which an earlier run's are not: `start_counts` deletes those."""
+    try:
+        return Books(**json.loads(files.read_file(files.join(work_dir, BOOKS))))
+    except FileNotFoundError as error:
+        raise RuntimeError("Stage Plan lost the list of chunks: 1 in, 0 out.") from error
+
+
+def _name_lists(books: Books) -> list[str]:
+    near = [NEAR_DUPLICATES] if books.near_duplicates is not None else []
+    return [QUARANTINE, DUPLICATES, *near, *([SKIPPED] if books.skipped else [])]
+
+
+def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
+    """Makes sure that the output passes for whole only when it is: called before the first shard.
+
+    The manifest of an earlier run goes, and so does what this run may not overwrite.
+    """
+    old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
+    _, found = call_together(
+        lambda: files.delete(*old), lambda: files.list_files(output_dir, in_split("*"))
+    )
+    kept = {files.join(output_dir, task.path) for task in tasks}
+    files.delete(*(path for path in found if path not in kept))
+    return tasks
+
+
+def check_books(books: Books, shards: Sequence[WrittenShard]) -> None:
+    """Found is all that became of files, and the shards hold what was planned."""
+    numbers = [shard.task.number for shard in shards]
+    total = shards[0].task.total if shards else 0
+    if numbers != list(range(total)) or not total:
+        raise RuntimeError(f"Stage Write lost shards: {numbers} of {total} arrived.")
+    records = sum(shard.records for shard in shards)
+    if records != books.written:
+        raise RuntimeError(f"Stage Write lost records: {books.written} in, {records} out.")
+    if books.found != books.accounted:
+        raise RuntimeError(
+            f"The books do not balance: {books.found} found, {books.accounted} known."
+        )
+
+
+def _describe_splits(
+    shards: Sequence[WrittenShard], options: IngestOptions
+) -> dict[str, ListedSplit]:
+    splits = {}
+    for split in options.splits:
+        listed = [
+            ListedShard(
+                file=shard.task.path,
+                records=shard.records,
+                bytes=shard.size_bytes,
+                sha256=shard.sha256,
+            )
+            for shard in shards
+            if shard.task.split == split
+        ]
+        splits[split] = ListedSplit(
+            records=sum(shard.records for shard in listed),
+            bytes=sum(shard.bytes for shard in listed),
+            shards=listed,
+        )
+    return splits
+
+
+def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> ListedFile:
+    """Writes one row group a shard, so that few shards' rows are held."""
+    paths = [shard.index_path for shard in shards]
+    with files.write_atomically(files.join(output_dir, INDEX)) as file:
+        written = HashedWriter(file)
+        with pq.ParquetWriter(pa.PythonFile(written, mode="w"), INDEX_SCHEMA) as writer:
+            for table in map_in_order(read_index, paths, files.count_threads(output_dir), ahead=1):
+                writer.write_table(table)
+    return written.describe()
+
+
+def _copy(name: str, source_dir: str, target_dir: str) -> ListedFile:
+    return copy_file(files.join(source_dir, name), files.join(target_dir, name))
+
+
+def _copy_quarantined(work_dir: str, output_dir: str) -> None:
+    """Copies what the list in the working folder names, and deletes what an earlier run left."""
+    lines, found = call_together(
+        lambda: read_list(work_dir, Quarantined),
+        lambda: files.list_files(output_dir, name_copy("*")),
+    )
+    names = [name_copy(content) for content in kept_copies(lines)]
+    copy = functools.partial(_copy, source_dir=work_dir, target_dir=output_dir)
+    collections.deque(map_in_order(copy, names, files.count_threads(output_dir), ahead=1), maxlen=0)
+    files.delete(*set(found) - {files.join(output_dir, name) for name in names})
