@@ -5,6 +5,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from image_pipeline.components import files
+
+
+def read_json(path: str) -> Any:
+    """Reads a file of JSON; earlier versions wrote NaN and Infinity, where now null stands."""
+    return json.loads(files.read_file(path), parse_constant=lambda _: None)
+
 
 def to_json(value: Any, **options: Any) -> str:
     """`json.dumps`, but that numbers which are not finite become null.

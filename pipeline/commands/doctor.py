@@ -55,7 +55,8 @@ def doctor(
     steps and transform graph on the records of the train split, the model's step, and both
     together. Estimates are named so; nothing of the run is changed.
     """
-    from image_pipeline.preview.source import find_source, list_split, read_config
+    from image_pipeline.named_folder import find_source, list_split
+    from image_pipeline.run_config import read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)

@@ -37,7 +37,7 @@ def verify(
     With --epoch, draws that epoch of training by the options (--config, --set), reads every record
     of it with its checksums, and checks that each comes as often as the options say.
     """
-    from image_pipeline.preview.source import refuse_run
+    from image_pipeline.named_folder import refuse_run
 
     refuse_run(data_set, "verify")
     if epoch is not None:

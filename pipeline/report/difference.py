@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
-from image_pipeline.report.source import ReportSource, read_analysis, read_run_config
+from image_pipeline.named_folder import Source, hash_manifest
+from image_pipeline.run_config import dump_stored, read_config
 from image_pipeline.show.ingest_summary import summarize_manifest
 
 Facts = dict[str, dict[str, Any]]
 
 
-def compare(source: ReportSource, other: ReportSource) -> dict[str, Any]:
+def compare(source: Source, other: Source) -> dict[str, Any]:
     """Compares what is known of both.
 
     Args:
@@ -29,7 +28,7 @@ def compare(source: ReportSource, other: ReportSource) -> dict[str, Any]:
     return {"against": other.folder, "groups": [group for group in groups if group is not None]}
 
 
-def gather_facts(source: ReportSource) -> Facts:
+def gather_facts(source: Source) -> Facts:
     """All that is compared, in groups, each a flat dict."""
     summary = source.summary or {}
     counts = flatten(summarize_manifest(source.manifest))
@@ -58,20 +57,18 @@ def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> di
     return flat
 
 
-def _training_options(source: ReportSource) -> dict[str, Any]:
-    if source.run_dir is None:
+def _training_options(source: Source) -> dict[str, Any]:
+    if source.run is None:
         return {}
     try:
-        config = read_run_config(source)
+        return dump_stored(read_config(source))
     except UserError:
         return {}  # The report's own section says why they are not known.
-    return config.model_dump(mode="json", include={"view", "feeding", "training"})
 
 
-def _versions(source: ReportSource) -> dict[str, Any]:
-    manifest_path = files.join(source.data_dir, MANIFEST)
-    versions = {"manifest sha256": describe_file(manifest_path)["sha256"]}
-    if analysis := read_analysis(source):
+def _versions(source: Source) -> dict[str, Any]:
+    versions = {"manifest sha256": hash_manifest(source.data_dir)}
+    if analysis := source.read_graph():
         versions["analysis code"] = analysis["code_version"]
         versions["preprocessing_fn"] = analysis["preprocessing_fn"]
         versions["preprocessing_fn source"] = analysis["function_version"]

@@ -8,10 +8,10 @@ from markupsafe import Markup
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report import charts
 from image_pipeline.report.data_set import DataSet, open_data_set
 from image_pipeline.report.figures import gather_figures
-from image_pipeline.report.source import find_report_source
 from image_pipeline.report.thumbnails import Thumbnails
 from image_pipeline.show import words
 from image_pipeline.show.evaluated import format_measured
@@ -65,8 +65,8 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     Raises:
       UserError: if a folder is neither a data set nor a run, or the file cannot be written.
     """
-    source = find_report_source(folder)
-    other = None if against is None else find_report_source(against)
+    source = find_whole_run(folder)
+    other = None if against is None else find_whole_run(against)
     data = open_data_set(source.data_dir, source.manifest)
     figures = gather_figures(source, data, other)
     thumbnails = Thumbnails(data, source.data_dir)

@@ -1,41 +1,40 @@
 """What a run's components said: anomalies, training's history, versions of code and options."""
 
+import dataclasses
 import hashlib
 import importlib.metadata
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.manifest import MANIFEST, describe_file
+from image_pipeline.components.training.history import History
 from image_pipeline.config import PipelineConfig
-from image_pipeline.report.source import ReportSource, read_analysis
+from image_pipeline.named_folder import Source, hash_manifest
+from image_pipeline.run_config import dump_stored
 
 _VALIDATION = "val_"
 
 
-def describe_training(history: dict[str, Any]) -> dict[str, Any]:
+def describe_training(history: History) -> dict[str, Any]:
     """Training epoch by epoch.
 
-    Args:
-      history: as `components.training.trainer.write_history` wrote it.
-
     Returns:
-      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: see `describe_wait`,
+      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: an `InputWait`,
       `unknown_records` of each split, which loss and metrics leave out (None if nobody counted),
       `softmax_added`, and `curves`: for each metric its `name`, `train` and `eval` values (None
       without one; None as a value that was no number), and the `best_epoch` (from 1) of evaluation.
     """
-    metrics = history["metrics"]
-    seconds = history["seconds_per_epoch"]
+    metrics, wait = history.metrics, history.input_wait
     names = sorted({name.removeprefix(_VALIDATION) for name in metrics}, key=lambda n: n != "loss")
     return {
-        "epochs": len(seconds),
-        "steps": history["steps_per_epoch"] * len(seconds),
-        "seconds": sum(seconds),
-        "input_wait": describe_wait(history),
-        "unknown_records": history.get("unknown_records"),
-        "softmax_added": history.get("softmax_added", False),
+        "epochs": history.epochs,
+        "steps": history.steps,
+        "seconds": sum(history.seconds_per_epoch),
+        "input_wait": None if wait is None else dataclasses.asdict(wait),
+        "unknown_records": history.unknown_records,
+        "softmax_added": history.softmax_added,
         "curves": [
             {
                 "name": name,
@@ -45,29 +44,6 @@ def describe_training(history: dict[str, Any]) -> dict[str, Any]:
             }
             for name in names
         ],
-    }
-
-
-def describe_wait(history: dict[str, Any]) -> dict[str, Any] | None:
-    """Which share of its time training's loop waited for its next batch, evaluation left out.
-
-    Args:
-      history: as `components.training.trainer.write_history` wrote it.
-
-    Returns:
-      `share`, of all epochs together; `worst_share` and `worst_epoch` (from 1), where it waited
-      most. None if it was not measured.
-    """
-    waits = history.get("input_wait_seconds_per_epoch")
-    loops = history.get("training_seconds_per_epoch", [])
-    if waits is None or not sum(loops):
-        return None
-    shares = [wait / loop if loop else 0.0 for wait, loop in zip(waits, loops, strict=True)]
-    worst = max(shares)
-    return {
-        "share": sum(waits) / sum(loops),
-        "worst_share": worst,
-        "worst_epoch": shares.index(worst) + 1,
     }
 
 
@@ -98,31 +74,30 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
     return described
 
 
-def describe_versions(source: ReportSource, config: PipelineConfig | None) -> dict[str, Any]:
+def describe_versions(source: Source, config: PipelineConfig | None) -> dict[str, Any]:
     """What made the data set and the model.
 
     Returns:
       `rows`: pairs of a name and a text; `options`: pairs of a title and a text in YAML.
     """
-    manifest_path = files.join(source.data_dir, MANIFEST)
     rows = [
         ("report by", f"image-pipeline {importlib.metadata.version('image-pipeline')}"),
         ("format version", str(source.manifest["format_version"])),
-        ("manifest", f"sha256 {describe_file(manifest_path)['sha256']}"),
+        ("manifest", f"sha256 {hash_manifest(source.data_dir)}"),
     ]
     options = [("ingest", _to_yaml(source.manifest["options"]))]
-    if analysis := read_analysis(source):
+    if analysis := source.read_graph():
         function = f"{analysis['preprocessing_fn']} (source {analysis['function_version']})"
         rows += [("analysis code", analysis["code_version"]), ("preprocessing_fn", function)]
     if config is not None:
-        stored = config.model_dump(mode="json", include={"view", "feeding", "training"})
+        stored = dump_stored(config)
         text = _to_yaml(stored)
         rows.append(("training options", f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"))
         options += [(name, _to_yaml(group)) for name, group in stored.items()]
     return {"rows": rows, "options": options}
 
 
-def _find_best(name: str, values: list[float | None] | None) -> int | None:
+def _find_best(name: str, values: Sequence[float | None] | None) -> int | None:
     """The epoch, from 1, with the least loss or the greatest metric; the first of equal ones."""
     numbers = [value for value in values or [] if value is not None]
     if not values or not numbers:

@@ -3,9 +3,9 @@ import shutil
 
 import pytest
 
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
-from image_pipeline.report.source import find_report_source
 
 pytestmark = pytest.mark.beam
 
@@ -31,7 +31,7 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     shutil.copytree(run_dir, copy)
     (copy / "metadata.db").unlink()
     shutil.rmtree(copy / "artifacts/Trainer")
-    source = find_report_source(str(copy))
+    source = find_whole_run(str(copy))
     absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
     assert "metadata.db" in absent["options"]
     assert "history.json is gone" in absent["training"]
