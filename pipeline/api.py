@@ -78,12 +78,11 @@ def ingest(
       UserError: if the person who called can put it right.
     """
     from image_pipeline.run.engine import choose_engine
-    from image_pipeline.run.preflight import check_labels, check_output, survey_images
+    from image_pipeline.run.preflight import check_ingest
 
     chosen = read_group("ingest", config, options)
     flags = choose_engine(beam_args)
-    check_labels(survey_images(images_dir, chosen), images_dir, chosen)
-    check_output(output_dir, images_dir)
+    check_ingest(images_dir, output_dir, chosen)
     from image_pipeline.run.ingest import ingest_folder
 
     return ingest_folder(images_dir, output_dir, chosen, flags, replace)

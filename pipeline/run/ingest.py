@@ -1,5 +1,8 @@
 """Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
 
+import contextlib
+import io
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -81,8 +84,20 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
 
     Args:
       beam_args: Beam flags; they name the runner and its mode.
+
+    Raises:
+      UserError: in Beam's words, if it does not take them.
     """
-    return beam.Pipeline(options=PipelineOptions(list(beam_args)))
+    said = io.StringIO()  # A value of the wrong type is printed, and ends the process.
+    try:
+        with contextlib.redirect_stderr(said):
+            return beam.Pipeline(options=PipelineOptions(list(beam_args)))
+    except (SystemExit, ValueError) as error:
+        reason = said.getvalue() if isinstance(error, SystemExit) else str(error)
+        line = reason.strip().rpartition("\n")[2]
+        raise UserError(f"Beam does not take the flags behind --: {line}") from error
+    finally:
+        sys.stderr.write(said.getvalue())
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:
