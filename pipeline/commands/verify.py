@@ -51,7 +51,7 @@ def verify(
 
         findings = verify_data_set(data_set)
     if as_json:
-        click.echo(to_json([dataclasses.asdict(finding) for finding in findings]))
+        click.echo(to_json(findings))
     else:
         for finding in findings[:_MOST_LINES]:
             say(finding)
@@ -74,7 +74,7 @@ def _verify_epoch(
         paths = match_files([f"{data_set.rstrip('/')}/Split-train/*"])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
-        click.echo(to_json(dataclasses.asdict(verified)))
+        click.echo(to_json(verified))
         return
     say(_describe_draws(verified))
     for line in _describe_quality(verified):

@@ -13,6 +13,7 @@ from image_pipeline.config import PipelineConfig
 from image_pipeline.doctor.advice import advise
 from image_pipeline.doctor.clock import Rate
 from image_pipeline.doctor.examine import examine, open_training
+from image_pipeline.doctor.race import Sweep
 from image_pipeline.doctor.show import (
     print_examination,
     print_memory,
@@ -28,7 +29,7 @@ from image_pipeline.show.rows import print_profile
 
 
 class Visit:
-    """Measures one subject, tells a person, and returns the same for machines."""
+    """Measures one subject, tells a person, and returns the same for `to_json`."""
 
     def __init__(
         self,
@@ -76,8 +77,8 @@ class Visit:
         print_memory(subject.memory, self._console)
         return {
             "line": word_verdict(figures, verdict, changes),
-            "verdict": dataclasses.asdict(verdict),
-            "changes": [dataclasses.asdict(change) for change in changes],
+            "verdict": verdict,
+            "changes": changes,
             "stages": {
                 "read_cold": None if figures.cold is None else _tell_rate(figures.cold),
                 "every_image": _tell_stages(figures.every_image),
@@ -85,19 +86,19 @@ class Visit:
                 "step": _tell_rate(figures.step),
             },
             **{name: getattr(figures, name) for name in _TOLD},
-            "storage": dataclasses.asdict(figures.storage),
-            "memory": [dataclasses.asdict(stage) for stage in subject.memory],
+            "storage": figures.storage,
+            "memory": subject.memory,
         }
 
-    def sweep(self) -> list[dict[str, Any]]:
+    def sweep(self) -> list[Sweep]:
         """After the examination, tries other settings."""
-        sweeps = []
+        sweeps: list[Sweep] = []
         with self._reporting() as report:
             for sweep in sweep_settings(
                 self._subject, self._step, self._figures, self._seconds, report
             ):
                 print_sweep(sweep, self._console)
-                sweeps.append(dataclasses.asdict(sweep))
+                sweeps.append(sweep)
         return sweeps
 
     def profile(self, steps: int, folder: str) -> dict[str, Any]:

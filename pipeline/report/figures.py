@@ -14,7 +14,7 @@ from image_pipeline.report.classes import (
 )
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
-from image_pipeline.report.evaluation import describe_metrics, score_split
+from image_pipeline.report.evaluation import Predictions, describe_metrics, score_split
 from image_pipeline.report.leakage import check_leakage
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.pixels import describe_pixels
@@ -24,7 +24,7 @@ from image_pipeline.report.problems import (
     describe_quarantine,
 )
 from image_pipeline.report.shapes import describe_shapes
-from image_pipeline.report.shuffle import describe_shuffle
+from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
 from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
 from image_pipeline.run_config import read_config
 
@@ -41,7 +41,7 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
       other: what it is held against.
 
     Returns:
-      A dict that `json.dumps` takes: a figure for each section, None for one that there is nothing
+      A dict that `to_json` takes: a figure for each section, None for one that there is nothing
       for, and `absent`: why, by the section's name. Images are named by their `row` of the index.
     """
     absent: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _read_config(source: Source, absent: dict[str, str]) -> PipelineConfig | Non
 
 def _describe_shuffle(
     data: DataSet, config: PipelineConfig | None, absent: dict[str, str]
-) -> dict[str, Any] | None:
+) -> ShuffleFigures | None:
     feeding, seed = FeedingOptions(), 0
     if config is not None:
         feeding, seed = config.feeding, config.training.seed
@@ -128,7 +128,7 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
     }
 
 
-def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any] | None:
+def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
     model_dir = source.artifact("model")
     analysis = source.read_graph()
     vocabulary = analysis and analysis["vocabulary"]

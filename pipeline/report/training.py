@@ -3,13 +3,13 @@
 import dataclasses
 import hashlib
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from image_pipeline.components import files
-from image_pipeline.components.training.history import History
+from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source, hash_manifest
 from image_pipeline.run_config import dump_stored
@@ -17,34 +17,49 @@ from image_pipeline.run_config import dump_stored
 _VALIDATION = "val_"
 
 
-def describe_training(history: History) -> dict[str, Any]:
-    """Training epoch by epoch.
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A loss or metric, epoch by epoch.
 
-    Returns:
-      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: an `InputWait`,
-      `unknown_records` of each split, which loss and metrics leave out (None if nobody counted),
-      `softmax_added`, and `curves`: for each metric its `name`, `train` and `eval` values (None
-      without one; None as a value that was no number), and the `best_epoch` (from 1) of evaluation.
+    Attributes:
+      name: of the metric.
+      train, eval: its values; None without one, and as a value that was no number.
+      best_epoch: of evaluation, from 1.
     """
-    metrics, wait = history.metrics, history.input_wait
+
+    name: str
+    train: Sequence[float | None] | None
+    eval: Sequence[float | None] | None
+    best_epoch: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingFigures:
+    """What became of `History`: the same in all epochs together, and its curves."""
+
+    epochs: int
+    steps: int
+    seconds: float
+    input_wait: InputWait | None
+    unknown_records: Mapping[str, int | None] | None
+    softmax_added: bool
+    curves: list[Curve]
+
+
+def describe_training(history: History) -> TrainingFigures:
+    """Training epoch by epoch, the loss first."""
+    metrics = history.metrics
     names = sorted({name.removeprefix(_VALIDATION) for name in metrics}, key=lambda n: n != "loss")
-    return {
-        "epochs": history.epochs,
-        "steps": history.steps,
-        "seconds": sum(history.seconds_per_epoch),
-        "input_wait": None if wait is None else dataclasses.asdict(wait),
-        "unknown_records": history.unknown_records,
-        "softmax_added": history.softmax_added,
-        "curves": [
-            {
-                "name": name,
-                "train": metrics.get(name),
-                "eval": metrics.get(_VALIDATION + name),
-                "best_epoch": _find_best(name, metrics.get(_VALIDATION + name)),
-            }
-            for name in names
-        ],
-    }
+    pairs = [(name, metrics.get(_VALIDATION + name)) for name in names]
+    return TrainingFigures(
+        epochs=history.epochs,
+        steps=history.steps,
+        seconds=sum(history.seconds_per_epoch),
+        input_wait=history.input_wait,
+        unknown_records=history.unknown_records,
+        softmax_added=history.softmax_added,
+        curves=[Curve(name, metrics.get(name), own, _find_best(name, own)) for name, own in pairs],
+    )
 
 
 def read_anomalies(folder: str) -> list[dict[str, Any]]:

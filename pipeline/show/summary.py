@@ -13,7 +13,7 @@ from image_pipeline.components.training.history import PROFILE_FILE, History, re
 from image_pipeline.run.executions import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
-from image_pipeline.show.evaluated import format_measured, read_evaluation
+from image_pipeline.show.evaluated import read_evaluation
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.judgement import explain_refusal, read_failures
 from image_pipeline.show.rows import (
@@ -24,7 +24,7 @@ from image_pipeline.show.rows import (
     print_profile,
     print_rows,
 )
-from image_pipeline.show.words import format_count
+from image_pipeline.show.words import format_count, format_measured
 
 # What is told to be where: the component and the output.
 _PATHS = {

@@ -1,8 +1,8 @@
-import json
 import shutil
 
 import pytest
 
+from image_pipeline.components.json_text import to_json
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
@@ -11,10 +11,10 @@ pytestmark = pytest.mark.beam
 
 
 def test_all_of_a_run_is_gathered_for_machines(figures):
-    json.dumps(figures)
-    assert figures["kind"] == "run" and figures["metrics"]["accuracy"] == 0.75
-    assert figures["shuffle"]["batch_size"] == 4
-    assert figures["predictions"]["records"] == figures["books"]["splits"]["eval"]
+    to_json(figures)
+    assert figures["kind"] == "run" and figures["metrics"].accuracy == 0.75
+    assert figures["shuffle"].batch_size == 4
+    assert figures["predictions"].records == figures["books"]["splits"]["eval"]
     assert sorted(figures["absent"]) == ["difference", "near_duplicates"]
 
 

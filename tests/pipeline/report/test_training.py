@@ -1,6 +1,6 @@
 import pytest
 
-from image_pipeline.components.training.history import History
+from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.report.charts import draw_curves
 from image_pipeline.report.training import describe_training, read_anomalies
 from tests.pipeline.report.conftest import HISTORY
@@ -10,15 +10,13 @@ pytestmark = pytest.mark.beam
 
 def test_training_and_its_best_epochs(run):
     training = describe_training(run.read_history())
-    assert (training["epochs"], training["steps"], training["seconds"]) == (3, 12, 4.0)
-    loss, accuracy = training["curves"]
-    assert (loss["name"], loss["train"], loss["eval"]) == (
-        *("loss", HISTORY["loss"], HISTORY["val_loss"]),
-    )
-    assert (loss["best_epoch"], accuracy["best_epoch"]) == (2, 2)
+    assert (training.epochs, training.steps, training.seconds) == (3, 12, 4.0)
+    loss, accuracy = training.curves
+    assert (loss.name, loss.train, loss.eval) == (*("loss", HISTORY["loss"], HISTORY["val_loss"]),)
+    assert (loss.best_epoch, accuracy.best_epoch) == (2, 2)
     alone = History(metrics={"loss": [1.0]}, steps_per_epoch=1, seconds_per_epoch=[1.0])
-    assert describe_training(alone)["curves"][0]["best_epoch"] is None
-    assert describe_training(alone)["input_wait"] is None
+    assert describe_training(alone).curves[0].best_epoch is None
+    assert describe_training(alone).input_wait is None
 
 
 def test_values_that_are_no_numbers_are_passed_over():
@@ -29,16 +27,16 @@ def test_values_that_are_no_numbers_are_passed_over():
         unknown_records={"train": 0, "eval": 2},
     )
     training = describe_training(history)
-    loss, auc = training["curves"]
-    assert (loss["best_epoch"], auc["best_epoch"]) == (2, None)
-    assert training["unknown_records"] == {"train": 0, "eval": 2}
-    assert "0.5 to 2" in draw_curves("loss", loss["train"], loss["eval"])
-    assert draw_curves("auc", auc["train"], auc["eval"]) == "<p>No value of auc is a number.</p>"
+    loss, auc = training.curves
+    assert (loss.best_epoch, auc.best_epoch) == (2, None)
+    assert training.unknown_records == {"train": 0, "eval": 2}
+    assert "0.5 to 2" in draw_curves("loss", loss.train, loss.eval)
+    assert draw_curves("auc", auc.train, auc.eval) == "<p>No value of auc is a number.</p>"
 
 
 def test_waiting_for_input_is_told_as_a_share_of_the_loop(run):
-    wait = describe_training(run.read_history())["input_wait"]
-    assert wait == {"share": 0.375 / 2.5, "worst_share": 0.25, "worst_epoch": 3}
+    wait = describe_training(run.read_history()).input_wait
+    assert wait == InputWait(share=0.375 / 2.5, worst_share=0.25, worst_epoch=3)
 
 
 def test_anomalies_are_tfdvs_words(run):
