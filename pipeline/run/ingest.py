@@ -1,8 +1,5 @@
 """Ingest alone, without TFX: the same code and the same bytes as in the pipeline."""
 
-import contextlib
-import io
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +15,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.messages import find_line
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.memory import watch_memory
@@ -88,16 +86,12 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
     Raises:
       UserError: in Beam's words, if it does not take them.
     """
-    said = io.StringIO()  # A value of the wrong type is printed, and ends the process.
     try:
-        with contextlib.redirect_stderr(said):
-            return beam.Pipeline(options=PipelineOptions(list(beam_args)))
+        return beam.Pipeline(options=PipelineOptions(list(beam_args)))
     except (SystemExit, ValueError) as error:
-        reason = said.getvalue() if isinstance(error, SystemExit) else str(error)
-        line = reason.strip().rpartition("\n")[2]
+        # A value of the wrong type ends the process; why, is only in what argparse caught before.
+        line = find_line(str(error.__context__ or error))
         raise UserError(f"Beam does not take the flags behind --: {line}") from error
-    finally:
-        sys.stderr.write(said.getvalue())
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:
