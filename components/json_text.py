@@ -1,9 +1,17 @@
 """JSON as its standard has it: there is no NaN in it, and no Infinity."""
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
+
+from image_pipeline.components import files
+
+
+def read_json(path: str) -> Any:
+    """Reads a file of JSON; earlier versions wrote NaN and Infinity, where now null stands."""
+    return json.loads(files.read_file(path), parse_constant=lambda _: None)
 
 
 def to_json(value: Any, **options: Any) -> str:
@@ -12,7 +20,7 @@ def to_json(value: Any, **options: Any) -> str:
     Python would write them as `NaN` and `Infinity`, on which every other reader of JSON fails.
 
     Args:
-      value: what `json.dumps` takes.
+      value: what `json.dumps` takes, and dataclasses, which become objects of their fields.
       **options: of `json.dumps`.
     """
     return json.dumps(_without_non_finite(value), allow_nan=False, **options)
@@ -21,6 +29,8 @@ def to_json(value: Any, **options: Any) -> str:
 def _without_non_finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {_without_non_finite(key): _without_non_finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

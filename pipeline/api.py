@@ -78,12 +78,11 @@ def ingest(
       UserError: if the person who called can put it right.
     """
     from image_pipeline.run.engine import choose_engine
-    from image_pipeline.run.preflight import check_labels, check_output, survey_images
+    from image_pipeline.run.preflight import check_ingest
 
     chosen = read_group("ingest", config, options)
     flags = choose_engine(beam_args)
-    check_labels(survey_images(images_dir, chosen), images_dir, chosen)
-    check_output(output_dir, images_dir)
+    check_ingest(images_dir, output_dir, chosen)
     from image_pipeline.run.ingest import ingest_folder
 
     return ingest_folder(images_dir, output_dir, chosen, flags, replace)
@@ -176,7 +175,7 @@ def input_fn(
       UserError: if there is no such data set or split, or an option does not fit it.
       tf.errors.OpError: while it is iterated, around what is found only then: a damaged record.
     """
-    from image_pipeline.preview.source import list_split
+    from image_pipeline.named_folder import list_split
 
     feeding = read_group("feeding", config, options)
     seen = _choose_view(view, config, graph_dir)
@@ -219,7 +218,7 @@ def steps_per_epoch(
     Raises:
       UserError: if there is no such data set or split, or an option does not fit it.
     """
-    from image_pipeline.preview.source import list_split
+    from image_pipeline.named_folder import list_split
 
     feeding = read_group("feeding", config, options)
     files = [list_split(data_dir, split)]
@@ -234,7 +233,7 @@ def _default_mode(split: str) -> str:
 
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
     """The view asked for, which must be the graph's; if none was asked for, the graph's."""
-    from image_pipeline.show.graph import read_graph
+    from image_pipeline.graph_folder import read_graph
 
     asked = read_group("view", config, _as_dict(view))
     if graph_dir is None:

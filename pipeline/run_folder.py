@@ -1,18 +1,19 @@
 """What lies in the output folder of a run, and where: nobody else spells these names."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.json_text import read_json
 
 _ARTIFACTS, _PUSHED = "artifacts", "pushed_model"
 # Of each of TFX's components, a folder for each execution, numbered upwards.
 DATA_SETS = f"{_ARTIFACTS}/ImageExampleGen/examples"
 GRAPHS = f"{_ARTIFACTS}/ImageTransform/transform_graph"
 METADATA = "metadata.db"
+MODEL_RUN = "model_run"  # The Trainer's output beside the model.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,11 +76,6 @@ class RunFolder:
             return []
         paths = files.list_files(self.path, f"{kind}/*/{name}")
         return _sort_by_number(path.rpartition("/")[0] for path in paths)
-
-
-def read_json(path: str) -> Any:
-    """Reads a file of JSON; earlier versions wrote NaN and Infinity, where now null stands."""
-    return json.loads(files.read_file(path), parse_constant=lambda _: None)
 
 
 def _sort_by_number(folders: Iterable[str]) -> list[str]:

@@ -1,4 +1,5 @@
 import ast
+import dataclasses
 import json
 import pathlib
 
@@ -17,6 +18,19 @@ def test_numbers_that_are_not_finite_become_null_wherever_they_are():
     assert json.loads(to_json(value)) == {"a": None, "b": [1.5, [None, None]], "c": {"d": None}}
 
 
+@dataclasses.dataclass
+class Figures:
+    name: str
+    values: tuple
+
+
+def test_dataclasses_are_objects_of_their_fields_in_their_order():
+    inner = Figures("b", (float("nan"), 2))
+    assert to_json([Figures("a", (inner,))]) == (
+        '[{"name": "a", "values": [{"name": "b", "values": [null, 2]}]}]'
+    )
+
+
 def test_all_else_is_as_the_standard_library_writes_it():
     value = {"ä": [1, 2.5, None, True, "x"], "b": {}}
     assert to_json(value) == json.dumps(value)
@@ -28,6 +42,7 @@ def test_all_else_is_as_the_standard_library_writes_it():
 # What a person or a program reads of a run goes through the one function.
 WRITERS = [
     *sorted((ROOT / "pipeline" / "commands").glob("*.py")),
+    ROOT / "components" / "training" / "history.py",
     ROOT / "components" / "training" / "trainer.py",
     ROOT / "components" / "training" / "step_profile.py",
     ROOT / "components" / "transform" / "summary.py",

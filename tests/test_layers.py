@@ -36,7 +36,7 @@ ALLOWED = {
         *("components/training/", "components/transform/", "components/views/"),
     ),
     "keras": (
-        *("components/training/", "pipeline/doctor/executions.py", "pipeline/doctor/step.py"),
+        *("components/training/", "pipeline/doctor/calls.py", "pipeline/doctor/step.py"),
         "pipeline/run/functions.py",
     ),
     "tensorflow_transform": ("components/transform/",),

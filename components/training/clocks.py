@@ -69,7 +69,7 @@ class EpochClock(StepsCallback):
         options.experimental_optimization.inject_prefetch = False
         return stamped.with_options(options)
 
-    def times(self) -> dict[str, list[float] | None]:
+    def times(self) -> dict[str, Any]:
         """Seconds of every epoch.
 
         Returns:

@@ -15,7 +15,6 @@ from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
-from image_pipeline.components.json_text import to_json
 from image_pipeline.components.training.class_weights import (
     check_unmixed,
     read_class_weights,
@@ -23,6 +22,7 @@ from image_pipeline.components.training.class_weights import (
 )
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.executions import WholeEpochs, hide_length
+from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.options import TrainingOptions
@@ -32,7 +32,6 @@ from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions
 
-HISTORY_FILE = "history.json"
 _LOG = logging.getLogger(__name__)
 
 
@@ -115,8 +114,14 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
             callbacks=[WholeEpochs(), stop, clock, StepCounter(), *checkpoints, *profile],
             verbose=2,  # a line an epoch: logs are read after the fact
         )
-    told = {"unknown_records": unknown, "softmax_added": checked.gives_logits}
-    write_history(fn_args.model_run_dir, metrics, steps, clock.times(), told)
+    history = History(
+        metrics={name: [float(value) for value in values] for name, values in metrics.items()},
+        steps_per_epoch=steps,
+        unknown_records=unknown,
+        softmax_added=checked.gives_logits,
+        **clock.times(),
+    )
+    write_history(fn_args.model_run_dir, history)
     for trace in profile:
         trace.write_summary()
 
@@ -164,28 +169,8 @@ def _read_batches(
     )
 
 
-def write_history(
-    folder: str,
-    metrics: Mapping[str, Sequence[float]],
-    steps: int,
-    times: Mapping[str, Sequence[float] | None],
-    further: Mapping[str, Any] | None = None,
-) -> None:
-    """Writes what training reported, as JSON for people and plots.
-
-    Args:
-      folder: where `HISTORY_FILE` goes; made if needed.
-      metrics: name of a loss or metric to its value after every epoch.
-      steps: batches an epoch.
-      times: as `EpochClock.times` gives them.
-      further: what else there is to tell, by name.
-    """
-    history = {
-        "metrics": {name: [float(value) for value in values] for name, values in metrics.items()},
-        "steps_per_epoch": steps,
-        **times,
-        **(further or {}),
-    }
+def write_history(folder: str, history: History) -> None:
+    """Writes what training reported into a folder, which is made if needed."""
     tf.io.gfile.makedirs(folder)
     with tf.io.gfile.GFile(os.path.join(folder, HISTORY_FILE), "w") as file:
-        file.write(to_json(history, indent=2) + "\n")
+        file.write(history.to_text())

@@ -32,7 +32,7 @@ def analyze(
     """
     from image_pipeline.components.dataset.manifest import read_whole_manifest
     from image_pipeline.config import load_config
-    from image_pipeline.preview.source import refuse_run
+    from image_pipeline.named_folder import refuse_run
     from image_pipeline.run.engine import choose_engine
 
     config = load_config(config_path, overrides)
@@ -40,14 +40,15 @@ def analyze(
     refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
     with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
+        from image_pipeline.graph_folder import read_graph
         from image_pipeline.run.analysis import analyze_folder
-        from image_pipeline.show.graph import find_graph, print_graph, read_graph
+        from image_pipeline.show.graph import print_graph
         from image_pipeline.show.progress import ComponentProgress
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("analysis")
             summary = analyze_folder(data_set, graph_dir, config.view, config.transform, beam_args)
         if not (as_json or quiet):
-            print_graph(find_graph(graph_dir), read_graph(graph_dir), console)
+            print_graph(graph_dir.rstrip("/"), 0, read_graph(graph_dir), console)
     if as_json:
         click.echo(to_json(summary))

@@ -55,16 +55,25 @@ def doctor(
     steps and transform graph on the records of the train split, the model's step, and both
     together. Estimates are named so; nothing of the run is changed.
     """
-    from image_pipeline.preview.source import find_source, list_split, read_config
+    from image_pipeline.named_folder import find_source, list_split
+    from image_pipeline.run_config import read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)
     pattern = list_split(source.data_dir, "train")
     with quiet_libraries("doctor") as console:
-        from image_pipeline.doctor.visit import Wishes, visit
+        from image_pipeline.doctor.visit import Visit, check_folder
 
-        wishes = Wishes(seconds, step_ms, sweep, profile_steps, profile_dir)
+        if profile_steps is not None:
+            check_folder(profile_dir)
         shown = None if as_json else console
-        summary = visit(config, pattern, source.graph_dir, wishes, shown)
+        visit = Visit(
+            config, pattern, source.graph_dir, seconds=seconds, step_ms=step_ms, console=shown
+        )
+        summary = visit.examine()
+        if sweep:
+            summary["sweeps"] = visit.sweep()
+        if profile_steps is not None:
+            summary["profile"] = visit.profile(profile_steps, profile_dir)
     if as_json:
         click.echo(to_json(summary))

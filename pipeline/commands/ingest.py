@@ -51,12 +51,11 @@ def ingest(
     """
     from image_pipeline.config import load_config
     from image_pipeline.run.engine import choose_engine
-    from image_pipeline.run.preflight import check_labels, check_output, survey_images
+    from image_pipeline.run.preflight import check_ingest
 
     options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     beam_args = choose_engine(beam_flags)
-    check_labels(survey_images(images_dir, options), images_dir, options)
-    check_output(output_dir, images_dir)
+    check_ingest(images_dir, output_dir, options)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import ingest_folder, print_ingest
         from image_pipeline.show.progress import ComponentProgress

@@ -1,7 +1,5 @@
 """`image-pipeline inspect`: what a transform graph takes, and what it was made of."""
 
-import dataclasses
-
 import click
 
 from image_pipeline.commands.shared import JSON
@@ -19,11 +17,13 @@ def inspect(folder: str, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from image_pipeline.show.graph import find_graph, print_graph, read_graph
+    from image_pipeline.graph_folder import read_graph
+    from image_pipeline.named_folder import find_graph
+    from image_pipeline.show.graph import print_graph
 
-    found = find_graph(folder)
-    graph = read_graph(found.path)
+    path, among = find_graph(folder)
+    graph = read_graph(path)
     if as_json:
-        click.echo(to_json(dataclasses.asdict(found) | graph))
+        click.echo(to_json({"path": path, "among": among} | graph))
     else:
-        print_graph(found, graph, Console(highlight=False))
+        print_graph(path, among, graph, Console(highlight=False))

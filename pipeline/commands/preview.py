@@ -49,7 +49,8 @@ def preview(
     """
     if not output_path.endswith(_ENDINGS):
         raise click.UsageError(f"--output must end in .png or .html, got {output_path!r}.")
-    from image_pipeline.preview.source import find_source, list_split, read_config
+    from image_pipeline.named_folder import find_source, list_split
+    from image_pipeline.run_config import read_config
 
     source = find_source(folder)
     config = read_config(source, config_path, overrides)

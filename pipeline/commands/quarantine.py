@@ -19,7 +19,7 @@ def quarantine() -> None:
 @JSON
 def list_quarantine(data_set: str, as_json: bool) -> None:
     """List the files that the ingest to DATA_SET rejected: path, reason and message."""
-    from image_pipeline.preview.source import refuse_run
+    from image_pipeline.named_folder import refuse_run
     from image_pipeline.show.quarantine import print_quarantine, read_quarantine
 
     refuse_run(data_set, "quarantine list")

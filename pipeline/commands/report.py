@@ -34,5 +34,5 @@ def report(folder: str, against: str | None, output_path: str, as_json: bool) ->
         click.echo(to_json(figures | {"output": output_path}))
         return
     for notice in figures["notices"]:
-        say(f"{notice['section']}: {notice['text']}")
+        say(f"{notice.section}: {notice.text}")
     say(output_path)

@@ -37,7 +37,7 @@ def verify(
     With --epoch, draws that epoch of training by the options (--config, --set), reads every record
     of it with its checksums, and checks that each comes as often as the options say.
     """
-    from image_pipeline.preview.source import refuse_run
+    from image_pipeline.named_folder import refuse_run
 
     refuse_run(data_set, "verify")
     if epoch is not None:
@@ -51,7 +51,7 @@ def verify(
 
         findings = verify_data_set(data_set)
     if as_json:
-        click.echo(to_json([dataclasses.asdict(finding) for finding in findings]))
+        click.echo(to_json(findings))
     else:
         for finding in findings[:_MOST_LINES]:
             say(finding)
@@ -76,7 +76,7 @@ def _verify_epoch(
         paths = match_files([files.join(data_set, in_split("train"))])
         verified = verify_epoch(paths, config.feeding, config.training.seed, epoch)
     if as_json:
-        click.echo(to_json(dataclasses.asdict(verified)))
+        click.echo(to_json(verified))
         return
     say(_describe_draws(verified))
     for line in _describe_quality(verified):

@@ -3,39 +3,11 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.doctor.verdict import Figures, Verdict, estimate_step_ms
 
 # A change that brings less is not worth a person's time.
 _LEAST_GAIN = 1.05
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What decides which changes are possible.
-
-    Attributes:
-      encoding: how most images are stored: "jpeg", "png" or "raw".
-      stored_bytes: of a stored image; a mean, as the next two.
-      pixel_bytes: of the same image decoded.
-      view_bytes: of the model's view of it.
-      is_held: whether images are decoded once, and held in memory.
-      hold_decoded: the option feeding.hold_decoded.
-      fits: whether all images would fit into the memory that they may take.
-      compiled: the option feeding.compiled.
-      cores: of the processor.
-      steps: names of the random steps.
-    """
-
-    encoding: str
-    stored_bytes: float
-    pixel_bytes: float
-    view_bytes: float
-    is_held: bool
-    hold_decoded: bool
-    fits: bool
-    compiled: bool
-    cores: int
-    steps: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,96 +25,98 @@ class Change:
     gain: float
 
 
-def advise(figures: Figures, verdict: Verdict, facts: Facts) -> list[Change]:
+def advise(figures: Figures, verdict: Verdict, feeding: FeedingOptions) -> list[Change]:
     """Lists what to change, by falling gain; nothing where nothing of this brings 5 %."""
+    propose = _PROPOSALS.get(verdict.limit)
     changes = []
-    for text, factors in _CHANGES.get(verdict.limit, _change_nothing)(facts):
+    for text, factors in propose(figures, feeding) if propose else ():
         step_ms = estimate_step_ms(figures, factors)
         changes.append(Change(text, step_ms, figures.together_ms / step_ms))
     useful = [change for change in changes if change.gain >= _LEAST_GAIN]
     return sorted(useful, key=lambda change: -change.gain)
 
 
+# What to change in words, and the share of its cost that each stage has then.
 _Proposals = Iterator[tuple[str, dict[str, float]]]
 
 
-def _change_read(facts: Facts) -> _Proposals:
-    yield from _hold(facts)
-    if facts.encoding in ("raw", "png"):
+def _speed_up_read(figures: Figures, feeding: FeedingOptions) -> _Proposals:
+    storage = figures.storage
+    yield from _hold(figures, feeding)
+    if storage.encoding in ("raw", "png"):
         # JPEG of quality 90 takes a tenth of the pixels' bytes, or a little more.
-        factor = min(1.0, 0.12 * facts.pixel_bytes / facts.stored_bytes)
+        factor = min(1.0, 0.12 * storage.pixel_bytes / storage.stored_bytes)
         yield "store JPEG (ingest.prepare.encoding=jpeg), which is smaller", {"read": factor}
-    yield from _store_smaller(facts)
+    yield from _store_smaller(figures)
     yield "put the data set on a disk that is twice as fast, or on a local one", {"read": 0.5}
 
 
-def _change_decode(facts: Facts) -> _Proposals:
-    yield from _hold(facts)
-    if facts.encoding != "raw":
-        growth = facts.pixel_bytes / facts.stored_bytes
+def _speed_up_decode(figures: Figures, feeding: FeedingOptions) -> _Proposals:
+    storage = figures.storage
+    yield from _hold(figures, feeding)
+    if storage.encoding != "raw":
+        growth = storage.pixel_bytes / storage.stored_bytes
         yield (
             f"store pixels (ingest.prepare.encoding=raw), {growth:.1f} times the bytes to read",
             {"decode": 0.0, "read": growth},
         )
-    yield from _store_smaller(facts)
-    yield _more_cores(facts), {"decode": 0.5, "views": 0.5, "augment": 0.5, "transform": 0.5}
+    yield from _store_smaller(figures)
+    yield from _add_cores(figures)
 
 
-def _change_views(facts: Facts) -> _Proposals:
-    if facts.pixel_bytes > 1.5 * facts.view_bytes:
+def _speed_up_views(figures: Figures, feeding: FeedingOptions) -> _Proposals:
+    storage = figures.storage
+    if storage.pixel_bytes > 1.5 * storage.view_bytes:
         yield (
             "store images nearer to the view's size (ingest.prepare.size_px)",
-            {"views": facts.view_bytes / facts.pixel_bytes},
+            {"views": storage.view_bytes / storage.pixel_bytes},
         )
-    yield _more_cores(facts), {"decode": 0.5, "views": 0.5, "augment": 0.5, "transform": 0.5}
+    yield from _add_cores(figures)
 
 
-def _change_augment(facts: Facts) -> _Proposals:
-    if not facts.compiled:
+def _speed_up_augment(figures: Figures, feeding: FeedingOptions) -> _Proposals:
+    if not feeding.compiled:
         yield "have the random steps compiled (feeding.compiled=true)", {"augment": 0.1}
-    named = ", ".join(facts.steps)
+    named = ", ".join(step.model_dump()["op"] for step in feeding.augment)
     yield f"make the random steps ({named}) twice as fast, or leave one out", {"augment": 0.5}
-    yield _more_cores(facts), {"decode": 0.5, "views": 0.5, "augment": 0.5, "transform": 0.5}
+    yield from _add_cores(figures)
 
 
-def _change_transform(facts: Facts) -> _Proposals:
-    if not facts.compiled:
+def _speed_up_transform(figures: Figures, feeding: FeedingOptions) -> _Proposals:
+    if not feeding.compiled:
         yield "have the transform graph compiled (feeding.compiled=true)", {"transform": 0.1}
     yield (
         "in a training loop of your own, take uint8 (feeding.dtype=uint8) and make the transform "
         "graph the model's first layer",
         {"transform": 0.0},
     )
-    yield _more_cores(facts), {"decode": 0.5, "views": 0.5, "augment": 0.5, "transform": 0.5}
+    yield from _add_cores(figures)
 
 
-def _change_nothing(facts: Facts) -> _Proposals:
-    yield from ()
-
-
-_CHANGES: dict[str, Callable[[Facts], _Proposals]] = {
-    "read": _change_read,
-    "decode": _change_decode,
-    "views": _change_views,
-    "augment": _change_augment,
-    "transform": _change_transform,
+_PROPOSALS: dict[str, Callable[[Figures, FeedingOptions], _Proposals]] = {
+    "read": _speed_up_read,
+    "decode": _speed_up_decode,
+    "views": _speed_up_views,
+    "augment": _speed_up_augment,
+    "transform": _speed_up_transform,
 }
 
 
-def _hold(facts: Facts) -> _Proposals:
-    if not facts.is_held and not facts.hold_decoded and facts.fits:
+def _hold(figures: Figures, feeding: FeedingOptions) -> _Proposals:
+    if figures.could_hold and not figures.held and not feeding.hold_decoded:
         text = "decode each image only once (feeding.hold_decoded=true), from the second epoch on"
         yield text, {"read": 0.0, "decode": 0.0}
 
 
-def _store_smaller(facts: Facts) -> _Proposals:
+def _store_smaller(figures: Figures) -> _Proposals:
     # Random crops want some more than the view; what is stored beyond that is only thrown away.
-    wanted = 1.5 * facts.view_bytes
-    if facts.pixel_bytes > 1.2 * wanted:
-        share = wanted / facts.pixel_bytes
+    wanted = 1.5 * figures.storage.view_bytes
+    if figures.storage.pixel_bytes > 1.2 * wanted:
         text = "store smaller images (ingest.prepare.size_px), 1.5 times the view's pixels"
-        yield text, {"read": share, "decode": share, "views": share}
+        share = wanted / figures.storage.pixel_bytes
+        yield text, dict.fromkeys(("read", "decode", "views"), share)
 
 
-def _more_cores(facts: Facts) -> str:
-    return f"use {2 * facts.cores} processor cores instead of {facts.cores}"
+def _add_cores(figures: Figures) -> _Proposals:
+    text = f"use {2 * figures.cores} processor cores instead of {figures.cores}"
+    yield text, dict.fromkeys(("decode", "views", "augment", "transform"), 0.5)

@@ -85,8 +85,8 @@ def middle_rate(rates: Sequence[Rate]) -> Rate:
     )
 
 
-class OthersClock:
-    """Tells which share of the processor other programs use, from its making on."""
+class OtherPrograms:
+    """Which share of the processor other programs have used since this was made."""
 
     def __init__(self) -> None:
         """Starts."""

@@ -1,16 +1,17 @@
-"""An examination, told to a person."""
+"""What the doctor found, told to a person."""
 
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from image_pipeline.components.feeding.memory import Stage as MemoryStage
+from image_pipeline.doctor.advice import Change
 from image_pipeline.doctor.clock import Rate
-from image_pipeline.doctor.examine import Examination, as_stage
-from image_pipeline.doctor.stages import Measured
+from image_pipeline.doctor.race import Sweep
 from image_pipeline.doctor.subject import Subject
-from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, own_costs
+from image_pipeline.doctor.verdict import LEAST_WAIT, STEP, Figures, Verdict, own_costs
 from image_pipeline.show.rows import print_rows
 from image_pipeline.show.words import format_count
 
@@ -34,63 +35,62 @@ def print_subject(subject: Subject, console: Console) -> None:
     print_rows([("measured on", shards), ("transform graph", graph)], console)
 
 
-def print_examination(found: Examination, console: Console) -> None:
+def print_examination(
+    figures: Figures, verdict: Verdict, changes: Sequence[Change], console: Console
+) -> None:
     """Prints the measured stages, and then the verdict."""
-    console.print(_stage_table(found))
-    _print_circumstances(found, console)
-    _print_steps(found, console)
-    console.print(f"\n[bold]{word_verdict(found)}[/bold]", soft_wrap=True)
-    for change in found.changes[1:]:
+    console.print(_stage_table(figures))
+    _print_circumstances(figures, console)
+    _print_steps(figures, console)
+    line = word_verdict(figures, verdict, changes)
+    console.print(f"\n[bold]{line}[/bold]", soft_wrap=True)
+    for change in changes[1:]:
         console.print(f"Or {change.text}: {_word_gain(change.gain)}.", soft_wrap=True)
 
 
-def _print_circumstances(found: Examination, console: Console) -> None:
+def _print_circumstances(figures: Figures, console: Console) -> None:
     """Prints when it would be otherwise: with a cold disk, in later epochs, and undisturbed."""
-    if found.input.cold is None:
+    cold = figures.cold
+    if cold is None:
         console.print("The operating system cannot be told to forget these files: no cold reading.")
-    elif found.input.cold.ms_an_image > found.input.usual[-1].rate.ms_an_image:
-        rate = found.input.cold.images_per_s
-        console.print(f"The first epoch reads a cold disk: at most {rate:,.0f} images/s.")
-    if found.input.held:
+    elif cold.ms_an_image > figures.whole.ms_an_image:
+        rate = f"at most {cold.images_per_s:,.0f} images/s"
+        console.print(f"The first epoch reads a cold disk: {rate}.")
+    if figures.held:
         console.print("Later epochs take images decoded from memory: they neither read nor decode.")
-    if found.others_share >= _MUCH:
+    if figures.others_share >= _MUCH:
         console.print(
-            f"Other programs used {found.others_share:.0%} of the processor meanwhile: these "
+            f"Other programs used {figures.others_share:.0%} of the processor meanwhile: these "
             "figures are of what they left, and swing.",
             style="yellow",
             soft_wrap=True,
         )
 
 
-def _print_steps(found: Examination, console: Console) -> None:
-    figures = found.figures
+def _print_steps(figures: Figures, console: Console) -> None:
     images = format_count(figures.batch_size, "image")
     together = f"{figures.together_ms:,.1f} ms a step, {figures.wait_ms:,.1f} of them waiting"
-    print_rows(
-        [
-            ("model's step alone", f"{figures.step_ms:,.1f} ms for {images}"),
-            ("input and step", f"{together} ({1e3 / figures.together_ms:,.2f} steps/s)"),
-        ],
-        console,
-    )
+    rows = [
+        ("model's step alone", f"{figures.step_ms:,.1f} ms for {images}"),
+        ("input and step", f"{together} ({1e3 / figures.together_ms:,.2f} steps/s)"),
+    ]
+    print_rows(rows, console)
 
 
-def word_verdict(found: Examination) -> str:
+def word_verdict(figures: Figures, verdict: Verdict, changes: Sequence[Change]) -> str:
     """The verdict in one line: what limits, what share waits, what to change, what it brings."""
-    verdict, figures = found.verdict, found.figures
     share = f"{verdict.wait_share:.0%} of each step"
     if verdict.limit == STEP:
-        return f"The model's step limits: it waits {share} for input; {_word_headroom(found)}."
+        headroom = _word_headroom(figures, verdict)
+        return f"The model's step limits: it waits {share} for input; {headroom}."
     waits = f"{figures.wait_ms:,.1f} of {figures.together_ms:,.1f} ms"
     limits = f"{_LIMITS[verdict.limit]}: the model waits {share} ({waits})"
-    if not found.changes:
+    if not changes:
         return f"{limits}; nothing that could be changed would bring 5 %."
-    best = found.changes[0]
-    return f"{limits}; {best.text}: {_word_gain(best.gain)}."
+    return f"{limits}; {changes[0].text}: {_word_gain(changes[0].gain)}."
 
 
-def _word_headroom(found: Examination) -> str:
-    verdict, figures = found.verdict, found.figures
+def _word_headroom(figures: Figures, verdict: Verdict) -> str:
     if verdict.shared_share >= LEAST_WAIT:
         gain = _word_gain(figures.together_ms / figures.step_ms)
         return (
@@ -110,7 +110,7 @@ def _word_gain(gain: float) -> str:
 def print_memory(stages: Sequence[MemoryStage], console: Console) -> None:
     """Prints what each stage holds in memory at most."""
     console.print("\n[bold]held in memory[/bold], at most")
-    table = make_table(("MB", "made of"))
+    table = _make_table(("MB", "made of"))
     table.columns[2].justify = "left"
     for stage in stages:
         table.add_row(stage.name, f"{stage.size_bytes / 1e6:,.1f}", stage.made_of)
@@ -118,30 +118,32 @@ def print_memory(stages: Sequence[MemoryStage], console: Console) -> None:
     console.print(table)
 
 
-def _stage_table(found: Examination) -> Table:
-    table = make_table(("images/s", "ms/image", "CPU s/image", "own ms"))
-    if found.input.cold is not None:
-        table.add_row("read, cold disk", *_cells(found.input.cold), "")
-    _add_stages(table, found.input.every_image, "", found.figures.cores)
-    _add_stages(table, found.input.held, ", in memory", found.figures.cores)
-    table.add_row("model's step", *_cells(found.step), "")
+def print_sweep(sweep: Sweep, console: Console) -> None:
+    """Prints one setting's values."""
+    console.print(f"\n[bold]{escape(sweep.name)}[/bold]: {sweep.of}", soft_wrap=True)
+    table = _make_table(("images/s", "ratio", "of rounds", ""))
+    for trial in sweep.trials:
+        present = " (present)" if trial.is_present else ""
+        rounds = "" if trial.is_present else f"{trial.least:.2f} to {trial.most:.2f}"
+        rate = f"{trial.images_per_s:,.0f}"
+        table.add_row(f"{trial.setting}{present}", rate, f"{trial.ratio:.2f}", rounds, trial.note)
+    console.print(table)
+
+
+def _stage_table(figures: Figures) -> Table:
+    table = _make_table(("images/s", "ms/image", "CPU s/image", "own ms"))
+    if figures.cold is not None:
+        table.add_row("read, cold disk", *_cells(figures.cold), "")
+    for stages, where in ((figures.every_image, ""), (figures.held, ", in memory")):
+        costs = own_costs(stages, figures.cores)
+        for number, (name, rate) in enumerate(stages.items()):
+            plus = "+ " if number else ""
+            table.add_row(f"{plus}{name}{where}", *_cells(rate), f"{costs[name]:.3f}")
+    table.add_row("model's step", *_cells(figures.step), "")
     return table
 
 
-def _add_stages(table: Table, stages: Sequence[Measured], where: str, cores: int) -> None:
-    costs = cost_stages(stages, cores)
-    for number, each in enumerate(stages):
-        plus = "+ " if number else ""
-        cost = f"{costs[each.name]:.3f}"
-        table.add_row(f"{plus}{each.name}{where}", *_cells(each.rate), cost)
-
-
-def cost_stages(stages: Sequence[Measured], cores: int) -> dict[str, float]:
-    """What each stage costs of its own, see `own_costs`."""
-    return own_costs([as_stage(each) for each in stages], cores)
-
-
-def make_table(columns: Sequence[str]) -> Table:
+def _make_table(columns: Sequence[str]) -> Table:
     """A table without lines, whose first column has no title."""
     table = Table(box=None, pad_edge=False)
     table.add_column("", no_wrap=True)

@@ -1,7 +1,6 @@
 """What each stage of the input pipeline takes, measured one on top of the other."""
 
 import concurrent.futures
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +23,7 @@ from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
 from image_pipeline.doctor.pages import forget_pages
 from image_pipeline.doctor.subject import Subject, hold_some, stream_batches
+from image_pipeline.doctor.verdict import Stages
 
 READ, DECODE, VIEWS, AUGMENT, TRANSFORM = "read", "decode", "views", "augment", "transform"
 # As many batches are read side by side, and images handed to a thread at once, as by training.
@@ -31,43 +31,15 @@ _BATCHES_AT_ONCE, _CHUNK = 2, 8
 _ROUNDS = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class Measured:
-    """A stage and all before it.
-
-    Attributes:
-      name: of the stage.
-      rate: of all stages up to this one, together.
-    """
-
-    name: str
-    rate: Rate
-
-
-@dataclasses.dataclass(frozen=True)
-class InputFigures:
-    """All that was measured of the input.
-
-    Attributes:
-      cold: reading alone after the operating system forgot the files; None if it cannot.
-      every_image: the stages of an epoch that reads and decodes every image.
-      held: the stages of later epochs, which take images from memory; empty if none do.
-    """
-
-    cold: Rate | None
-    every_image: tuple[Measured, ...]
-    held: tuple[Measured, ...] = ()
-
-    @property
-    def usual(self) -> tuple[Measured, ...]:
-        """The stages of most epochs."""
-        return self.held or self.every_image
-
-
-def measure_input(subject: Subject, seconds: float, report: Callable[[str], None]) -> InputFigures:
+def measure_input(
+    subject: Subject, seconds: float, report: Callable[[str], None]
+) -> tuple[Rate | None, Stages, Stages]:
     """Measures all stages, for so many seconds each; reports what it is about to measure.
 
     The stages take turns, so that what else the machine does disturbs all of them alike.
+
+    Returns:
+      `cold`, `every_image` and `held` of `Figures`.
     """
     report("reading from the disk")
     cold = _read_cold(subject, seconds)
@@ -76,13 +48,13 @@ def measure_input(subject: Subject, seconds: float, report: Callable[[str], None
     runs += _open_views(subject, subject.measured)
     every_image = _take_turns(subject, runs, seconds, report)
     if not subject.is_held:
-        return InputFigures(cold, every_image)
-    feeding, steps = hold_some(subject, int(seconds * every_image[1].rate.images_per_s))
+        return cold, every_image, {}
+    feeding, steps = hold_some(subject, every_image, seconds)
     runs = _open_views(subject, feeding)
     for name, sizes, _ in runs:
         report(f"{name}: taking images into memory")
         time_batches(sizes, 0.0, warm_up=0, least=steps)
-    return InputFigures(cold, every_image, _take_turns(subject, runs, seconds, report))
+    return cold, every_image, _take_turns(subject, runs, seconds, report)
 
 
 def _take_turns(
@@ -90,7 +62,7 @@ def _take_turns(
     runs: list[tuple[str, Iterator[int], int]],
     seconds: float,
     report: Callable[[str], None],
-) -> tuple[Measured, ...]:
+) -> Stages:
     """Measures each run (name, sizes of batches, how many of them may be ready) in rounds."""
     rates: dict[str, list[Rate]] = {name: [] for name, _, _ in runs}
     for number in range(_ROUNDS):
@@ -100,7 +72,7 @@ def _take_turns(
             if not subject.stays:
                 forget_pages(subject.paths)
             rates[name].append(time_batches(sizes, seconds / _ROUNDS, ready))
-    return tuple(Measured(name, middle_rate(own)) for name, own in rates.items())
+    return {name: middle_rate(own) for name, own in rates.items()}
 
 
 def _open_views(subject: Subject, feeding: FeedingOptions) -> list[tuple[str, Iterator[int], int]]:

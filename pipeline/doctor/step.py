@@ -1,6 +1,5 @@
 """How long the model takes for a step, alone and while the input is read beside it."""
 
-import dataclasses
 import itertools
 import time
 from collections.abc import Iterable, Iterator
@@ -10,25 +9,13 @@ import keras
 
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
 from image_pipeline.components.training.unknown import leave_out_unknown
 from image_pipeline.doctor.clock import Rate, time_batches
 from image_pipeline.doctor.subject import Subject
 
 # Two batches are made side by side, and so come in pairs.
 _LEAST_STEPS = 2
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Together:
-    """Training's loop: take a batch, make a step.
-
-    Attributes:
-      step_ms: from a step to the next.
-      wait_ms: of that, how long the model waited for its batch.
-    """
-
-    step_ms: float
-    wait_ms: float
 
 
 class Step(Protocol):
@@ -96,7 +83,9 @@ def measure_step(step: Step, images: Any, labels: Any, seconds: float) -> Rate:
     return time_batches(make_steps(), seconds, warm_up=1, least=1)
 
 
-def measure_together(batches: Iterable[Any], step: Step, seconds: float, warm_up: int) -> Together:
+def measure_together(
+    batches: Iterable[Any], step: Step, seconds: float, warm_up: int
+) -> tuple[float, float]:
     """Measures training's loop.
 
     Args:
@@ -105,6 +94,9 @@ def measure_together(batches: Iterable[Any], step: Step, seconds: float, warm_up
       seconds: for how long.
       warm_up: steps before the clock starts, after which all buffers are as full as they get;
         slow ones end when the time is over, since what is faster has filled its buffers by then.
+
+    Returns:
+      Milliseconds from a step to the next, and of that, how long the model waited for its batch.
     """
     taken, total_s = iter(batches), 0.0
     waits: list[float] = []
@@ -120,7 +112,28 @@ def measure_together(batches: Iterable[Any], step: Step, seconds: float, warm_up
         waits.append(time.perf_counter() - asked_s)
         step(images, labels)
         total_s = time.perf_counter() - start_s
-    return Together(step_ms=1e3 * total_s / len(waits), wait_ms=1e3 * sum(waits) / len(waits))
+    return 1e3 * total_s / len(waits), 1e3 * sum(waits) / len(waits)
+
+
+def profile_steps(
+    batches: Iterable[Any], step: Step, steps: int, warm_up: int, folder: str
+) -> Profile:
+    """Traces steps of training, for TensorBoard.
+
+    Args:
+      batches: of images and labels, more than all the steps.
+      step: of the model.
+      steps: how many to trace.
+      warm_up: steps before them, which compile and fill buffers.
+      folder: where the trace goes.
+    """
+    taken = iter(batches)
+    for images, labels in itertools.islice(taken, warm_up):
+        step(images, labels)
+    with record_trace(folder):
+        for images, labels in itertools.islice(taken, steps):
+            step(images, labels)
+    return describe_trace(folder, steps)
 
 
 def _read_classes(graph_dir: str) -> int:

@@ -20,28 +20,12 @@ from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.doctor.pages import stays_in_memory
+from image_pipeline.doctor.verdict import Stages, Storage
 
 # Records from which sizes and formats are told.
 _SAMPLE = 256
 # More than processors' caches hold, and little beside what a machine has.
 _MOST_HELD_BYTES = 256e6
-
-
-@dataclasses.dataclass(frozen=True)
-class Storage:
-    """How the sampled images are stored; means of an image.
-
-    Attributes:
-      encoding: "jpeg", "png" or "raw": that of most.
-      stored_bytes: of the stored image.
-      pixel_bytes: of the image decoded.
-      view_bytes: of the model's view of it.
-    """
-
-    encoding: str
-    stored_bytes: float
-    pixel_bytes: float
-    view_bytes: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,12 +134,22 @@ def describe_storage(sample: np.ndarray, view: ViewOptions) -> Storage:
     )
 
 
-def hold_some(subject: Subject, images: int) -> tuple[FeedingOptions, int]:
+def choose_usual(
+    subject: Subject, every_image: Stages, seconds: float
+) -> tuple[FeedingOptions, int]:
+    """The options of most epochs, and how many steps there are until it is as in those."""
+    if not subject.is_held:
+        return subject.measured, 0
+    return hold_some(subject, every_image, seconds)
+
+
+def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[FeedingOptions, int]:
     """Options to measure held images with: so many of them, that they are soon decoded.
 
     Args:
       subject: what is measured; its images are held.
-      images: how many may be decoded for it; at least some batches are.
+      every_image: the stages, of which decoding tells how many images that is.
+      seconds: for how long images may be decoded; at least some batches are.
 
     Returns:
       The options, and the steps of an epoch of them, after which all are held.
@@ -164,7 +158,8 @@ def hold_some(subject: Subject, images: int) -> tuple[FeedingOptions, int]:
     most = subject.records.order.length
     index = subject.records.index
     pixels = float((index.height.astype(np.int64) * index.width).mean())
-    images = min(images, int(_MOST_HELD_BYTES / (pixels * subject.view.channels)))
+    decoded = int(seconds * every_image["decode"].images_per_s)
+    images = min(decoded, int(_MOST_HELD_BYTES / (pixels * subject.view.channels)))
     wanted = min(max(images, 8 * subject.feeding.batch_size), most)
     select = subject.feeding.select
     fraction = max(select.fraction * wanted / most, 1e-6)

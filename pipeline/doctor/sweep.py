@@ -9,14 +9,14 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.stages import Stages
+from image_pipeline.doctor.calls import count_present_steps, measure_executions
 from image_pipeline.doctor.clock import time_batches
-from image_pipeline.doctor.examine import Examination
-from image_pipeline.doctor.executions import count_present_steps, measure_executions
 from image_pipeline.doctor.race import Sweep, compare, race
 from image_pipeline.doctor.reencode import race_encodings
 from image_pipeline.doctor.stages import count_buffered, count_images
 from image_pipeline.doctor.step import ModelStep, Step, measure_together
 from image_pipeline.doctor.subject import Subject, hold_some
+from image_pipeline.doctor.verdict import Figures
 
 _PREFETCH_BATCHES = (1, 2, 4, 8)
 
@@ -24,12 +24,12 @@ _PREFETCH_BATCHES = (1, 2, 4, 8)
 def sweep_settings(
     subject: Subject,
     step: Step,
-    found: Examination,
+    figures: Figures,
     seconds: float,
     report: Callable[[str], None],
 ) -> Iterator[Sweep]:
     """Tries other settings, for so many seconds in each of three rounds; gives sweeps when done."""
-    usual, other = _open_variants(subject, found, seconds)
+    usual, other = _open_variants(subject, figures, seconds)
     report("prefetch_batches")
     yield _sweep_prefetch(subject, usual, step, seconds)
     report("batches in work")
@@ -40,10 +40,10 @@ def sweep_settings(
         report("hold_decoded")
         yield _sweep_held(subject, usual, other, seconds)
     report("storage encoding")
-    yield _sweep_encoding(subject, found, seconds)
+    yield _sweep_encoding(subject, figures, seconds)
     if isinstance(step, ModelStep):
         report("steps_per_execution")
-        yield _sweep_executions(subject, step, found, seconds)
+        yield _sweep_executions(subject, step, figures, seconds)
 
 
 class Variants:
@@ -86,18 +86,17 @@ class Variants:
         batches = self.open(prefetch, None, None)
         size, warm_up = self._feeding.batch_size, count_buffered(self._feeding) + prefetch
 
-        return lambda: 1e3 * size / measure_together(batches, step, seconds, warm_up).step_ms
+        return lambda: 1e3 * size / measure_together(batches, step, seconds, warm_up)[0]
 
 
 def _open_variants(
-    subject: Subject, found: Examination, seconds: float
+    subject: Subject, figures: Figures, seconds: float
 ) -> tuple[Variants, Variants | None]:
     """The input as in most epochs; and the one that holds images if that one does not, or not."""
     each = Variants(subject, subject.measured, 0)
-    if not found.could_hold:
+    if not figures.could_hold:
         return each, None
-    decoding = found.input.every_image[1].rate
-    held = Variants(subject, *hold_some(subject, int(seconds * decoding.images_per_s)))
+    held = Variants(subject, *hold_some(subject, figures.every_image, seconds))
     return (held, each) if subject.is_held else (each, held)
 
 
@@ -127,16 +126,14 @@ def _sweep_held(subject: Subject, usual: Variants, other: Variants, seconds: flo
     return compare("feeding.hold_decoded", "input", race(held), _word(subject.is_held))
 
 
-def _sweep_encoding(subject: Subject, found: Examination, seconds: float) -> Sweep:
-    figures, notes = race_encodings(subject, seconds)
+def _sweep_encoding(subject: Subject, figures: Figures, seconds: float) -> Sweep:
+    raced, notes = race_encodings(subject, seconds)
     of = "input of a sample, streamed, each image decoded"
-    return compare("ingest.prepare.encoding", of, figures, found.storage.encoding, notes)
+    return compare("ingest.prepare.encoding", of, raced, figures.storage.encoding, notes)
 
 
-def _sweep_executions(
-    subject: Subject, step: ModelStep, found: Examination, seconds: float
-) -> Sweep:
-    executions = measure_executions(subject, step, found.figures.step_ms / 1e3, seconds)
+def _sweep_executions(subject: Subject, step: ModelStep, figures: Figures, seconds: float) -> Sweep:
+    executions = measure_executions(subject, step, figures.step_ms / 1e3, seconds)
     present = str(count_present_steps(subject, step))
     return compare("training.steps_per_execution", "the model's step", executions, present)
 

@@ -1,108 +1,150 @@
-"""A whole visit to the doctor: examination, sweeps and profile, shown as they are done."""
+"""A visit to the doctor: examination, sweeps and a trace, each shown when it is done."""
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.config import PipelineConfig
-from image_pipeline.doctor.examine import Examination, examine, open_training
-from image_pipeline.doctor.show import print_examination, print_memory, print_subject
-from image_pipeline.doctor.show_more import print_sweep, summarize
-from image_pipeline.doctor.step import ModelStep, SleepingStep, Step
-from image_pipeline.doctor.subject import Subject, open_subject
+from image_pipeline.doctor.advice import advise
+from image_pipeline.doctor.clock import Rate
+from image_pipeline.doctor.examine import examine, open_training
+from image_pipeline.doctor.race import Sweep
+from image_pipeline.doctor.show import (
+    print_examination,
+    print_memory,
+    print_subject,
+    print_sweep,
+    word_verdict,
+)
+from image_pipeline.doctor.step import ModelStep, SleepingStep, Step, profile_steps
+from image_pipeline.doctor.subject import open_subject
 from image_pipeline.doctor.sweep import sweep_settings
-from image_pipeline.doctor.trace import check_folder, profile_steps
-from image_pipeline.show.profile import print_profile
+from image_pipeline.doctor.verdict import Stages, judge
+from image_pipeline.show.rows import print_profile
 
 
-@dataclasses.dataclass(frozen=True)
-class Wishes:
-    """What the person asks for.
+class Visit:
+    """Measures one subject, tells a person, and returns the same for `to_json`."""
 
-    Attributes:
-      seconds: of each measurement.
-      step_ms: of a step of their own model; None measures the run's model.
-      sweep: whether other settings are tried.
-      profile_steps: how many steps to trace; None for no trace.
-      profile_dir: where the trace goes.
-    """
+    def __init__(
+        self,
+        config: PipelineConfig,
+        pattern: str,
+        graph_dir: str | None,
+        *,
+        seconds: float,
+        step_ms: float | None,
+        console: Console | None,
+    ):
+        """Opens the records, and builds the model.
 
-    seconds: float
-    step_ms: float | None = None
-    sweep: bool = False
-    profile_steps: int | None = None
-    profile_dir: str = "profile"
+        Args:
+          config: the run's options.
+          pattern: matches the shards of the train split.
+          graph_dir: the transform graph's folder; None measures without one.
+          seconds: of each measurement.
+          step_ms: of a step of the person's own model; None measures the run's model.
+          console: where to show it; None for nowhere.
+
+        Raises:
+          UserError: if an option does not fit the data set, or the model cannot be loaded.
+        """
+        self._subject = open_subject(
+            [pattern], config.view, config.feeding, config.training, graph_dir
+        )
+        self._seconds = seconds
+        self._console = console or Console(quiet=True)
+        print_subject(self._subject, self._console)
+        self._step: Step = ModelStep(self._subject) if step_ms is None else SleepingStep(step_ms)
+
+    def examine(self) -> dict[str, Any]:
+        """Measures, judges and advises.
+
+        Raises:
+          UserError: if a record is damaged.
+        """
+        subject = self._subject
+        with self._reporting() as report:
+            self._figures = figures = examine(subject, self._step, self._seconds, report)
+        verdict = judge(figures)
+        changes = advise(figures, verdict, subject.feeding)
+        print_examination(figures, verdict, changes, self._console)
+        print_memory(subject.memory, self._console)
+        return {
+            "line": word_verdict(figures, verdict, changes),
+            "verdict": verdict,
+            "changes": changes,
+            "stages": {
+                "read_cold": None if figures.cold is None else _tell_rate(figures.cold),
+                "every_image": _tell_stages(figures.every_image),
+                "held": _tell_stages(figures.held),
+                "step": _tell_rate(figures.step),
+            },
+            **{name: getattr(figures, name) for name in _TOLD},
+            "storage": figures.storage,
+            "memory": subject.memory,
+        }
+
+    def sweep(self) -> list[Sweep]:
+        """After the examination, tries other settings."""
+        sweeps: list[Sweep] = []
+        with self._reporting() as report:
+            for sweep in sweep_settings(
+                self._subject, self._step, self._figures, self._seconds, report
+            ):
+                print_sweep(sweep, self._console)
+                sweeps.append(sweep)
+        return sweeps
+
+    def profile(self, steps: int, folder: str) -> dict[str, Any]:
+        """After the examination, traces so many steps; the trace goes to a folder."""
+        with self._reporting() as report:
+            report("the profile")
+            every_image = self._figures.every_image
+            batches, warm_up = open_training(self._subject, every_image, self._seconds)
+            profile = profile_steps(batches, self._step, steps, warm_up, folder)
+        told = dataclasses.asdict(profile)
+        print_profile(told, self._console)
+        return told
+
+    @contextlib.contextmanager
+    def _reporting(self) -> Iterator[Callable[[str], None]]:
+        """In a terminal, shows what is being measured."""
+        with self._console.status("opening …") as status:
+            yield lambda text: status.update(f"measuring: {text} …")
 
 
-def visit(
-    config: PipelineConfig,
-    pattern: str,
-    graph_dir: str | None,
-    wishes: Wishes,
-    console: Console | None,
-) -> dict[str, Any]:
-    """Does all that is wished for.
-
-    Args:
-      config: the run's options.
-      pattern: matches the shards of the train split.
-      graph_dir: the transform graph's folder; None measures without one.
-      wishes: what to do.
-      console: where to show it; None for nowhere.
-
-    Returns:
-      All figures, for machines.
+def check_folder(folder: str) -> None:
+    """Says at once if the trace could not be written.
 
     Raises:
-      UserError: if an option does not fit the data set, or a record is damaged.
+      UserError: if so.
     """
-    if wishes.profile_steps is not None:
-        check_folder(wishes.profile_dir)
-    subject = open_subject([pattern], config.view, config.feeding, config.training, graph_dir)
-    out = console or Console(quiet=True)
-    print_subject(subject, out)
-    step = ModelStep(subject) if wishes.step_ms is None else SleepingStep(wishes.step_ms)
-    with _reporting(out) as report:
-        found = examine(subject, step, wishes.seconds, report)
-    print_examination(found, out)
-    print_memory(subject.memory, out)
-    summary = summarize(found, subject.memory)
-    if wishes.sweep:
-        summary["sweeps"] = _sweep(subject, step, found, wishes, out)
-    if wishes.profile_steps is not None:
-        summary["profile"] = _profile(subject, step, found, wishes, out)
-    return summary
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--profile-dir must be a folder that can be written, got {folder!r}: "
+            f"{error.strerror}; name another one."
+        ) from error
 
 
-def _sweep(
-    subject: Subject, step: Step, found: Examination, wishes: Wishes, console: Console
-) -> list[dict[str, Any]]:
-    sweeps = []
-    with _reporting(console) as report:
-        for sweep in sweep_settings(subject, step, found, wishes.seconds, report):
-            print_sweep(sweep, console)
-            sweeps.append(dataclasses.asdict(sweep))
-    return sweeps
+_TOLD = ("others_share", "batch_size", "cores", "step_ms", "together_ms", "wait_ms")
 
 
-def _profile(
-    subject: Subject, step: Step, found: Examination, wishes: Wishes, console: Console
-) -> dict[str, Any]:
-    assert wishes.profile_steps is not None  # It is asked for.
-    with _reporting(console) as report:
-        report("the profile")
-        batches, warm_up = open_training(subject, found.input, wishes.seconds)
-        profile = profile_steps(batches, step, wishes.profile_steps, warm_up, wishes.profile_dir)
-    told = dataclasses.asdict(profile)
-    print_profile(told, console)
-    return told
+def _tell_stages(stages: Stages) -> dict[str, dict[str, float]]:
+    return {name: _tell_rate(rate) for name, rate in stages.items()}
 
 
-@contextlib.contextmanager
-def _reporting(console: Console) -> Iterator[Callable[[str], None]]:
-    """In a terminal, shows what is being measured."""
-    with console.status("opening …") as status:
-        yield lambda text: status.update(f"measuring: {text} …")
+def _tell_rate(rate: Rate) -> dict[str, float]:
+    return {
+        "images": rate.images,
+        "images_per_s": rate.images_per_s,
+        "ms_an_image": rate.ms_an_image,
+        "cpu_s_an_image": rate.cpu_ms_an_image / 1e3,
+    }

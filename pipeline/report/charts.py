@@ -1,10 +1,11 @@
 """Charts as inline SVG: shapes only, so that the page's style decides the colours."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup, escape
 
+from image_pipeline.report.histogram import Histogram
+from image_pipeline.report.pixels import Channel
 from image_pipeline.show.words import format_count, format_value
 
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
@@ -14,45 +15,42 @@ _GUTTER = 52
 _COUNTED_IN = 64
 
 
-def draw_histogram(histogram: dict[str, Any], title: str, unit: str = "") -> Markup:
+def draw_histogram(histogram: Histogram, title: str, unit: str = "") -> Markup:
     """Draws bars, with the least, the middle and the greatest value under them.
 
     Args:
-      histogram: as `make_histogram` makes it.
+      histogram: what is drawn.
       title: for people who cannot see it.
       unit: of the values: "", "px" or "B".
     """
-    counts = histogram["counts"]
+    counts = histogram.counts
     if len(counts) == 1:
-        return Markup("<p>all {}</p>").format(format_value(histogram["min"], unit))
+        return Markup("<p>all {}</p>").format(format_value(histogram.min, unit))
     step, highest = _WIDTH / len(counts), max(counts)
     bars = [
         _rect(number * step, count / highest * _HEIGHT, step)
         for number, count in enumerate(counts)
         if count
     ]
-    least, middle, most = (format_value(histogram[name], unit) for name in ("min", "median", "max"))
+    values = (histogram.min, histogram.median, histogram.max)
+    least, middle, most = (format_value(value, unit) for value in values)
     axis = _label(0, "start", least) + _label(_WIDTH / 2, "middle", f"median {middle}")
     axis += _label(_WIDTH, "end", most)
     described = f"{title}: {least} to {most}, median {middle}"
     return _svg(Markup().join(bars) + axis, described)
 
 
-def draw_channels(channels: Sequence[dict[str, Any]]) -> Markup:
-    """Draws how often each value from 0 to 255 occurs, a line a channel, 4 values a step.
-
-    Args:
-      channels: each with `name`, `mean` and `counts`, int [256].
-    """
-    sums = [_sum_steps(channel["counts"]) for channel in channels]
+def draw_channels(channels: Sequence[Channel]) -> Markup:
+    """Draws how often each value from 0 to 255 occurs, a line a channel, 4 values a step."""
+    sums = [_sum_steps(channel.counts) for channel in channels]
     highest = max((max(own) for own in sums), default=0) or 1
     lines = [
-        _line([count / highest for count in own], f"channel {channel['name']}")
+        _line([count / highest for count in own], f"channel {channel.name}")
         for channel, own in zip(channels, sums, strict=True)
     ]
     axis = _label(0, "start", "0") + _label(_WIDTH / 2, "middle", "128")
     axis += _label(_WIDTH, "end", "255")
-    means = ", ".join(f"{channel['name']} mean {channel['mean']:.1f}" for channel in channels)
+    means = ", ".join(f"{channel.name} mean {channel.mean:.1f}" for channel in channels)
     return _svg(Markup().join(lines) + axis, f"Pixel values by channel: {means}")
 
 

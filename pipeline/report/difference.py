@@ -5,13 +5,14 @@ from typing import Any
 
 from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.report.source import ReportSource, read_analysis, read_run_config
+from image_pipeline.named_folder import Source
+from image_pipeline.run_config import dump_stored, read_config
 from image_pipeline.show.ingest_summary import summarize_manifest
 
 Facts = dict[str, dict[str, Any]]
 
 
-def compare(source: ReportSource, other: ReportSource) -> dict[str, Any]:
+def compare(source: Source, other: Source) -> dict[str, Any]:
     """Compares what is known of both.
 
     Args:
@@ -28,7 +29,7 @@ def compare(source: ReportSource, other: ReportSource) -> dict[str, Any]:
     return {"against": other.folder, "groups": [group for group in groups if group is not None]}
 
 
-def gather_facts(source: ReportSource) -> Facts:
+def gather_facts(source: Source) -> Facts:
     """All that is compared, in groups, each a flat dict."""
     summary = source.summary or {}
     counts = flatten(summarize_manifest(source.manifest))
@@ -57,19 +58,18 @@ def flatten(values: Mapping[str, Any], joint: str = ".", prefix: str = "") -> di
     return flat
 
 
-def _training_options(source: ReportSource) -> dict[str, Any]:
-    if source.run_dir is None:
+def _training_options(source: Source) -> dict[str, Any]:
+    if source.run is None:
         return {}
     try:
-        config = read_run_config(source)
+        return dump_stored(read_config(source))
     except UserError:
         return {}  # The report's own section says why they are not known.
-    return config.model_dump(mode="json", include={"view", "feeding", "training"})
 
 
-def _versions(source: ReportSource) -> dict[str, Any]:
+def _versions(source: Source) -> dict[str, Any]:
     versions = {"manifest sha256": hash_manifest(source.data_dir)}
-    if analysis := read_analysis(source):
+    if analysis := source.read_graph():
         versions["analysis code"] = analysis["code_version"]
         versions["preprocessing_fn"] = analysis["preprocessing_fn"]
         versions["preprocessing_fn source"] = analysis["function_version"]

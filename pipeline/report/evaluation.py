@@ -1,5 +1,6 @@
 """How good the model is, with what chance could have done to the figures, and where it is wrong."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -29,54 +30,133 @@ def wilson_interval(right: int, total: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class ClassAccuracy:
+    """Of a class in the eval split."""
+
+    name: str
+    records: int
+    accuracy: float
+    interval: tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metrics:
     """What TFX's Evaluator measured over all records of the eval split.
+
+    Attributes:
+      records: how many.
+      metrics: name to value.
+      accuracy, interval: None where no record had a class.
+      method: of the intervals: the Evaluator's own, where it estimated them, or Wilson's.
+      blessed: whether the model was good enough.
+      classes: the weakest first: by the lower bounds that the Evaluator estimated, or else by
+        accuracy.
+    """
+
+    records: int
+    metrics: dict[str, float]
+    accuracy: float | None
+    interval: tuple[float, float] | None
+    method: str
+    blessed: bool
+    classes: list[ClassAccuracy]
+
+
+@dataclasses.dataclass(frozen=True)
+class Confusion:
+    """How many records of a label got another prediction."""
+
+    label: str
+    prediction: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Miss:
+    """A record with a high loss.
+
+    Attributes:
+      row: of the index.
+      label: its class.
+      prediction: the model's.
+      probability: of the prediction.
+      label_probability: of the label.
+      loss: the cross entropy.
+    """
+
+    row: int
+    label: str
+    prediction: str
+    probability: float
+    label_probability: float
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """Where the model is wrong.
+
+    Attributes:
+      of: how many records the split has.
+      records: how many of known classes were read.
+      unknown: how many of other classes.
+      right: how many the model knows.
+      matrix: int [label][prediction] in the order of `names`; None for many classes.
+      names: of the classes, sorted.
+      confused: the most frequent wrong pairs.
+      worst: the records with the highest loss, highest first.
+    """
+
+    of: int
+    records: int
+    unknown: int
+    right: int
+    matrix: list[list[int]] | None
+    names: list[str]
+    confused: list[Confusion]
+    worst: list[Miss]
+
+
+def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> Metrics:
+    """What TFX's Evaluator measured, with intervals.
 
     Args:
       summary: the run's.
       eval_classes: records of each class in the eval split.
-
-    Returns:
-      `records`; `metrics`: name to value; `accuracy` with `interval` (both None where no record had
-      a class); `method`: of the intervals, the Evaluator's own where it estimated them; `blessed`;
-      `classes`: for each its `name`, `records`, `accuracy` and `interval`, the weakest first: by
-      the lower bounds that the Evaluator estimated, or else by accuracy.
     """
     evaluation = summary["evaluation"]
     overall = dict(evaluation["overall"])
     records = round(overall.pop("records", 0))
     measured = evaluation.get("intervals") or {"overall": {}, "classes": {}}
     classes = [
-        {
-            "name": name,
-            "records": eval_classes.get(name, 0),
-            "accuracy": accuracy,
-            "interval": measured["classes"].get(name)
-            or _interval(accuracy, eval_classes.get(name, 0)),
-        }
+        ClassAccuracy(
+            name, count, accuracy, measured["classes"].get(name) or _interval(accuracy, count)
+        )
         for name, accuracy in evaluation["classes"].items()
+        for count in [eval_classes.get(name, 0)]
     ]
 
-    def weakest_first(row: dict[str, Any]) -> tuple[float, float, str]:
-        estimated = measured["classes"].get(row["name"])
-        return estimated[0] if estimated else row["accuracy"], row["accuracy"], row["name"]
+    def weakest_first(row: ClassAccuracy) -> tuple[float, float, str]:
+        estimated = measured["classes"].get(row.name)
+        return estimated[0] if estimated else row.accuracy, row.accuracy, row.name
 
     accuracy = overall.get("accuracy")
     own = measured["overall"].get("accuracy")
-    return {
-        "records": records,
-        "metrics": overall,
-        "accuracy": accuracy,
-        "interval": own or (None if accuracy is None else _interval(accuracy, records)),
-        "method": "jackknife" if own else "Wilson",
-        "blessed": summary["blessed"],
-        "classes": sorted(classes, key=weakest_first),
-    }
+    return Metrics(
+        records=records,
+        metrics=overall,
+        accuracy=accuracy,
+        interval=own or (None if accuracy is None else _interval(accuracy, records)),
+        method="jackknife" if own else "Wilson",
+        blessed=summary["blessed"],
+        classes=sorted(classes, key=weakest_first),
+    )
 
 
 def score_split(
     data: DataSet, model_dir: str, names: list[str], split: str = "eval", most: int = MOST_RECORDS
-) -> dict[str, Any]:
+) -> Predictions:
     """Runs the model over records of a split, chosen by record id.
 
     Args:
@@ -85,9 +165,6 @@ def score_split(
       names: the vocabulary, in the order of the probabilities.
       split: the split's name.
       most: how many records to read at most.
-
-    Returns:
-      What `describe_predictions` returns, and `of`: how many records the split has.
 
     Raises:
       UserError: if the data set has no such split.
@@ -109,12 +186,12 @@ def score_split(
     number = {name: code for code, name in enumerate(names)}
     of_class = np.array([number.get(name, -1) for name in data.index.classes])
     labels = of_class[data.index.label[rows]]
-    return {"of": len(among), **describe_predictions(rows, labels, probabilities, names)}
+    return describe_predictions(rows, labels, probabilities, names, of=len(among))
 
 
 def describe_predictions(
-    rows: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, names: list[str]
-) -> dict[str, Any]:
+    rows: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, names: list[str], of: int
+) -> Predictions:
     """Confusions and the records with the highest loss.
 
     Args:
@@ -122,27 +199,22 @@ def describe_predictions(
       labels: int [n], class ids, -1 for classes that the model does not know.
       probabilities: float32 [n, classes].
       names: of the classes, in the order of their ids.
-
-    Returns:
-      `records` (of known classes), `unknown`, `right`; `matrix`: int [label][prediction] in the
-      order of `names`, which are sorted (None for many classes); `confused`: the most frequent
-      wrong pairs, each with `label`, `prediction` and `count`; `worst`: each with `row`, `label`,
-      `prediction`, `probability` (of the prediction), `label_probability` and `loss`, the highest
-      loss first.
+      of: how many records the split has.
     """
     known = labels >= 0
     rows, labels, probabilities = rows[known], labels[known], probabilities[known]
     predicted = probabilities.argmax(axis=1)
     pairs = labels.astype(np.int64) * len(names) + predicted
-    return {
-        "records": len(rows),
-        "unknown": int((~known).sum()),
-        "right": int((labels == predicted).sum()),
-        "matrix": _count_matrix(pairs, names) if len(names) <= _MOST_IN_MATRIX else None,
-        "names": sorted(names),
-        "confused": _list_confused(pairs, names),
-        "worst": _list_worst(rows, labels, predicted, probabilities, names),
-    }
+    return Predictions(
+        of=of,
+        records=len(rows),
+        unknown=int((~known).sum()),
+        right=int((labels == predicted).sum()),
+        matrix=_count_matrix(pairs, names) if len(names) <= _MOST_IN_MATRIX else None,
+        names=sorted(names),
+        confused=_list_confused(pairs, names),
+        worst=_list_worst(rows, labels, predicted, probabilities, names),
+    )
 
 
 def _count_matrix(pairs: np.ndarray, names: list[str]) -> list[list[int]]:
@@ -153,13 +225,13 @@ def _count_matrix(pairs: np.ndarray, names: list[str]) -> list[list[int]]:
     return matrix[np.ix_(order, order)].tolist()
 
 
-def _list_confused(pairs: np.ndarray, names: list[str]) -> list[dict[str, Any]]:
+def _list_confused(pairs: np.ndarray, names: list[str]) -> list[Confusion]:
     """The most frequent wrong ones of `pairs`, int64 [n]: label · classes + prediction."""
     wrong = pairs[pairs // len(names) != pairs % len(names)]
     values, counts = np.unique(wrong, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_CONFUSED]
     return [
-        {"label": names[pair // len(names)], "prediction": names[pair % len(names)], "count": count}
+        Confusion(names[pair // len(names)], names[pair % len(names)], count)
         for pair, count in zip(values[order].tolist(), counts[order].tolist(), strict=True)
     ]
 
@@ -170,18 +242,18 @@ def _list_worst(
     predicted: np.ndarray,
     probabilities: np.ndarray,
     names: list[str],
-) -> list[dict[str, Any]]:
+) -> list[Miss]:
     of_label = probabilities[np.arange(len(labels)), labels]
     loss = -np.log(np.maximum(of_label, _LEAST_PROBABILITY))
     return [
-        {
-            "row": int(rows[n]),
-            "label": names[labels[n]],
-            "prediction": names[predicted[n]],
-            "probability": float(probabilities[n, predicted[n]]),
-            "label_probability": float(of_label[n]),
-            "loss": float(loss[n]),
-        }
+        Miss(
+            row=int(rows[n]),
+            label=names[labels[n]],
+            prediction=names[predicted[n]],
+            probability=float(probabilities[n, predicted[n]]),
+            label_probability=float(of_label[n]),
+            loss=float(loss[n]),
+        )
         for n in np.argsort(-loss, kind="stable")[:_MOST_WORST].tolist()
     ]
 

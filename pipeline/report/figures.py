@@ -5,6 +5,7 @@ from typing import Any
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.config import PipelineConfig
+from image_pipeline.named_folder import Source
 from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
@@ -13,7 +14,7 @@ from image_pipeline.report.classes import (
 )
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
-from image_pipeline.report.evaluation import describe_metrics, score_split
+from image_pipeline.report.evaluation import Predictions, describe_metrics, score_split
 from image_pipeline.report.leakage import check_leakage
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.pixels import describe_pixels
@@ -23,17 +24,15 @@ from image_pipeline.report.problems import (
     describe_quarantine,
 )
 from image_pipeline.report.shapes import describe_shapes
-from image_pipeline.report.shuffle import describe_shuffle
-from image_pipeline.report.source import ReportSource, read_analysis, read_history, read_run_config
+from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
 from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
+from image_pipeline.run_config import read_config
 
 _NOT_A_RUN = "This is a data set alone; the report of a run has this."
 _NOT_ENDED = "The run has no summary.json: it did not end, or ended before its last component."
 
 
-def gather_figures(
-    source: ReportSource, data: DataSet, other: ReportSource | None = None
-) -> dict[str, Any]:
+def gather_figures(source: Source, data: DataSet, other: Source | None = None) -> dict[str, Any]:
     """Computes everything that a report shows, but no picture.
 
     Args:
@@ -42,14 +41,14 @@ def gather_figures(
       other: what it is held against.
 
     Returns:
-      A dict that `json.dumps` takes: a figure for each section, None for one that there is nothing
+      A dict that `to_json` takes: a figure for each section, None for one that there is nothing
       for, and `absent`: why, by the section's name. Images are named by their `row` of the index.
     """
     absent: dict[str, str] = {}
     config = _read_config(source, absent)
     figures = {
         "folder": source.folder,
-        "kind": "data set" if source.run_dir is None else "run",
+        "kind": "data set" if source.run is None else "run",
         **_describe_data(source, data, absent),
         "shuffle": _describe_shuffle(data, config, absent),
         **_describe_run(source, data, absent),
@@ -62,7 +61,7 @@ def gather_figures(
     return figures | {"notices": list_notices(figures)}
 
 
-def _describe_data(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
+def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
     manifest, data_dir = source.manifest, source.data_dir
     looked_for = manifest.books.near_duplicates is not None
     if not looked_for:
@@ -83,11 +82,11 @@ def _describe_data(source: ReportSource, data: DataSet, absent: dict[str, str]) 
     }
 
 
-def _read_config(source: ReportSource, absent: dict[str, str]) -> PipelineConfig | None:
-    if source.run_dir is None:
+def _read_config(source: Source, absent: dict[str, str]) -> PipelineConfig | None:
+    if source.run is None:
         return None
     try:
-        return read_run_config(source)
+        return read_config(source)
     except UserError as error:
         absent["options"] = f"The run's options are not known: {error}"
         return None
@@ -95,7 +94,7 @@ def _read_config(source: ReportSource, absent: dict[str, str]) -> PipelineConfig
 
 def _describe_shuffle(
     data: DataSet, config: PipelineConfig | None, absent: dict[str, str]
-) -> dict[str, Any] | None:
+) -> ShuffleFigures | None:
     feeding, seed = FeedingOptions(), 0
     if config is not None:
         feeding, seed = config.feeding, config.training.seed
@@ -109,14 +108,14 @@ def _describe_shuffle(
     return described
 
 
-def _describe_run(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
+def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
     names = ("anomalies", "training", "metrics", "predictions", "statistics")
     summary = source.summary
     if summary is None:
-        reason = _NOT_A_RUN if source.run_dir is None else _NOT_ENDED
+        reason = _NOT_A_RUN if source.run is None else _NOT_ENDED
         absent |= dict.fromkeys(names, reason)
         return dict.fromkeys(names)
-    history = read_history(source)
+    history = source.read_history()
     if history is None:
         absent["training"] = "The run's history.json is gone."
     anomalies_dir = source.artifact("anomalies")
@@ -129,9 +128,9 @@ def _describe_run(source: ReportSource, data: DataSet, absent: dict[str, str]) -
     }
 
 
-def _score(source: ReportSource, data: DataSet, absent: dict[str, str]) -> dict[str, Any] | None:
+def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
     model_dir = source.artifact("model")
-    analysis = read_analysis(source)
+    analysis = source.read_graph()
     vocabulary = analysis and analysis["vocabulary"]
     if model_dir is None or not vocabulary:
         absent["predictions"] = "There is no model, or no vocabulary of its classes."

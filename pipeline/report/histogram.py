@@ -1,13 +1,36 @@
 """How values are distributed: counts in equal steps, beside the least, the middle and the most."""
 
-from typing import Any
+import dataclasses
 
 import numpy as np
 
 BINS = 32
 
 
-def make_histogram(values: np.ndarray, bins: int = BINS, logarithmic: bool = False) -> Any:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """Counted values.
+
+    Attributes:
+      count: how many there are.
+      min, median, max: of them.
+      edges: of the steps, one more than there are steps.
+      counts: of the values in each step; one step where all are equal.
+      logarithmic: whether each step is a ratio.
+    """
+
+    count: int
+    min: float
+    median: float
+    max: float
+    edges: list[float]
+    counts: list[int]
+    logarithmic: bool
+
+
+def make_histogram(
+    values: np.ndarray, bins: int = BINS, logarithmic: bool = False
+) -> Histogram | None:
     """Counts values.
 
     Args:
@@ -16,8 +39,7 @@ def make_histogram(values: np.ndarray, bins: int = BINS, logarithmic: bool = Fal
       logarithmic: whether each step is a ratio; then all values must be over 0.
 
     Returns:
-      `count`, `min`, `median`, `max`, `edges` (bins + 1) and `counts` (bins); of equal values one
-      bin. None if there are no values.
+      None if there are no values.
     """
     if not len(values):
         return None
@@ -30,12 +52,12 @@ def make_histogram(values: np.ndarray, bins: int = BINS, logarithmic: bool = Fal
         edges = space(least, greatest, bins + 1)
         edges[0], edges[-1] = least, greatest  # Rounded, they could leave out the extremes.
         counts = np.histogram(values, edges)[0]
-    return {
-        "count": len(values),
-        "min": least,
-        "median": float(np.median(values)),
-        "max": greatest,
-        "edges": edges.tolist(),
-        "counts": counts.tolist(),
-        "logarithmic": logarithmic,
-    }
+    return Histogram(
+        count=len(values),
+        min=least,
+        median=float(np.median(values)),
+        max=greatest,
+        edges=edges.tolist(),
+        counts=counts.tolist(),
+        logarithmic=logarithmic,
+    )

@@ -1,6 +1,6 @@
 """Whether anything of one split is in another one, too."""
 
-from typing import Any
+import dataclasses
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,26 +11,36 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
 
 
-def check_leakage(data_dir: str, manifest: Manifest, data: DataSet) -> list[dict[str, Any]]:
-    """Counts what belongs together and is in several splits.
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One kind of leakage.
 
-    Returns:
-      For each check its `name`, how many cases were `found` (None if it could not be made), and
-      `note`: what was compared, or how to make the check possible.
+    Attributes:
+      name: what belongs together.
+      found: how many cases; None if the check could not be made.
+      note: what was compared, or how to make the check possible.
     """
+
+    name: str
+    found: int | None
+    note: str
+
+
+def check_leakage(data_dir: str, manifest: Manifest, data: DataSet) -> list[Check]:
+    """Counts what belongs together and is in several splits."""
     return [
-        {
-            "name": "identical files",
-            "found": _count_split_copies(data_dir, data),
-            "note": "files of the same bytes that are stored in two splits",
-        },
+        Check(
+            "identical files",
+            _count_split_copies(data_dir, data),
+            "files of the same bytes that are stored in two splits",
+        ),
         _check_near_duplicates(data_dir, manifest),
         _check_groups(manifest, data),
-        {
-            "name": "units that a path parts",
-            "found": manifest.books.straddling,
-            "note": "what belongs together, but split_pattern names different splits for it",
-        },
+        Check(
+            "units that a path parts",
+            manifest.books.straddling,
+            "what belongs together, but split_pattern names different splits for it",
+        ),
     ]
 
 
@@ -43,24 +53,24 @@ def _count_split_copies(data_dir: str, data: DataSet) -> int:
     return sum(split[path] != split[original] for path, original in pairs)
 
 
-def _check_near_duplicates(data_dir: str, manifest: Manifest) -> dict[str, Any]:
+def _check_near_duplicates(data_dir: str, manifest: Manifest) -> Check:
     name = "look-alikes"
     if manifest.books.near_duplicates is None:
         note = "not looked for; ingest with --set ingest.near_duplicates=4"
-        return {"name": name, "found": None, "note": note}
+        return Check(name, None, note)
     found = sum(len(set(line.splits)) > 1 for line in read_list(data_dir, LookAlikes))
-    return {"name": name, "found": found, "note": "groups of images that look alike, in two splits"}
+    return Check(name, found, "groups of images that look alike, in two splits")
 
 
-def _check_groups(manifest: Manifest, data: DataSet) -> dict[str, Any]:
+def _check_groups(manifest: Manifest, data: DataSet) -> Check:
     name = "groups"
     if manifest.options.get("group_pattern") is None:
         note = "no groups are named; ingest.group_pattern keeps a patient or a scene in one split"
-        return {"name": name, "found": None, "note": note}
+        return Check(name, None, note)
     groups = data.table["group"].combine_chunks().dictionary_encode()
     is_named = pc.not_equal(pc.fill_null(data.table["group"], ""), "").to_numpy()
     codes = pc.fill_null(groups.indices, 0).to_numpy()[is_named]
     pairs = np.unique(codes.astype(np.int64) * len(data.splits) + data.split[is_named])
     counts = np.unique(pairs // len(data.splits), return_counts=True)[1]
     note = "groups by group_pattern with records in two splits"
-    return {"name": name, "found": int((counts > 1).sum()), "note": note}
+    return Check(name, int((counts > 1).sum()), note)

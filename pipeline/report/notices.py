@@ -1,7 +1,10 @@
 """What of a report a person should look at first, in a sentence each."""
 
+import dataclasses
 from typing import Any
 
+from image_pipeline.report.leakage import Check
+from image_pipeline.report.training import TrainingFigures
 from image_pipeline.show.words import format_share
 
 _UNEVEN_CLASSES = 10
@@ -9,14 +12,19 @@ _UNEVEN_CLASSES = 10
 _MUCH_WAITING = 0.1
 
 
-def list_notices(figures: dict[str, Any]) -> list[dict[str, str]]:
+@dataclasses.dataclass(frozen=True)
+class Notice:
+    """A sentence, and the section that has the details."""
+
+    section: str
+    text: str
+
+
+def list_notices(figures: dict[str, Any]) -> list[Notice]:
     """Reads the figures for what may be wrong.
 
     Args:
       figures: as `image_pipeline.report.figures.gather_figures` makes them.
-
-    Returns:
-      For each notice its `text` and the `section` that has the details.
     """
     found = [
         *_notice_books(figures),
@@ -24,7 +32,7 @@ def list_notices(figures: dict[str, Any]) -> list[dict[str, str]]:
         *_notice_leakage(figures["leakage"]),
         *_notice_run(figures),
     ]
-    return [{"section": section, "text": text} for section, text in found]
+    return [Notice(section, text) for section, text in found]
 
 
 def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
@@ -37,7 +45,7 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("quarantine", f"Files in quarantine: {rejected:,} ({format_share(share)})."))
     if conflicts := books["conflicting_labels"]:
         found.append(("conflicts", f"Files with the bytes of one of another class: {conflicts:,}."))
-    if broken := figures["pixels"]["undecodable"]:
+    if broken := figures["pixels"].undecodable:
         found.append(
             (
                 "pixels",
@@ -59,11 +67,11 @@ def _notice_classes(classes: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _notice_leakage(checks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def _notice_leakage(checks: list[Check]) -> list[tuple[str, str]]:
     return [
-        ("leakage", f"In more than one split: {check['found']:,} {check['name']}.")
+        ("leakage", f"In more than one split: {check.found:,} {check.name}.")
         for check in checks
-        if check["found"]
+        if check.found
     ]
 
 
@@ -71,24 +79,29 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
     if anomalies := sum(len(each["anomalies"]) for each in figures.get("anomalies") or []):
         found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
-    if (metrics := figures.get("metrics")) and not metrics["blessed"]:
+    if (metrics := figures.get("metrics")) and not metrics.blessed:
         found.append(("evaluation", "The model was not good enough to be pushed."))
-    training = figures.get("training") or {}
-    unknown = (training.get("unknown_records") or {}).items()
+    training: TrainingFigures | None = figures.get("training")
+    return found + (_notice_training(training) if training else [])
+
+
+def _notice_training(training: TrainingFigures) -> list[tuple[str, str]]:
+    found = []
+    unknown = (training.unknown_records or {}).items()
     if counts := ", ".join(f"{count:,} of {split}" for split, count in unknown if count):
         text = f"Records of a class that training does not know, left out of all figures: {counts}."
         found.append(("evaluation", text))
-    if (wait := training.get("input_wait")) and wait["share"] >= _MUCH_WAITING:
-        share = format_share(wait["share"])
+    if (wait := training.input_wait) and wait.share >= _MUCH_WAITING:
+        share = format_share(wait.share)
         text = (
             f"Training waited for input {share} of its time; image-pipeline doctor says for what."
         )
         found.append(("training", text))
-    for curve in training.get("curves", []):
-        best, values = curve["best_epoch"], curve["eval"]
-        if any(None in (own or ()) for own in (curve["train"], values)):
-            found.append(("training", f"Not every value of {curve['name']} is a number."))
-        if curve["name"] == "loss" and best and best < len(values):
+    for curve in training.curves:
+        best, values = curve.best_epoch, curve.eval or ()
+        if any(None in (own or ()) for own in (curve.train, values)):
+            found.append(("training", f"Not every value of {curve.name} is a number."))
+        if curve.name == "loss" and best and best < len(values):
             text = f"The eval loss was lowest after epoch {best} of {len(values)}."
             found.append(("training", text))
     return found

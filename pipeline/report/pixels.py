@@ -1,14 +1,13 @@
 """What the pixels are like, of a bounded sample: channels, brightness, sharpness."""
 
 import dataclasses
-from typing import Any
 
 import cv2
 import numpy as np
 
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.histogram import make_histogram
+from image_pipeline.report.histogram import Histogram, make_histogram
 
 MOST_IMAGES = 2000
 _EXTREMES = 6
@@ -38,34 +37,74 @@ class ImageFigures:
     sharpness: float
 
 
-def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Channel:
+    """The values of a channel over all measured images.
+
+    Attributes:
+      name: of the channel.
+      mean, std: of its values.
+      counts: of the values 0 to 255.
+    """
+
+    name: str
+    mean: float
+    std: float
+    counts: list[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Extreme:
+    """An image that is extreme in something, and how much so."""
+
+    row: int
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PixelFigures:
+    """Of a sample of the stored images.
+
+    Attributes:
+      images: how many were measured.
+      records: of how many.
+      undecodable: how many more could not be.
+      channels: gray, or red, green and blue.
+      brightness, sharpness: their distributions; None without an image.
+      extremes: of the "darkest", "brightest", "blurriest" and "sharpest", the most extreme first.
+    """
+
+    images: int
+    records: int
+    undecodable: int
+    channels: list[Channel]
+    brightness: Histogram | None
+    sharpness: Histogram | None
+    extremes: dict[str, list[Extreme]]
+
+
+def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> PixelFigures:
     """Measures a sample of the stored images.
 
     Args:
       data: the data set.
       most: how many images to read; chosen by record id.
-
-    Returns:
-      `images` (how many were measured), `records` (of how many), `undecodable`; `channels`: for
-      each its `name`, `mean`, `std` and `counts` of the values 0 to 255; `brightness` and
-      `sharpness` as `make_histogram` makes them; `extremes`: of `darkest`, `brightest`, `blurriest`
-      and `sharpest` the rows and their figures, the most extreme first.
     """
     rows = data.choose_rows(most).tolist()
     measured = map_in_order(lambda row: _try_measure(data, row), rows, usable_cores() + 1, batch=8)
     found = [figures for figures in measured if figures is not None]
     brightness = np.array([each.brightness for each in found])
     sharpness = np.array([each.sharpness for each in found])
-    return {
-        "images": len(found),
-        "records": len(data.index),
-        "undecodable": len(rows) - len(found),
-        "channels": _describe_channels(found, data.channels),
-        "brightness": make_histogram(brightness),
+    return PixelFigures(
+        images=len(found),
+        records=len(data.index),
+        undecodable=len(rows) - len(found),
+        channels=_describe_channels(found, data.channels),
+        brightness=make_histogram(brightness),
         # Images of one colour have none at all, and a logarithm has no place for that.
-        "sharpness": make_histogram(np.maximum(sharpness, _LEAST_SHARPNESS), logarithmic=True),
-        "extremes": _find_extremes(found, brightness, sharpness),
-    }
+        sharpness=make_histogram(np.maximum(sharpness, _LEAST_SHARPNESS), logarithmic=True),
+        extremes=_find_extremes(found, brightness, sharpness),
+    )
 
 
 def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
@@ -118,7 +157,7 @@ def _try_measure(data: DataSet, row: int) -> ImageFigures | None:
         return None  # Counted as undecodable.
 
 
-def _describe_channels(found: list[ImageFigures], channels: int) -> list[dict[str, Any]]:
+def _describe_channels(found: list[ImageFigures], channels: int) -> list[Channel]:
     counts = sum((each.histogram for each in found), np.zeros((channels, 256), np.int64))
     values = np.arange(256)
     described = []
@@ -126,13 +165,13 @@ def _describe_channels(found: list[ImageFigures], channels: int) -> list[dict[st
         total = max(int(own.sum()), 1)
         mean = float((own * values).sum() / total)
         variance = float((own * (values - mean) ** 2).sum() / total)
-        described.append({"name": name, "mean": mean, "std": variance**0.5, "counts": own.tolist()})
+        described.append(Channel(name, mean, variance**0.5, own.tolist()))
     return described
 
 
 def _find_extremes(
     found: list[ImageFigures], brightness: np.ndarray, sharpness: np.ndarray
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Extreme]]:
     count = min(_EXTREMES, len(found) // 2)
     ordered = {
         "darkest": (brightness, np.argsort(brightness, kind="stable")),
@@ -141,6 +180,6 @@ def _find_extremes(
         "sharpest": (sharpness, np.argsort(-sharpness, kind="stable")),
     }
     return {
-        name: [{"row": found[i].row, "value": float(values[i])} for i in order[:count].tolist()]
+        name: [Extreme(found[i].row, float(values[i])) for i in order[:count].tolist()]
         for name, (values, order) in ordered.items()
     }

@@ -1,6 +1,6 @@
 """How well the data are shuffled: as they are stored, and as an epoch of training draws them."""
 
-from typing import Any
+import dataclasses
 
 import numpy as np
 
@@ -21,7 +21,34 @@ _MEANINGS = {
 }
 
 
-def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> dict[str, Any] | None:
+@dataclasses.dataclass(frozen=True)
+class ShuffleRow:
+    """One figure.
+
+    Attributes:
+      name: a field of `ShuffleQuality`.
+      stored: of the records as they are stored.
+      epoch: of an epoch of training.
+      ideal: of a permutation by chance; None where that is not what the options ask for.
+      meaning: of the figure.
+    """
+
+    name: str
+    stored: float
+    epoch: float
+    ideal: float | None
+    meaning: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ShuffleFigures:
+    """Of batches of a size."""
+
+    batch_size: int
+    rows: list[ShuffleRow]
+
+
+def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> ShuffleFigures | None:
     """Measures the order of the train split.
 
     The stored order is held against the listing of the sources: a batch of neighbours would be of
@@ -33,9 +60,7 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> dict[
       seed: of training.
 
     Returns:
-      `batch_size`, and `rows`: for each figure its `name`, its values `stored`, `epoch` and `ideal`
-      (None where there is no ideal), and its `meaning`. None if there are not two records to train
-      on.
+      None if there are not two records to train on.
 
     Raises:
       UserError: if an option does not fit the data set.
@@ -54,7 +79,7 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> dict[
     ideal = None
     if isinstance(order, ShuffledOrder):
         ideal = ideal_quality(index.label[select(index, feeding, True)], size)
-    return {"batch_size": size, "rows": _tabulate(stored, epoch, ideal)}
+    return ShuffleFigures(size, _tabulate(stored, epoch, ideal))
 
 
 def _measure_stored(data: DataSet, rows: np.ndarray, batch_size: int) -> ShuffleQuality:
@@ -80,14 +105,14 @@ def _measure_epoch(order: Order, labels: np.ndarray, batch_size: int) -> Shuffle
 
 def _tabulate(
     stored: ShuffleQuality, epoch: ShuffleQuality, ideal: ShuffleQuality | None
-) -> list[dict[str, Any]]:
+) -> list[ShuffleRow]:
     return [
-        {
-            "name": name,
-            "stored": getattr(stored, name),
-            "epoch": getattr(epoch, name),
-            "ideal": None if ideal is None else getattr(ideal, name),
-            "meaning": meaning,
-        }
+        ShuffleRow(
+            name,
+            getattr(stored, name),
+            getattr(epoch, name),
+            None if ideal is None else getattr(ideal, name),
+            meaning,
+        )
         for name, meaning in _MEANINGS.items()
     ]

@@ -1,6 +1,5 @@
 """Small pictures as data URIs, so that a page needs no other file."""
 
-import base64
 import contextlib
 import io
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import shrink
+from image_pipeline.show.html import make_data_uri
 
 SIDE_PX = 112
 _JPEG_QUALITY = 80
@@ -64,13 +64,9 @@ def make_thumbnail(pixels: np.ndarray) -> str:
     small = shrink(pixels, SIDE_PX)
     picture = Image.fromarray(small[..., 0] if small.shape[2] == 1 else small)
     lossless = max(small.shape) <= _LOSSLESS_SIDE_PX
-    file = io.BytesIO()
     if lossless:
-        picture.save(file, "PNG")
-    else:
-        picture.save(file, "JPEG", quality=_JPEG_QUALITY)
-    kind = "png" if lossless else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+        return make_data_uri(picture, "png")
+    return make_data_uri(picture, "jpeg", quality=_JPEG_QUALITY)
 
 
 def decode_what_can_be(encoded: bytes) -> np.ndarray | None:

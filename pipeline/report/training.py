@@ -1,7 +1,9 @@
 """What a run's components said: anomalies, training's history, versions of code and options."""
 
+import dataclasses
 import hashlib
 import importlib.metadata
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -9,67 +11,57 @@ import yaml
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.dataset.paths import in_split, parse_split
+from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.config import PipelineConfig
-from image_pipeline.report.source import ReportSource, read_analysis
+from image_pipeline.named_folder import Source
+from image_pipeline.run_config import dump_stored
 
 _VALIDATION = "val_"
 
 
-def describe_training(history: dict[str, Any]) -> dict[str, Any]:
-    """Training epoch by epoch.
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A loss or metric, epoch by epoch.
 
-    Args:
-      history: as `components.training.trainer.write_history` wrote it.
-
-    Returns:
-      `epochs`, `steps` (in all), `seconds` (in all), `input_wait`: see `describe_wait`,
-      `unknown_records` of each split, which loss and metrics leave out (None if nobody counted),
-      `softmax_added`, and `curves`: for each metric its `name`, `train` and `eval` values (None
-      without one; None as a value that was no number), and the `best_epoch` (from 1) of evaluation.
+    Attributes:
+      name: of the metric.
+      train, eval: its values; None without one, and as a value that was no number.
+      best_epoch: of evaluation, from 1.
     """
-    metrics = history["metrics"]
-    seconds = history["seconds_per_epoch"]
+
+    name: str
+    train: Sequence[float | None] | None
+    eval: Sequence[float | None] | None
+    best_epoch: int | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingFigures:
+    """What became of `History`: the same in all epochs together, and its curves."""
+
+    epochs: int
+    steps: int
+    seconds: float
+    input_wait: InputWait | None
+    unknown_records: Mapping[str, int | None] | None
+    softmax_added: bool
+    curves: list[Curve]
+
+
+def describe_training(history: History) -> TrainingFigures:
+    """Training epoch by epoch, the loss first."""
+    metrics = history.metrics
     names = sorted({name.removeprefix(_VALIDATION) for name in metrics}, key=lambda n: n != "loss")
-    return {
-        "epochs": len(seconds),
-        "steps": history["steps_per_epoch"] * len(seconds),
-        "seconds": sum(seconds),
-        "input_wait": describe_wait(history),
-        "unknown_records": history.get("unknown_records"),
-        "softmax_added": history.get("softmax_added", False),
-        "curves": [
-            {
-                "name": name,
-                "train": metrics.get(name),
-                "eval": metrics.get(_VALIDATION + name),
-                "best_epoch": _find_best(name, metrics.get(_VALIDATION + name)),
-            }
-            for name in names
-        ],
-    }
-
-
-def describe_wait(history: dict[str, Any]) -> dict[str, Any] | None:
-    """Which share of its time training's loop waited for its next batch, evaluation left out.
-
-    Args:
-      history: as `components.training.trainer.write_history` wrote it.
-
-    Returns:
-      `share`, of all epochs together; `worst_share` and `worst_epoch` (from 1), where it waited
-      most. None if it was not measured.
-    """
-    waits = history.get("input_wait_seconds_per_epoch")
-    loops = history.get("training_seconds_per_epoch", [])
-    if waits is None or not sum(loops):
-        return None
-    shares = [wait / loop if loop else 0.0 for wait, loop in zip(waits, loops, strict=True)]
-    worst = max(shares)
-    return {
-        "share": sum(waits) / sum(loops),
-        "worst_share": worst,
-        "worst_epoch": shares.index(worst) + 1,
-    }
+    pairs = [(name, metrics.get(_VALIDATION + name)) for name in names]
+    return TrainingFigures(
+        epochs=history.epochs,
+        steps=history.steps,
+        seconds=sum(history.seconds_per_epoch),
+        input_wait=history.input_wait,
+        unknown_records=history.unknown_records,
+        softmax_added=history.softmax_added,
+        curves=[Curve(name, metrics.get(name), own, _find_best(name, own)) for name, own in pairs],
+    )
 
 
 def read_anomalies(folder: str) -> list[dict[str, Any]]:
@@ -98,7 +90,7 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
     return described
 
 
-def describe_versions(source: ReportSource, config: PipelineConfig | None) -> dict[str, Any]:
+def describe_versions(source: Source, config: PipelineConfig | None) -> dict[str, Any]:
     """What made the data set and the model.
 
     Returns:
@@ -110,18 +102,18 @@ def describe_versions(source: ReportSource, config: PipelineConfig | None) -> di
         ("manifest", f"sha256 {hash_manifest(source.data_dir)}"),
     ]
     options = [("ingest", _to_yaml(source.manifest.options))]
-    if analysis := read_analysis(source):
+    if analysis := source.read_graph():
         function = f"{analysis['preprocessing_fn']} (source {analysis['function_version']})"
         rows += [("analysis code", analysis["code_version"]), ("preprocessing_fn", function)]
     if config is not None:
-        stored = config.model_dump(mode="json", include={"view", "feeding", "training"})
+        stored = dump_stored(config)
         text = _to_yaml(stored)
         rows.append(("training options", f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"))
         options += [(name, _to_yaml(group)) for name, group in stored.items()]
     return {"rows": rows, "options": options}
 
 
-def _find_best(name: str, values: list[float | None] | None) -> int | None:
+def _find_best(name: str, values: Sequence[float | None] | None) -> int | None:
     """The epoch, from 1, with the least loss or the greatest metric; the first of equal ones."""
     numbers = [value for value in values or [] if value is not None]
     if not values or not numbers:

@@ -15,6 +15,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.locks import hold_lock
+from image_pipeline.components.messages import find_line
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.memory import watch_memory
@@ -81,8 +82,16 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
 
     Args:
       beam_args: Beam flags; they name the runner and its mode.
+
+    Raises:
+      UserError: in Beam's words, if it does not take them.
     """
-    return beam.Pipeline(options=PipelineOptions(list(beam_args)))
+    try:
+        return beam.Pipeline(options=PipelineOptions(list(beam_args)))
+    except (SystemExit, ValueError) as error:
+        # A value of the wrong type ends the process; why, is only in what argparse caught before.
+        line = find_line(str(error.__context__ or error))
+        raise UserError(f"Beam does not take the flags behind --: {line}") from error
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:

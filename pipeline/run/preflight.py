@@ -65,6 +65,16 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     return Survey(found, dict(sorted(counts.items())), fingerprint, outside)
 
 
+def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> None:
+    """What must be true of the images and the output folder, before Beam is imported.
+
+    Raises:
+      UserError: if it is not.
+    """
+    check_labels(survey_images(images_dir, options), images_dir, options)
+    check_output(output_dir, images_dir)
+
+
 def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:
     """Some file must name a class, or all of them would be read to be quarantined.
 

@@ -7,11 +7,11 @@ beside it what the workers fetch, go to the places that the flags name.
 from collections.abc import Sequence
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.transforms import IngestImages
+from image_pipeline.run.ingest import make_beam_pipeline
 
 
 def write_template(
@@ -25,7 +25,7 @@ def write_template(
       options: of ingest.
       beam_args: checked Beam flags; they name Dataflow and `--template_location`.
     """
-    pipeline = beam.Pipeline(options=PipelineOptions(list(beam_args)))
+    pipeline = make_beam_pipeline(beam_args)
     work_dir = files.join(output_dir, ".work")
     (
         pipeline

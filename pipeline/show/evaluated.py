@@ -70,13 +70,6 @@ def _name_ends(interval: Interval | None) -> dict[str, Any]:
     return {} if interval is None else {"low": interval[0], "high": interval[1]}
 
 
-def format_measured(value: float, interval: Interval | None) -> str:
-    """A figure, with its interval if there is one: "0.439 (0.415 to 0.464)"."""
-    if interval is None:
-        return f"{value:,.4g}"
-    return f"{value:,.3f} ({interval[0]:,.3f} to {interval[1]:,.3f})"
-
-
 def _read_metrics(
     metrics: Mapping[str, Mapping[str, Any]],
 ) -> tuple[dict[str, float], dict[str, Interval]]:

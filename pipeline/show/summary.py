@@ -1,5 +1,6 @@
 """What a run found, made and measured: gathered from the components' outputs, shown in a screen."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,22 +8,23 @@ from rich.console import Console
 from rich.markup import escape
 
 from image_pipeline.components import contract, files
-from image_pipeline.report.training import describe_wait
+from image_pipeline.components.json_text import read_json
+from image_pipeline.components.training.history import PROFILE_FILE, History, read_history
 from image_pipeline.run.executions import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
-from image_pipeline.run_folder import read_json
-from image_pipeline.show.evaluated import format_measured, read_evaluation
+from image_pipeline.run_folder import MODEL_RUN
+from image_pipeline.show.evaluated import read_evaluation
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.judgement import explain_refusal, read_failures
-from image_pipeline.show.profile import print_profile
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
     format_numbers,
     format_unknown_classes,
+    print_profile,
     print_rows,
 )
-from image_pipeline.show.words import format_count
+from image_pipeline.show.words import format_count, format_measured
 
 # What is told to be where: the component and the output.
 _PATHS = {
@@ -93,9 +95,9 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
     if own := outputs.get("Trainer"):
-        history = read_json(files.join(own["model_run"], "history.json"))
-        results["training"] = _summarize_training(history)
-        profile_path = files.join(own["model_run"], "profile.json")
+        if history := read_history(own[MODEL_RUN]):
+            results["training"] = _summarize_training(history)
+        profile_path = files.join(own[MODEL_RUN], PROFILE_FILE)
         if files.exists(profile_path):
             results["profile"] = read_json(profile_path)
     if own := outputs.get("Evaluator"):
@@ -106,16 +108,15 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     return results
 
 
-def _summarize_training(history: dict[str, Any]) -> dict[str, Any]:
-    epochs = len(history["seconds_per_epoch"])
+def _summarize_training(history: History) -> dict[str, Any]:
+    wait = history.input_wait
     return {
-        "epochs": epochs,
-        "steps": history["steps_per_epoch"] * epochs,
-        "metrics": {name: values[-1] for name, values in history["metrics"].items()},
-        "input_wait": describe_wait(history),
-        # Runs of earlier versions say nothing of these.
-        "unknown_records": history.get("unknown_records"),
-        "softmax_added": history.get("softmax_added", False),
+        "epochs": history.epochs,
+        "steps": history.steps,
+        "metrics": {name: values[-1] for name, values in history.metrics.items()},
+        "input_wait": None if wait is None else dataclasses.asdict(wait),
+        "unknown_records": history.unknown_records,
+        "softmax_added": history.softmax_added,
     }
 
 

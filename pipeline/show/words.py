@@ -77,3 +77,10 @@ def format_seconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_measured(value: float, interval: tuple[float, float] | None) -> str:
+    """A figure, with its interval if there is one: "0.439 (0.415 to 0.464)"."""
+    if interval is None:
+        return f"{value:,.4g}"
+    return f"{value:,.3f} ({interval[0]:,.3f} to {interval[1]:,.3f})"

@@ -37,9 +37,9 @@ STAGES = [
     (ANALYZE, "image_pipeline.components.transform.run:write_summary", ValueError),
     (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
     (REPORT, "image_pipeline.report.page:render_page", OSError),
-    (DOCTOR, "image_pipeline.preview.source:read_config", RuntimeError),
+    (DOCTOR, "image_pipeline.run_config:read_config", RuntimeError),
     (DOCTOR, "image_pipeline.doctor.visit:examine", ValueError),
-    (PREVIEW, "image_pipeline.preview.source:list_split", RuntimeError),
+    (PREVIEW, "image_pipeline.named_folder:list_split", RuntimeError),
     (PREVIEW, "image_pipeline.preview.samples:read_views", OSError),
     (("verify", "data"), "image_pipeline.components.dataset.verify:check_shard", RuntimeError),
     (
@@ -49,7 +49,7 @@ STAGES = [
     ),
     (PLAN, "image_pipeline.components.ingest.forecast:prepare_source", RuntimeError),
     (COMPILE, "image_pipeline.run.template:write_template", OSError),
-    (("inspect", "graph"), "image_pipeline.show.graph:find_graph", ValueError),
+    (("inspect", "graph"), "image_pipeline.named_folder:find_graph", ValueError),
     (("quarantine", "list", "data"), "image_pipeline.show.quarantine:read_quarantine", OSError),
     (
         ("init", "images", "--output", "c.yaml"),

@@ -1,43 +1,37 @@
 import pytest
 
-from image_pipeline.doctor.advice import Facts, advise
-from image_pipeline.doctor.verdict import judge
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.doctor.advice import advise
+from image_pipeline.doctor.verdict import Storage, judge
 from tests.pipeline.doctor.test_verdict import make_figures, make_stages
 
 pytestmark = pytest.mark.unit
 
 
-def make_facts(**values):
-    defaults = {
-        "encoding": "jpeg",
-        "stored_bytes": 50_000.0,
-        "pixel_bytes": 150_000.0,
-        "view_bytes": 150_000.0,
-        "is_held": False,
-        "hold_decoded": True,
-        "fits": False,
-        "compiled": True,
-        "cores": 2,
-        "steps": ("random_resized_crop", "rotate"),
-    }
-    return Facts(**(defaults | values))
+def make_feeding(**values):
+    defaults = {"hold_decoded": True, "augment": ["random_resized_crop", "rotate"]}
+    return FeedingOptions.model_validate(defaults | values)
 
 
-def limited_by(name):
+def make_storage(encoding="jpeg", stored_bytes=50_000.0, pixel_bytes=150_000.0):
+    return Storage(encoding, stored_bytes, pixel_bytes, view_bytes=150_000.0)
+
+
+def limited_by(name, **values):
     """Figures of 10 ms an image, 8 of them of one stage; the model's step takes a fifth."""
     names = ("read", "decode", "views", "augment", "transform")
     wall, stages = 0.0, []
     for each in names:
         wall += 8.0 if each == name else 0.5
         stages.append((wall, 0.1))
-    return make_figures(make_stages(*stages), step_ms=20.0, together_ms=100.0, wait_ms=80.0)
+    return make_figures(make_stages(*stages), 20.0, together_ms=100.0, wait_ms=80.0, **values)
 
 
-def list_changes(name, **facts):
-    figures = limited_by(name)
+def list_changes(name, feeding=None, **values):
+    figures = limited_by(name, **values)
     verdict = judge(figures)
     assert verdict.limit == name
-    return advise(figures, verdict, make_facts(**facts))
+    return advise(figures, verdict, feeding or make_feeding())
 
 
 def test_each_change_comes_with_the_step_it_leads_to():
@@ -52,40 +46,44 @@ def test_each_change_comes_with_the_step_it_leads_to():
 
 @pytest.mark.parametrize("name", ["read", "decode"])
 def test_holding_images_is_proposed_only_where_it_can_help(name):
-    def proposes(**facts):
-        return any("hold_decoded" in change.text for change in list_changes(name, **facts))
+    def proposes(hold_decoded, could_hold, **values):
+        feeding = make_feeding(hold_decoded=hold_decoded)
+        changes = list_changes(name, feeding, could_hold=could_hold, **values)
+        return any("hold_decoded" in change.text for change in changes)
 
-    assert proposes(hold_decoded=False, fits=True)
-    assert not proposes(hold_decoded=False, fits=False)
-    assert not proposes(hold_decoded=True, fits=True)
-    assert not proposes(hold_decoded=False, fits=True, is_held=True)
+    assert proposes(hold_decoded=False, could_hold=True)
+    assert not proposes(hold_decoded=False, could_hold=False)
+    assert not proposes(hold_decoded=True, could_hold=True)
+    held = limited_by(name).every_image
+    assert not proposes(hold_decoded=False, could_hold=True, held=held)
 
 
 def test_pixels_are_proposed_only_if_they_are_not_stored_already():
-    texts = [change.text for change in list_changes("decode", encoding="raw")]
+    texts = [change.text for change in list_changes("decode", storage=make_storage("raw"))]
     assert not any("encoding=raw" in text for text in texts)
 
 
 def test_a_slow_disk_is_helped_by_fewer_bytes_or_a_faster_one():
     (disk,) = list_changes("read")
     assert "twice as fast" in disk.text and disk.step_ms == 60
-    jpeg, disk = list_changes("read", encoding="raw", stored_bytes=150_000.0)
+    jpeg, disk = list_changes("read", storage=make_storage("raw", 150_000.0))
     assert "encoding=jpeg" in jpeg.text
     assert jpeg.step_ms == pytest.approx(100 - 80 * 0.88)
-    smaller, _ = list_changes("read", pixel_bytes=900_000.0)
+    smaller, _ = list_changes("read", storage=make_storage(pixel_bytes=900_000.0))
     assert "ingest.prepare.size_px" in smaller.text
     # 1.5 of 6 times the view's pixels: a quarter of reading, decoding and views is left.
     assert smaller.step_ms == pytest.approx(100 - 90 * 0.75)
 
 
 def test_views_of_much_larger_images_are_helped_by_smaller_ones():
-    assert "size_px" in list_changes("views", pixel_bytes=600_000.0)[0].text
+    large = make_storage(pixel_bytes=600_000.0)
+    assert "size_px" in list_changes("views", storage=large)[0].text
     assert not any("size_px" in change.text for change in list_changes("views"))
 
 
 @pytest.mark.parametrize("name", ["augment", "transform"])
 def test_compiling_is_proposed_where_it_is_off(name):
-    best = list_changes(name, compiled=False)
+    best = list_changes(name, make_feeding(compiled=False))
     assert any("feeding.compiled=true" in change.text for change in best)
     assert not any("compiled" in change.text for change in list_changes(name))
 
@@ -96,10 +94,10 @@ def test_slow_random_steps_are_named():
 
 def test_nothing_of_the_input_is_proposed_for_a_slow_step():
     figures = make_figures(step_ms=300.0, together_ms=300.0, wait_ms=1.0)
-    assert advise(figures, judge(figures), make_facts()) == []
+    assert advise(figures, judge(figures), make_feeding()) == []
 
 
 def test_what_brings_too_little_is_left_out():
     # The model's step takes 97 of 100 ms: nothing can bring 5 %.
     figures = make_figures(step_ms=97.0, together_ms=100.0, wait_ms=30.0)
-    assert advise(figures, judge(figures), make_facts()) == []
+    assert advise(figures, judge(figures), make_feeding()) == []

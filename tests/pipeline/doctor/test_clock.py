@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.doctor import clock
-from image_pipeline.doctor.clock import OthersClock, Rate, middle_rate, time_batches
+from image_pipeline.doctor.clock import OtherPrograms, Rate, middle_rate, time_batches
 
 pytestmark = pytest.mark.unit
 
@@ -67,6 +67,6 @@ def test_the_middle_of_rounds_is_that_of_each_clock():
 
 def test_the_share_of_others_is_what_this_process_did_not_use(monkeypatch):
     readings = iter([(100.0, 50.0, 10.0), (120.0, 62.0, 14.0)])
-    monkeypatch.setattr(OthersClock, "_read", staticmethod(lambda: next(readings)))
+    monkeypatch.setattr(OtherPrograms, "_read", staticmethod(lambda: next(readings)))
     # Of 20 s of all cores, 12 were busy, and 4 of these with this process.
-    assert OthersClock().read_share() == 0.4
+    assert OtherPrograms().read_share() == 0.4

@@ -1,31 +1,45 @@
 import pytest
 
-from image_pipeline.doctor.verdict import Figures, Stage, estimate_step_ms, judge, own_costs
+from image_pipeline.doctor.clock import Rate
+from image_pipeline.doctor.verdict import Figures, Storage, estimate_step_ms, judge, own_costs
 
 pytestmark = pytest.mark.unit
 
 
 def make_stages(*walls_and_cpus):
     names = ("read", "decode", "views", "augment", "transform")
-    return [
-        Stage(name=name, wall_ms=wall, cpu_ms=cpu)
-        for name, (wall, cpu) in zip(names, walls_and_cpus, strict=False)
-    ]
+    return {
+        name: Rate(images=1000, wall_s=wall_ms, cpu_s=cpu_ms)
+        for name, (wall_ms, cpu_ms) in zip(names, walls_and_cpus, strict=False)
+    }
 
 
 # Of 10 ms an image: reading 1, decoding 5, views 2, random steps 1.5, transform 0.5.
 STAGES = make_stages((1, 0.2), (6, 10), (8, 14), (9.5, 17), (10, 18))
 
 
-def make_figures(stages=STAGES, **values):
+def make_figures(stages=STAGES, step_ms=40.0, **values):
     defaults = {
-        "batch_size": 10,
-        "cores": 2,
-        "step_ms": 40.0,
+        "cold": None,
+        "every_image": stages,
+        "held": {},
+        "step": Rate(images=10, wall_s=step_ms / 1e3, cpu_s=0.0),
         "together_ms": 100.0,
         "wait_ms": 60.0,
+        "batch_size": 10,
+        "cores": 2,
+        "storage": Storage("jpeg", 50_000.0, 150_000.0, 150_000.0),
+        "could_hold": False,
+        "others_share": 0.0,
     }
-    return Figures(stages=stages, **(defaults | values))
+    return Figures(**(defaults | values))
+
+
+def test_most_epochs_take_images_from_memory_where_they_are_held():
+    held = make_stages((3, 5), (4, 6))
+    figures = make_figures(held=held)
+    assert (figures.usual, figures.input_ms) == (held, 40)
+    assert (make_figures().usual, make_figures().input_ms) == (STAGES, 100)
 
 
 def test_a_stages_own_cost_is_what_it_adds():

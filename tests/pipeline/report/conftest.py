@@ -11,14 +11,15 @@ from ml_metadata.proto import metadata_store_pb2
 from PIL import Image
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from image_pipeline.components.training.history import History
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.trainer import write_history
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.config import PipelineConfig
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
-from image_pipeline.report.source import find_report_source
 from tests.drawings import draw, draw_smooth, encode_png
 from tests.ingest_runs import ingest
 from tests.transform.analyze import make_pipeline
@@ -87,7 +88,7 @@ def data_dir(images_dir):
 
 @pytest.fixture(scope="session")
 def source(data_dir):
-    return find_report_source(str(data_dir))
+    return find_whole_run(str(data_dir))
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +108,8 @@ def run_dir(images_dir):
     names = (graph / "transform_fn/assets/label").read_text().split()
     model_dir = rooms / "Trainer/model/5"
     export_model(_make_model(), str(graph), CONFIG.view, names, str(model_dir / "Format-Serving"))
-    write_history(str(rooms / "Trainer/model_run/5"), HISTORY, 4, TIMES)
+    history = History(metrics=HISTORY, steps_per_epoch=4, **TIMES)
+    write_history(str(rooms / "Trainer/model_run/5"), history)
     _write_anomalies(rooms / "ExampleValidator/anomalies/7")
     _write_metadata(out / "metadata.db")
     _write_summary(out / "summary.json", analysis["statistics"])
@@ -166,7 +168,7 @@ def _write_metadata(path):
 
 @pytest.fixture(scope="session")
 def run(run_dir):
-    return find_report_source(str(run_dir))
+    return find_whole_run(str(run_dir))
 
 
 @pytest.fixture(scope="session")

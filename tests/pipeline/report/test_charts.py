@@ -5,6 +5,7 @@ import pytest
 
 from image_pipeline.report.charts import draw_channels, draw_curves, draw_histogram
 from image_pipeline.report.histogram import make_histogram
+from image_pipeline.report.pixels import Channel
 
 pytestmark = pytest.mark.unit
 
@@ -25,8 +26,8 @@ def test_channels_are_lines_of_the_same_scale():
     red, green = np.zeros(256, int), np.zeros(256, int)
     red[255], green[0] = 100, 50
     channels = [
-        {"name": "red", "mean": 255.0, "counts": red.tolist()},
-        {"name": "green", "mean": 0.0, "counts": green.tolist()},
+        Channel("red", 255.0, 0.0, red.tolist()),
+        Channel("green", 0.0, 0.0, green.tolist()),
     ]
     chart = str(draw_channels(channels))
     lines = dict(re.findall(r'class="channel (\w+)" points="([^"]+)"', chart))

@@ -4,8 +4,8 @@ import shutil
 import pytest
 
 from image_pipeline.components.dataset.manifest import seal
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.difference import compare, flatten
-from image_pipeline.report.source import find_report_source
 
 pytestmark = pytest.mark.beam
 
@@ -28,7 +28,7 @@ def test_numbers_have_a_change(source, data_dir, tmp_path):
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["found"] -= 3
     (copy / "manifest.json").write_text(json.dumps(seal(manifest)))
-    before = find_report_source(str(copy))
+    before = find_whole_run(str(copy))
     counts = compare(source, before)["groups"][0]
     assert counts["rows"] == [{"name": "found", "before": 24, "now": 27, "change": 3}]
 

@@ -1,20 +1,20 @@
-import json
 import shutil
 
 import pytest
 
+from image_pipeline.components.json_text import to_json
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
-from image_pipeline.report.source import find_report_source
 
 pytestmark = pytest.mark.beam
 
 
 def test_all_of_a_run_is_gathered_for_machines(figures):
-    json.dumps(figures)
-    assert figures["kind"] == "run" and figures["metrics"]["accuracy"] == 0.75
-    assert figures["shuffle"]["batch_size"] == 4
-    assert figures["predictions"]["records"] == figures["books"]["splits"]["eval"]
+    to_json(figures)
+    assert figures["kind"] == "run" and figures["metrics"].accuracy == 0.75
+    assert figures["shuffle"].batch_size == 4
+    assert figures["predictions"].records == figures["books"]["splits"]["eval"]
     assert sorted(figures["absent"]) == ["difference", "near_duplicates"]
 
 
@@ -31,7 +31,7 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     shutil.copytree(run_dir, copy)
     (copy / "metadata.db").unlink()
     shutil.rmtree(copy / "artifacts/Trainer")
-    source = find_report_source(str(copy))
+    source = find_whole_run(str(copy))
     absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
     assert "metadata.db" in absent["options"]
     assert "history.json is gone" in absent["training"]

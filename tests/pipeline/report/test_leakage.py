@@ -10,19 +10,19 @@ pytestmark = pytest.mark.beam
 
 
 def test_nothing_leaks_by_default_and_what_was_not_looked_for_is_said(data_dir, source, data):
-    checks = {each["name"]: each for each in check_leakage(str(data_dir), source.manifest, data)}
-    found = {name: each["found"] for name, each in checks.items()}
+    checks = {each.name: each for each in check_leakage(str(data_dir), source.manifest, data)}
+    found = {name: each.found for name, each in checks.items()}
     assert found == {
         "identical files": 0,
         "look-alikes": 0,
         "groups": None,
         "units that a path parts": 0,
     }
-    assert "ingest.group_pattern" in checks["groups"]["note"]
+    assert "ingest.group_pattern" in checks["groups"].note
     books = source.manifest.books.model_copy(update={"near_duplicates": None})
     manifest = source.manifest.model_copy(update={"books": books})
     look_alikes = check_leakage(str(data_dir), manifest, data)[1]
-    assert look_alikes["found"] is None and "near_duplicates=4" in look_alikes["note"]
+    assert look_alikes.found is None and "near_duplicates=4" in look_alikes.note
 
 
 def test_what_a_path_parts_is_leakage(images_dir, tmp_path):
@@ -40,7 +40,7 @@ def test_what_a_path_parts_is_leakage(images_dir, tmp_path):
         splits={"cat": 0.5, "dog": 0.5},
     )
     data = open_data_set(str(folder), manifest)
-    found = [each["found"] for each in check_leakage(str(folder), manifest, data)]
+    found = [each.found for each in check_leakage(str(folder), manifest, data)]
     # Of copies, all go with the first; look-alikes go where their paths say, and so do groups.
     assert found == [0, 1, 1, 1]
     # Had a copy been stored elsewhere, it would be found.
@@ -48,4 +48,4 @@ def test_what_a_path_parts_is_leakage(images_dir, tmp_path):
     split = data.split.copy()
     split[rows["dog/copy.png"]] ^= 1
     moved = dataclasses.replace(data, split=split)
-    assert check_leakage(str(folder), manifest, moved)[0]["found"] == 1
+    assert check_leakage(str(folder), manifest, moved)[0].found == 1

@@ -1,12 +1,17 @@
+import dataclasses
+
 import pytest
 
+from image_pipeline.components.training.history import InputWait
+from image_pipeline.report.leakage import Check
 from image_pipeline.report.notices import list_notices
+from image_pipeline.report.training import Curve
 
 pytestmark = pytest.mark.beam
 
 
 def test_notices_name_what_to_look_at(figures):
-    sections = [(each["section"], each["text"]) for each in figures["notices"]]
+    sections = [(each.section, each.text) for each in figures["notices"]]
     assert sections == [
         ("quarantine", "Files in quarantine: 2 (7.4 %)."),
         ("conflicts", "Files with the bytes of one of another class: 1."),
@@ -21,16 +26,16 @@ def test_notices_name_what_to_look_at(figures):
 
 
 def test_little_waiting_is_not_worth_a_notice(figures):
-    training = figures["training"] | {"input_wait": {"share": 0.09}}
-    texts = [each["text"] for each in list_notices(figures | {"training": training})]
+    training = dataclasses.replace(figures["training"], input_wait=InputWait(0.09, 0.1, 1))
+    texts = [each.text for each in list_notices(figures | {"training": training})]
     assert not any("waited" in text for text in texts)
 
 
 def test_records_of_unknown_class_and_values_that_are_no_numbers_are_noticed(figures):
-    curve = {"name": "auc", "train": [0.5, None], "eval": None, "best_epoch": None}
+    curves = [Curve("auc", [0.5, None], None, None)]
     unknown = {"train": 0, "eval": 1200}
-    training = figures["training"] | {"unknown_records": unknown, "curves": [curve]}
-    texts = [each["text"] for each in list_notices(figures | {"training": training})]
+    training = dataclasses.replace(figures["training"], unknown_records=unknown, curves=curves)
+    texts = [each.text for each in list_notices(figures | {"training": training})]
     assert (
         "Records of a class that training does not know, left out of all figures: 1,200 of eval."
     ) in texts
@@ -41,11 +46,11 @@ def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
     bad = figures | {
         "books": figures["books"] | {"balanced": False, "quarantined": 0, "conflicting_labels": 0},
         "classes": {"rows": [{}, {}], "missing": [("eval", 1)], "ratio": 12.0},
-        "leakage": [{"name": "look-alikes", "found": 3}, {"name": "groups", "found": None}],
-        "pixels": figures["pixels"] | {"undecodable": 2},
+        "leakage": [Check("look-alikes", 3, ""), Check("groups", None, "")],
+        "pixels": dataclasses.replace(figures["pixels"], undecodable=2),
         **dict.fromkeys(("anomalies", "metrics", "training")),
     }
-    assert [each["text"] for each in list_notices(bad)] == [
+    assert [each.text for each in list_notices(bad)] == [
         "The books do not balance: files are unaccounted for.",
         "Stored images that cannot be decoded: 2; run image-pipeline verify.",
         "Classes of which the split eval has no record: 1 of 2.",

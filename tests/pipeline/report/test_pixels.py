@@ -14,15 +14,13 @@ def test_pixels_are_measured_exactly(data):
     pixels = describe_pixels(data)
     stored = [data.read_pixels(row).reshape(-1, 3) for row in range(23)]
     joined = np.concatenate(stored).astype(np.float64)
-    assert (pixels["images"], pixels["records"], pixels["undecodable"]) == (23, 23, 0)
-    for number, channel in enumerate(pixels["channels"]):
-        assert channel["name"] == ("red", "green", "blue")[number]
-        assert channel["mean"] == pytest.approx(joined[:, number].mean(), rel=1e-12)
-        assert channel["std"] == pytest.approx(joined[:, number].std(), rel=1e-12)
-        assert (
-            channel["counts"] == np.bincount(joined[:, number].astype(int), minlength=256).tolist()
-        )
-    assert sum(pixels["brightness"]["counts"]) == 23
+    assert (pixels.images, pixels.records, pixels.undecodable) == (23, 23, 0)
+    for number, channel in enumerate(pixels.channels):
+        assert channel.name == ("red", "green", "blue")[number]
+        assert channel.mean == pytest.approx(joined[:, number].mean(), rel=1e-12)
+        assert channel.std == pytest.approx(joined[:, number].std(), rel=1e-12)
+        assert channel.counts == np.bincount(joined[:, number].astype(int), minlength=256).tolist()
+    assert sum(pixels.brightness.counts) == 23
 
 
 def test_a_sample_is_chosen_by_record_id_and_is_always_the_same(data):
@@ -30,8 +28,8 @@ def test_a_sample_is_chosen_by_record_id_and_is_always_the_same(data):
     expected = sorted(range(23), key=lambda row: ids[row])[:5]
     assert data.choose_rows(5).tolist() == sorted(expected)
     pixels = describe_pixels(data, most=5)
-    assert (pixels["images"], pixels["records"]) == (5, 23)
-    shown = {each["row"] for images in pixels["extremes"].values() for each in images}
+    assert (pixels.images, pixels.records) == (5, 23)
+    shown = {each.row for images in pixels.extremes.values() for each in images}
     assert shown <= set(expected)
 
 
@@ -39,12 +37,12 @@ def test_extremes_are_the_ends_of_the_distributions(data):
     pixels = describe_pixels(data)
     figures = [measure_image(row, data.read_pixels(row)) for row in range(23)]
     brightness = [each.brightness for each in figures]
-    extremes = pixels["extremes"]
-    assert [each["row"] for each in extremes["darkest"]] == np.argsort(brightness)[:6].tolist()
-    assert extremes["brightest"][0]["value"] == max(brightness) == pixels["brightness"]["max"]
-    assert extremes["sharpest"][0]["value"] == max(each.sharpness for each in figures)
+    extremes = pixels.extremes
+    assert [each.row for each in extremes["darkest"]] == np.argsort(brightness)[:6].tolist()
+    assert extremes["brightest"][0].value == max(brightness) == pixels.brightness.max
+    assert extremes["sharpest"][0].value == max(each.sharpness for each in figures)
     # The two look-alikes are the only smooth ones.
-    names = {data.name_source(each["row"]) for each in extremes["blurriest"][:2]}
+    names = {data.name_source(each.row) for each in extremes["blurriest"][:2]}
     assert names == {"cat/smooth.png", "dog/smooth.png"}
 
 
@@ -70,5 +68,5 @@ def test_an_image_that_cannot_be_decoded_is_counted_and_has_no_picture(data, dat
     index = dataclasses.replace(data.index, image_length=lengths)
     damaged = dataclasses.replace(data, index=index, records=StoredRecords(index))
     pixels = describe_pixels(damaged)
-    assert (pixels["images"], pixels["undecodable"]) == (22, 1)
+    assert (pixels.images, pixels.undecodable) == (22, 1)
     assert Thumbnails(damaged, str(data_dir)).of_row(4) is None

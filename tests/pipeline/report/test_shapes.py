@@ -14,6 +14,6 @@ def test_sizes_formats_and_orientations(data):
     assert shapes["orientations"] == [("upright", 22), ("turned by 90°", 1)]
     assert shapes["channels"] == [("colour", 23)]
     side, aspect = shapes["shorter_side"], shapes["aspect"]
-    assert (side["min"], side["median"], side["max"]) == (8, 8, 144)
-    assert (aspect["min"], aspect["max"]) == (12 / 20, 192 / 144)
-    assert sum(side["counts"]) == 23
+    assert (side.min, side.median, side.max) == (8, 8, 144)
+    assert (aspect.min, aspect.max) == (12 / 20, 192 / 144)
+    assert sum(side.counts) == 23

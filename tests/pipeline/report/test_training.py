@@ -1,58 +1,42 @@
 import pytest
 
+from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.report.charts import draw_curves
-from image_pipeline.report.source import read_history
-from image_pipeline.report.training import describe_training, describe_wait, read_anomalies
-from image_pipeline.run_folder import read_json
+from image_pipeline.report.training import describe_training, read_anomalies
 from tests.pipeline.report.conftest import HISTORY
 
 pytestmark = pytest.mark.beam
 
 
 def test_training_and_its_best_epochs(run):
-    training = describe_training(read_history(run))
-    assert (training["epochs"], training["steps"], training["seconds"]) == (3, 12, 4.0)
-    loss, accuracy = training["curves"]
-    assert (loss["name"], loss["train"], loss["eval"]) == (
-        *("loss", HISTORY["loss"], HISTORY["val_loss"]),
-    )
-    assert (loss["best_epoch"], accuracy["best_epoch"]) == (2, 2)
-    alone = {"metrics": {"loss": [1.0]}, "steps_per_epoch": 1, "seconds_per_epoch": [1.0]}
-    assert describe_training(alone)["curves"][0]["best_epoch"] is None
-    assert describe_training(alone)["input_wait"] is None
+    training = describe_training(run.read_history())
+    assert (training.epochs, training.steps, training.seconds) == (3, 12, 4.0)
+    loss, accuracy = training.curves
+    assert (loss.name, loss.train, loss.eval) == (*("loss", HISTORY["loss"], HISTORY["val_loss"]),)
+    assert (loss.best_epoch, accuracy.best_epoch) == (2, 2)
+    alone = History(metrics={"loss": [1.0]}, steps_per_epoch=1, seconds_per_epoch=[1.0])
+    assert describe_training(alone).curves[0].best_epoch is None
+    assert describe_training(alone).input_wait is None
 
 
 def test_values_that_are_no_numbers_are_passed_over():
-    history = {
-        "metrics": {"loss": [None, 2.0, 1.0], "val_loss": [None, 0.5, None], "auc": [None, None]},
-        "steps_per_epoch": 1,
-        "seconds_per_epoch": [1.0, 1.0, 1.0],
-        "unknown_records": {"train": 0, "eval": 2},
-    }
+    history = History(
+        metrics={"loss": [None, 2.0, 1.0], "val_loss": [None, 0.5, None], "auc": [None, None]},
+        steps_per_epoch=1,
+        seconds_per_epoch=[1.0, 1.0, 1.0],
+        unknown_records={"train": 0, "eval": 2},
+    )
     training = describe_training(history)
-    loss, auc = training["curves"]
-    assert (loss["best_epoch"], auc["best_epoch"]) == (2, None)
-    assert training["unknown_records"] == {"train": 0, "eval": 2}
-    assert "0.5 to 2" in draw_curves("loss", loss["train"], loss["eval"])
-    assert draw_curves("auc", auc["train"], auc["eval"]) == "<p>No value of auc is a number.</p>"
-
-
-def test_a_history_with_bare_nan_is_read(tmp_path):
-    (tmp_path / "history.json").write_text('{"loss": [NaN, Infinity, -Infinity, 1.0]}')
-    assert read_json(str(tmp_path / "history.json")) == {"loss": [None, None, None, 1.0]}
+    loss, auc = training.curves
+    assert (loss.best_epoch, auc.best_epoch) == (2, None)
+    assert training.unknown_records == {"train": 0, "eval": 2}
+    assert "0.5 to 2" in draw_curves("loss", loss.train, loss.eval)
+    assert draw_curves("auc", auc.train, auc.eval) == "<p>No value of auc is a number.</p>"
 
 
 def test_waiting_for_input_is_told_as_a_share_of_the_loop(run):
-    wait = describe_training(read_history(run))["input_wait"]
-    assert wait == {"share": 0.375 / 2.5, "worst_share": 0.25, "worst_epoch": 3}
-
-
-@pytest.mark.parametrize(
-    ("waits", "loops"), [(None, [1.0]), ([], []), ([0.0], [0.0])], ids=["devices", "none", "empty"]
-)
-def test_what_was_not_measured_is_not_told(waits, loops):
-    history = {"input_wait_seconds_per_epoch": waits, "training_seconds_per_epoch": loops}
-    assert describe_wait(history) is None
+    wait = describe_training(run.read_history()).input_wait
+    assert wait == InputWait(share=0.375 / 2.5, worst_share=0.25, worst_epoch=3)
 
 
 def test_anomalies_are_tfdvs_words(run):

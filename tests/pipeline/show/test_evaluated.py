@@ -5,9 +5,9 @@ import pytest
 from image_pipeline.show.evaluated import (
     _read_metrics,
     find_worst,
-    format_measured,
     read_evaluation,
 )
+from image_pipeline.show.words import format_measured
 from tests.training.test_evaluation import analyse, export_dir  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.beam

@@ -14,7 +14,7 @@ from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.show.graph import read_graph
+from image_pipeline.graph_folder import read_graph
 from tests.drawings import encode_png
 from tests.pipeline.test_commands import call
 from tests.transform.analyze import make_pipeline

@@ -2,8 +2,9 @@ import shutil
 
 import pytest
 
-from image_pipeline.report.source import find_report_source, read_run_config
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.training import describe_versions
+from image_pipeline.run_config import read_config
 from tests.pipeline.report.conftest import CONFIG
 
 pytestmark = pytest.mark.beam
@@ -14,11 +15,11 @@ def test_a_run_that_was_moved_is_found_where_it_is(run, run_dir, tmp_path):
     assert run.artifact("pushed_model") is None
     copy = tmp_path / "moved"
     shutil.copytree(run_dir, copy)
-    assert find_report_source(f"{copy}/").data_dir.startswith(f"{copy}/artifacts/")
+    assert find_whole_run(f"{copy}/").data_dir.startswith(f"{copy}/artifacts/")
 
 
 def test_the_options_are_the_runs_own(run):
-    config = read_run_config(run)
+    config = read_config(run)
     assert (config.feeding, config.training) == (CONFIG.feeding, CONFIG.training)
     versions = describe_versions(run, config)
     assert [name for name, _ in versions["options"]] == ["ingest", "view", "feeding", "training"]

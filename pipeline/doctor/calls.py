@@ -1,7 +1,7 @@
 """What several steps in one call of the model bring: Keras's `steps_per_execution`."""
 
-import dataclasses
 import time
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -57,35 +57,29 @@ def measure_executions(
     for count in sorted({*_COUNTS, present}):
         calls = max(2, round(seconds / (step_s * count)))
         if count in (1, present) or calls * count * step_s <= 4 * seconds:
-            settings[str(count)] = _Calls(model, batch, count, calls, subject.feeding.batch_size)
+            size = subject.feeding.batch_size
+            settings[str(count)] = _time_calls(model, batch, count, calls, size)
     figures = race(settings)
     model.steps_per_execution = before
     model.train_function = None
     return figures
 
 
-@dataclasses.dataclass
-class _Calls:
-    """So many calls of so many steps; measured in images a second."""
+def _time_calls(
+    model: Any, batch: Any, count: int, calls: int, batch_size: int
+) -> Callable[[], float]:
+    """A measurement of so many calls of so many steps, in images a second."""
+    compiled = None  # Keras compiles the first time, for this number of steps.
 
-    model: Any
-    batch: Any
-    count: int
-    calls: int
-    batch_size: int
-    compiled: Any = None
-
-    def __call__(self) -> float:
-        self.model.steps_per_execution = self.count
-        self.model.train_function = self.compiled  # If None, Keras makes it, with this number.
+    def measure() -> float:
+        nonlocal compiled
+        model.steps_per_execution, model.train_function = count, compiled
         clock = _ExecutionClock()
-        self.model.fit(
-            self.batch,
-            steps_per_epoch=(self.calls + 1) * self.count,
-            epochs=1,
-            shuffle=False,
-            verbose=0,
-            callbacks=[clock],
+        steps = (calls + 1) * count
+        model.fit(
+            batch, steps_per_epoch=steps, epochs=1, shuffle=False, verbose=0, callbacks=[clock]
         )
-        self.compiled = self.model.train_function
-        return self.calls * self.count * self.batch_size / clock.wall_s
+        compiled = model.train_function
+        return calls * count * batch_size / clock.wall_s
+
+    return measure

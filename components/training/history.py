@@ -1,0 +1,84 @@
+"""What training reports beside the model: for summaries and reports, which need no TensorFlow."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from image_pipeline.components import files
+from image_pipeline.components.json_text import read_json, to_json
+
+# In the folder of the Trainer's output `model_run`.
+HISTORY_FILE = "history.json"
+PROFILE_FILE = "profile.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class InputWait:
+    """How long training's loop waited for its next batch, evaluation left out.
+
+    Attributes:
+      share: of its time, of all epochs together.
+      worst_share: of the epoch in which it waited most.
+      worst_epoch: that epoch, from 1.
+    """
+
+    share: float
+    worst_share: float
+    worst_epoch: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class History:
+    """Training epoch by epoch. Earlier versions wrote nothing of what has a default.
+
+    Attributes:
+      metrics: name of a loss or metric to its value after every epoch; None where it was no number.
+      steps_per_epoch: batches an epoch.
+      seconds_per_epoch: validation included.
+      training_seconds_per_epoch: of the steps, and what is done between them.
+      input_wait_seconds_per_epoch: how much of these the model waited for a batch; None where that
+        could not be measured.
+      unknown_records: of each split, without a class that the model knows; None where nobody
+        counted.
+      softmax_added: whether the model gives logits, and the exported one probabilities.
+    """
+
+    metrics: Mapping[str, Sequence[float | None]]
+    steps_per_epoch: int
+    seconds_per_epoch: Sequence[float]
+    training_seconds_per_epoch: Sequence[float] = ()
+    input_wait_seconds_per_epoch: Sequence[float] | None = None
+    unknown_records: Mapping[str, int | None] | None = None
+    softmax_added: bool = False
+
+    @property
+    def epochs(self) -> int:
+        """How many there were."""
+        return len(self.seconds_per_epoch)
+
+    @property
+    def steps(self) -> int:
+        """In all epochs."""
+        return self.steps_per_epoch * self.epochs
+
+    @property
+    def input_wait(self) -> InputWait | None:
+        """None if it was not measured."""
+        waits, loops = self.input_wait_seconds_per_epoch, self.training_seconds_per_epoch
+        if waits is None or not sum(loops):
+            return None
+        shares = [wait / loop if loop else 0.0 for wait, loop in zip(waits, loops, strict=True)]
+        worst = max(shares)
+        return InputWait(sum(waits) / sum(loops), worst, shares.index(worst) + 1)
+
+    def to_text(self) -> str:
+        """The content of `HISTORY_FILE`."""
+        return to_json(dataclasses.asdict(self), indent=2) + "\n"
+
+
+def read_history(model_run_dir: str) -> History | None:
+    """What training left in a folder; None if it is gone."""
+    path = files.join(model_run_dir, HISTORY_FILE)
+    if not files.exists(path):
+        return None
+    told, known = read_json(path), dataclasses.fields(History)
+    return History(**{field.name: told[field.name] for field in known if field.name in told})

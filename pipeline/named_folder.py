@@ -1,0 +1,156 @@
+"""What a folder that a person named is: a data set, a run, or a transform graph."""
+
+import dataclasses
+from typing import Any
+
+from image_pipeline.components import contract, files
+from image_pipeline.components.dataset.manifest import (
+    Manifest,
+    has_manifest,
+    hash_manifest,
+    read_whole_manifest,
+)
+from image_pipeline.components.dataset.paths import MANIFEST, in_split
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.training.history import History, read_history
+from image_pipeline.graph_folder import read_graph
+from image_pipeline.run_folder import DATA_SETS, GRAPHS, MODEL_RUN, RunFolder
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What lies in a folder that a person named: a data set alone, or a run.
+
+    Attributes:
+      folder: as it was named.
+      data_dir: the data set's folder.
+      manifest: the data set's.
+      run: None for a data set alone.
+      graph_dir: the folder of the run's transform graph; None for a data set alone.
+      summary: what the run's `summary.json` holds; None if it is not asked for, or not there.
+    """
+
+    folder: str
+    data_dir: str
+    manifest: Manifest
+    run: RunFolder | None = None
+    graph_dir: str | None = None
+    summary: dict[str, Any] | None = None
+
+    def artifact(self, name: str) -> str | None:
+        """The folder that the summary calls `name`, where the run's folder is now."""
+        path = None if self.summary is None else self.summary["paths"].get(name)
+        return None if path is None or self.run is None else self.run.relocate(path)
+
+    def read_graph(self) -> dict[str, Any] | None:
+        """What the transform graph says of itself; None without one."""
+        return None if self.graph_dir is None else read_graph(self.graph_dir)
+
+    def read_history(self) -> History | None:
+        """What training reported; None if that is gone, or if there was none."""
+        model_dir = self.artifact("model")
+        if model_dir is None:
+            return None
+        # TFX puts all of an execution's outputs under its number: Trainer/{model,model_run}/5.
+        trainer_dir, _, number = model_dir.rsplit("/", 2)
+        return read_history(files.join(trainer_dir, MODEL_RUN, number))
+
+
+def find_source(folder: str) -> Source:
+    """Finds out whether a folder is a data set or a run, whose latest transform graph is taken.
+
+    Raises:
+      UserError: if it is neither.
+    """
+    folder = folder.rstrip("/") or folder
+    if has_manifest(folder):
+        return Source(folder, folder, read_whole_manifest(folder))
+    if not files.exists(folder):
+        raise UserError(f"{folder!r} does not exist; give the --output of ingest or run.")
+    run = RunFolder(folder)
+    data_sets = run.list_data_sets()
+    if not data_sets:
+        raise UserError(
+            f"{folder!r} holds neither a whole data set ({MANIFEST}) nor a run "
+            f"({DATA_SETS}/<number>/{MANIFEST}); give the --output of ingest or run."
+        )
+    graph_dir, _ = find_graph(folder)
+    analysed = read_graph(graph_dir)["manifests"]
+    matching = [each for each in data_sets if hash_manifest(each) in analysed]
+    if not matching:
+        raise UserError(
+            f"{graph_dir!r} must have been made of a data set in {folder}/{DATA_SETS}, but that "
+            "is gone or was changed; run the pipeline again."
+        )
+    return Source(folder, matching[-1], read_whole_manifest(matching[-1]), run, graph_dir)
+
+
+def find_whole_run(folder: str) -> Source:
+    """As `find_source`, but of a run that has ended, what its summary describes.
+
+    Raises:
+      UserError: if the folder is neither a data set nor a run.
+    """
+    folder = folder.rstrip("/") or folder
+    run = RunFolder(folder)
+    summary = None if has_manifest(folder) else run.read_summary()
+    if not summary:
+        return find_source(folder)
+    data_dir, graph_dir = (
+        run.relocate(summary["paths"][name]) for name in ("examples", "transform_graph")
+    )
+    return Source(folder, data_dir, read_whole_manifest(data_dir), run, graph_dir, summary)
+
+
+def find_graph(folder: str) -> tuple[str, int]:
+    """Finds the transform graph that a folder is, or the latest one that a run left in it.
+
+    Returns:
+      Its folder, and how many there are in the run's; 0 if the graph's own was named.
+
+    Raises:
+      UserError: if there is none.
+    """
+    if files.exists(files.join(folder, contract.ANALYSIS)):
+        return folder.rstrip("/"), 0
+    found = RunFolder(folder).list_graphs()
+    if not found:
+        what = "holds no transform graph" if files.exists(folder) else "does not exist"
+        raise UserError(
+            f"{folder!r} {what}: there must be {contract.ANALYSIS} in it, or in {GRAPHS}/<number>; "
+            "give the --output of `image-pipeline run`, or a transform graph's own folder."
+        )
+    return found[-1], len(found)
+
+
+def refuse_run(folder: str, command: str) -> None:
+    """Of commands that take a data set: a run's folder may hold several, so none is chosen.
+
+    Args:
+      folder: that a person named.
+      command: what to call with the data set's own folder.
+
+    Raises:
+      UserError: if it is the output folder of a run; the message names the latest data set in it.
+    """
+    if has_manifest(folder):
+        return
+    if found := RunFolder(folder).list_data_sets():
+        raise UserError(
+            f"{folder!r} is the folder of a run, not of a data set; for its latest data set write: "
+            f"image-pipeline {command} {found[-1]}"
+        )
+
+
+def list_split(data_dir: str, split: str) -> str:
+    """The pattern that matches a split's shards.
+
+    Raises:
+      UserError: if the data set has no such split.
+    """
+    splits = list(read_whole_manifest(data_dir).splits)
+    if split not in splits:
+        raise UserError(
+            f"split must be one of {', '.join(splits)}, which {data_dir} has, got {split!r}."
+        )
+    return files.join(data_dir, in_split(split))

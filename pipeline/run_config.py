@@ -1,0 +1,90 @@
+"""The options that a run was made with, as TFX's metadata have them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.config import PipelineConfig, load_config
+from image_pipeline.graph_folder import read_graph
+from image_pipeline.named_folder import Source
+from image_pipeline.run_folder import METADATA, RunFolder
+
+_TRAINER = "tfx.components.trainer.component.Trainer"
+# Groups of the configuration that the pipeline hands to the Trainer, and so to the metadata.
+_STORED_GROUPS = ("view", "feeding", "training")
+
+
+def read_config(
+    source: Source, path: str | None = None, overrides: Sequence[str] = ()
+) -> PipelineConfig:
+    """Reads the options: of a file, else those that a run was made with, else the defaults.
+
+    Args:
+      source: a data set, or a run.
+      path: a YAML file or None.
+      overrides: `key.key=value`; they win over all of these.
+
+    Raises:
+      UserError: if they are not valid, or do not fit the run's transform graph.
+    """
+    stored = [] if path or source.run is None else _read_stored(source.run)
+    try:
+        config = load_config(path, [*stored, *overrides])
+    except UserError as error:
+        if not stored:
+            raise
+        raise UserError(
+            f"{error}\n(With the options that the run {source.folder} was made with: if another "
+            "version of image-pipeline made it, give --config.)"
+        ) from error
+    if source.graph_dir is not None:
+        _check_view(config, source.graph_dir)
+    return config
+
+
+def dump_stored(config: PipelineConfig) -> dict[str, Any]:
+    """The groups of options that a run keeps, for machines."""
+    return config.model_dump(mode="json", include=set(_STORED_GROUPS))
+
+
+def _check_view(config: PipelineConfig, graph_dir: str) -> None:
+    analysed = read_graph(graph_dir)["view"]
+    asked = config.view.model_dump(mode="json")
+    if asked != analysed:
+        raise UserError(
+            f"view must be what the run's transform graph was made for, {analysed}, got {asked}; "
+            "leave view as it is, or give the data set's folder to look at other sizes."
+        )
+
+
+def _read_stored(run: RunFolder) -> list[str]:
+    """The options of a run as overrides, from what TFX's metadata says of its latest Trainer."""
+    path = run.metadata_path
+    if not files.is_local(path) or not files.exists(path):
+        raise UserError(
+            f"{run.path!r} must have {METADATA}, which says what the run's options were, but it is "
+            "not there; give the options by --config."
+        )
+    configs = _read_trainer_configs(path)
+    if not configs:
+        raise UserError(
+            f"{path!r} knows no Trainer, whose options would be previewed: the run ended before; "
+            "give the options by --config."
+        )
+    stored = json.loads(configs[-1])
+    return [f"{group}={json.dumps(stored[group])}" for group in _STORED_GROUPS]
+
+
+def _read_trainer_configs(metadata_path: str) -> list[str]:
+    """What each execution of the Trainer got as `custom_config`, in their order."""
+    from ml_metadata.metadata_store import metadata_store
+    from ml_metadata.proto import metadata_store_pb2
+
+    connection = metadata_store_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = metadata_path
+    connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
+    executions = metadata_store.MetadataStore(connection).get_executions_by_type(_TRAINER)
+    executions = sorted(executions, key=lambda execution: execution.id)
+    return [execution.custom_properties["custom_config"].string_value for execution in executions]

@@ -1,0 +1,78 @@
+"""A page of HTML with everything in it: a template filled, and pictures as data URIs."""
+
+import base64
+import io
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from PIL import Image
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.names import printable_text
+from image_pipeline.show import words
+
+# How templates call what puts a value into words.
+_FILTERS = {
+    "value": words.format_value,
+    "bytes": words.format_bytes,
+    "count": words.format_count,
+    "share": words.format_share,
+    "fact": words.format_fact,
+    "change": words.format_change,
+    "measured": words.format_measured,
+    "range": words.format_range,
+    "breakable": words.make_breakable,
+    "seconds": words.format_seconds,
+}
+
+
+def fill_template(package: str, name: str, **values: Any) -> str:
+    """Fills a template of a package; names in it are as safe as in a terminal.
+
+    Args:
+      package: the folder of the template, as it is imported.
+      name: of the template's file.
+      **values: what it shows. Markup is the project's own; all other text is escaped.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(package, "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_show_safely,
+    )
+    environment.filters |= _FILTERS
+    return environment.get_template(name).render(values)
+
+
+def write_output(path: str, content: bytes) -> None:
+    """Writes the file that `--output` names.
+
+    Raises:
+      UserError: if the file cannot be written.
+    """
+    try:
+        files.write_file(path, content)
+    except OSError as error:
+        raise UserError(f"Cannot write {path!r}: {error.strerror}; set --output.") from error
+
+
+def make_data_uri(picture: Image.Image, kind: str, **options: Any) -> str:
+    """A picture as a part of a page.
+
+    Args:
+      picture: what is shown.
+      kind: "png" or "jpeg".
+      **options: of Pillow's encoder.
+    """
+    file = io.BytesIO()
+    picture.save(file, kind.upper(), **options)
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _show_safely(value: Any) -> Any:
+    is_plain = isinstance(value, str) and not isinstance(value, Markup)
+    return printable_text(value) if is_plain else value
