@@ -23,7 +23,7 @@ from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.order.batches import batch_positions
 from image_pipeline.components.order.order import BalancedOrder, ShuffledOrder
-from image_pipeline.run.memory import watch_memory
+from image_pipeline.run.used_memory import watch_memory
 
 RECORDS_A_SHARD = 5_000  # 30 kB a record and 150 MB a shard
 RECORD_BYTES = 30_000

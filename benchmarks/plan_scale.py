@@ -18,7 +18,7 @@ import pyarrow as pa
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import plan_shards
 from image_pipeline.components.ingest.prepare import ROW_SCHEMA, PreparedChunk
-from image_pipeline.run.memory import watch_memory
+from image_pipeline.run.used_memory import watch_memory
 
 ROWS_A_CHUNK = 10_000
 STORED_BYTES = 30_000

@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable, Mapping
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment import apply, flip, labels
+from image_pipeline.components.augment import apply, flip, mixed_labels
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal, UserStep
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
-from image_pipeline.components.feeding.memory import batches_in_work
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.threads import usable_cores
@@ -125,7 +125,7 @@ def make_finish(
         if not feeding.mixes_labels:
             return images, class_ids
         own_share = tf.ones(tf.shape(class_ids), tf.float32) if own_share is None else own_share
-        return images, labels.mix_labels(class_ids, own_share, len(graph.class_names))
+        return images, mixed_labels.mix_labels(class_ids, own_share, len(graph.class_names))
 
     return finish
 

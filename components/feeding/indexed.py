@@ -13,8 +13,8 @@ from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
+from image_pipeline.components.feeding.budget import Stage, Use, fits, plan_indexed
 from image_pipeline.components.feeding.images import HeldImages, StoredImages
-from image_pipeline.components.feeding.memory import Stage, Use, fits, plan_indexed
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.selection import make_order

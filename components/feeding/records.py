@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset.index import RecordIndex, is_indexed
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
-from image_pipeline.components.feeding.memory import Stage, Use
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.streaming import StreamedRecords

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.feeding import memory
+from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
@@ -33,7 +33,7 @@ class Stages:
         passes: Passes,
         columns: Sequence[str] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
-        use: memory.Use | None = None,
+        use: budget.Use | None = None,
     ):
         """Opens the records, and checks what reading them will hold in memory.
 
@@ -54,7 +54,7 @@ class Stages:
         self._records.check_step(passes.first_step)
         stages = self._records.plan_memory(use or passes.mode)
         stages += self._records.hold_decoded(stages)
-        _LOG.info(memory.check_budget(stages, feeding, use or passes.mode))
+        _LOG.info(budget.check_budget(stages, feeding, use or passes.mode))
 
     def read(self) -> tf.data.Dataset:
         """All stages up to the images.

@@ -17,7 +17,7 @@ from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
-from image_pipeline.components.feeding.memory import Stage, Use, plan_streaming
+from image_pipeline.components.feeding.budget import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.files import is_local

@@ -15,8 +15,8 @@ from image_pipeline.components.images.bad_image import (
     BadImage,
 )
 from image_pipeline.components.images.color import composite, convert_to_srgb, orient
+from image_pipeline.components.images.decoders import read_pixels
 from image_pipeline.components.images.header import Header, open_image, read_header, read_size
-from image_pipeline.components.images.pixels import read_pixels
 
 
 @dataclass(frozen=True, slots=True)

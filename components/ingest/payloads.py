@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.order import order_keys
+from image_pipeline.components.ingest.places import order_keys
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
 # Spans of a remote file that lie nearer than this are read by one request: at 100 MB/s what lies

@@ -11,7 +11,7 @@ import numpy as np
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.clusters import cluster_hashes, join_groups
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.order import count_shards, order_keys, shard_edges
+from image_pipeline.components.ingest.places import count_shards, order_keys, shard_edges
 from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
 
 NOWHERE = -1

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.executions import StepsCallback
 from image_pipeline.components.training.non_finite import are_finite
+from image_pipeline.components.training.steps_per_execution import StepsCallback
 
 _POSITION_FILE = "position.json"  # Written last: its presence means that the checkpoint is whole.
 _STATE = "state"

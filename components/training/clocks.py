@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components import progress
-from image_pipeline.components.training.executions import StepsCallback
+from image_pipeline.components.training.steps_per_execution import StepsCallback
 
 
 class StepCounter(StepsCallback):

@@ -15,7 +15,7 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.executions import StepsCallback
+from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.views.options import ViewOptions
 
 _MOST_NAMED = 8

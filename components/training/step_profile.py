@@ -8,10 +8,10 @@ import os
 import tensorflow as tf
 
 from image_pipeline.components.json_text import to_json
-from image_pipeline.components.training.executions import StepsCallback
 from image_pipeline.components.training.history import PROFILE_FILE
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.profile import describe_trace, record_trace
+from image_pipeline.components.training.steps_per_execution import StepsCallback
 
 _LOG = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from image_pipeline.components.training.class_weights import (
     weigh_records,
 )
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
-from image_pipeline.components.training.executions import WholeEpochs, hide_length
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
@@ -29,6 +28,7 @@ from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
+from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions
 

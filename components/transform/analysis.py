@@ -10,14 +10,14 @@ from tensorflow_transform.beam import analysis_graph_builder
 
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.transform import span_cache
+from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import (
     adapter_config,
     input_specs,
     read_view_batches,
 )
-from image_pipeline.components.transform.spans import Span
-from image_pipeline.components.transform.trace import PreprocessingFn
+from image_pipeline.components.transform.traced_function import PreprocessingFn
 from image_pipeline.components.views.options import ViewOptions
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.transform.trace import Traced
+from image_pipeline.components.transform.traced_function import Traced
 
 # The types of tf.train.Example, which tf.Transform's feature spec is made of.
 _SCHEMA_TYPES = (tf.float32, tf.int64, tf.string)

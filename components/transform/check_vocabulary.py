@@ -7,7 +7,7 @@ from tensorflow_transform import analyzer_nodes
 
 from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.transform.trace import Traced
+from image_pipeline.components.transform.traced_function import Traced
 
 _WAY_OUT = "use image_pipeline.components.transform.labels.label_ids(inputs['label'])"
 _LOOKUPS = ("LookupTableFind", "LookupTableFindV2")

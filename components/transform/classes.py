@@ -12,7 +12,7 @@ from image_pipeline.components.feeding.graph import TransformGraph, read_class_n
 from image_pipeline.components.transform.check_function import reach_inputs
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.trace import PreprocessingFn, trace
+from image_pipeline.components.transform.traced_function import PreprocessingFn, trace
 from image_pipeline.components.views.options import ViewOptions
 
 # Statistics that `labels.label_ids` leaves in the graph.

@@ -15,7 +15,12 @@ from tensorflow.python.framework import op_def_registry
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.lint_source import WAY_OUT, check_source
-from image_pipeline.components.transform.trace import PreprocessingFn, Traced, guard, trace
+from image_pipeline.components.transform.traced_function import (
+    PreprocessingFn,
+    Traced,
+    guard,
+    trace,
+)
 
 # Operations that TensorFlow calls stateful, and that only read what tf.Transform found.
 _READERS = re.compile(

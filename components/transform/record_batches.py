@@ -13,7 +13,7 @@ from tfx_bsl.public import tfxio
 from image_pipeline.components import contract, progress
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.input_fn import read_views
-from image_pipeline.components.transform.sampling import keep_records
+from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.views.options import ViewOptions
 
 _ARROW = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32()}

@@ -13,7 +13,9 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.transform import span_cache
+from image_pipeline.components.transform.analysed_sets import Span, read_spans
 from image_pipeline.components.transform.analysis import AnalyzeImages
+from image_pipeline.components.transform.analysis_file import check_unknown_classes, write_summary
 from image_pipeline.components.transform.check_function import check_dependencies, check_outputs
 from image_pipeline.components.transform.check_graph import check_graph
 from image_pipeline.components.transform.check_vocabulary import check_vocabulary
@@ -22,9 +24,7 @@ from image_pipeline.components.transform.function_errors import find_function_er
 from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.spans import Span, read_spans
-from image_pipeline.components.transform.summary import check_unknown_classes, write_summary
-from image_pipeline.components.transform.trace import PreprocessingFn, guard
+from image_pipeline.components.transform.traced_function import PreprocessingFn, guard
 from image_pipeline.components.views.options import ViewOptions
 
 

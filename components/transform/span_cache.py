@@ -7,7 +7,7 @@ of files that are not there. A marker, written after the run, tells what may be 
 from collections.abc import Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.transform.spans import Span
+from image_pipeline.components.transform.analysed_sets import Span
 
 _MARKER = "COMPLETE"
 

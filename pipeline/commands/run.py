@@ -25,8 +25,8 @@ from image_pipeline.components.json_text import to_json
 from image_pipeline.run.part import Part
 
 if TYPE_CHECKING:
-    from image_pipeline.run.plan import RunPlan
     from image_pipeline.run.preflight import Survey
+    from image_pipeline.run.run_plan import RunPlan
 
 EXIT_NOT_PUSHED = 3
 
@@ -69,7 +69,7 @@ def run(
     Beam flags go behind a separate --, for example: -- --direct_running_mode=multi_processing
     """
     from image_pipeline.config import load_config
-    from image_pipeline.run.plan import plan_run
+    from image_pipeline.run.run_plan import plan_run
 
     if profile_steps is not None:
         overrides = (*overrides, f"training.profile_steps={profile_steps}")
@@ -85,7 +85,7 @@ def run(
 def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from image_pipeline.demo import DEMO_CONFIG, write_digits
-    from image_pipeline.run.plan import plan_run
+    from image_pipeline.run.run_plan import plan_run
 
     images_dir = os.path.join(output_dir, "images")
     write_digits(images_dir)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from image_pipeline.components.feeding.memory import Stage as MemoryStage
-from image_pipeline.components.feeding.memory import fits
+from image_pipeline.components.feeding.budget import Stage as MemoryStage
+from image_pipeline.components.feeding.budget import fits
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.doctor.clock import OtherPrograms
 from image_pipeline.doctor.stages import count_buffered, measure_input

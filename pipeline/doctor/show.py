@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from image_pipeline.components.feeding.memory import Stage as MemoryStage
+from image_pipeline.components.feeding.budget import Stage as MemoryStage
 from image_pipeline.doctor.advice import Change
 from image_pipeline.doctor.clock import Rate
 from image_pipeline.doctor.race import Sweep

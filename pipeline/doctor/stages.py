@@ -14,9 +14,9 @@ from image_pipeline.components.dataset.stored import (
     take_image,
 )
 from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.images import StoredImages
 from image_pipeline.components.feeding.indexed import IndexedRecords
-from image_pipeline.components.feeding.memory import batches_in_work
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.views.fast import decode_image

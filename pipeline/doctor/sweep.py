@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from image_pipeline.components.feeding import memory
+from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -108,7 +108,7 @@ def _sweep_prefetch(subject: Subject, usual: Variants, step: Step, seconds: floa
 
 
 def _sweep_work(subject: Subject, usual: Variants, seconds: float) -> Sweep:
-    cores = memory.batches_in_work()
+    cores = budget.batches_in_work()
     work = {str(count): usual.read(seconds, work=count) for count in sorted({1, cores, 2 * cores})}
     name = "batches in work (no option: one a core)"
     return compare(name, _word_input(subject), race(work), str(cores))

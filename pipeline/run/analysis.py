@@ -9,7 +9,7 @@ from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.ingest import make_beam_pipeline
-from image_pipeline.run.memory import watch_memory
+from image_pipeline.run.used_memory import watch_memory
 
 
 def analyze_folder(

@@ -18,8 +18,8 @@ from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.messages import find_line
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.run.engine import make_paths_absolute
-from image_pipeline.run.memory import watch_memory
 from image_pipeline.run.source_note import check_same_source, read_source, write_source
+from image_pipeline.run.used_memory import watch_memory
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
 from image_pipeline.show.rows import print_rows
 

@@ -16,10 +16,10 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import find_user_error
 from image_pipeline.components.transform.run import load_preprocessing_fn
 from image_pipeline.pipeline import create_pipeline
-from image_pipeline.run.executions import ComponentRun, read_execution, read_taken
-from image_pipeline.run.memory import watch_memory
+from image_pipeline.run.component_runs import ComponentRun, read_execution, read_taken
 from image_pipeline.run.part import Part, check_any_ran, check_part, explain_part
-from image_pipeline.run.plan import RunPlan
+from image_pipeline.run.run_plan import RunPlan
+from image_pipeline.run.used_memory import watch_memory
 
 _INGEST, _TRANSFORM = "ImageExampleGen", "ImageTransform"
 

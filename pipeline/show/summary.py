@@ -10,7 +10,7 @@ from rich.markup import escape
 from image_pipeline.components import contract, files
 from image_pipeline.components.json_text import read_json
 from image_pipeline.components.training.history import PROFILE_FILE, History, read_history
-from image_pipeline.run.executions import ComponentRun
+from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
 from image_pipeline.show.evaluated import read_evaluation

@@ -16,8 +16,8 @@ from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import input_fn
+from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.components.feeding.indexed import IndexedRecords
-from image_pipeline.components.feeding.memory import Stage
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.stages import Stages

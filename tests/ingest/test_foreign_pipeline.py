@@ -8,7 +8,7 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.run.executions import open_metadata
+from image_pipeline.run.component_runs import open_metadata
 from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.e2e

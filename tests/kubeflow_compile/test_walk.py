@@ -16,7 +16,7 @@ import yaml
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.run.local import run_locally
-from image_pipeline.run.plan import RunPlan
+from image_pipeline.run.run_plan import RunPlan
 from tests.drawings import encode_png
 from tests.kubeflow_compile.walk import fill_in, run_step, walk_pipeline
 

@@ -63,7 +63,7 @@ _EVALUATE = (
 # In this order, so that what comes before a stage is finished, and taken from TFX's cache. The
 # Trainer's module is loaded anew by TFX, so what it imports is planted.
 COMPONENTS = [
-    ("image_pipeline.run.plan:survey_source", OSError),
+    ("image_pipeline.run.run_plan:survey_source", OSError),
     ("image_pipeline.run.local:create_pipeline", ValueError),
     ("image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
     ("image_pipeline.components.transform.record_batches:read_views", OSError),

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.training.clocks import EpochClock, estimate_wait_s
-from image_pipeline.components.training.executions import WholeEpochs
+from image_pipeline.components.training.steps_per_execution import WholeEpochs
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from image_pipeline.components.transform.check_function import (
     reach_inputs,
 )
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.trace import guard, trace
+from image_pipeline.components.transform.traced_function import guard, trace
 from image_pipeline.components.views.options import ViewOptions
 from tests.transform import bad_functions
 

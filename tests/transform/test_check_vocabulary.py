@@ -8,7 +8,7 @@ from image_pipeline.components.transform.check_vocabulary import check_vocabular
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.run import load_preprocessing_fn
-from image_pipeline.components.transform.trace import guard, trace
+from image_pipeline.components.transform.traced_function import guard, trace
 from image_pipeline.components.views.options import ViewOptions
 from tests.transform import bad_functions
 

@@ -13,20 +13,23 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.graph import read_alpha_background, read_class_names
+from image_pipeline.components.feeding.graph import (
+    read_alpha_background,
+    read_class_names,
+)
 from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.transform.function_version import function_version
-from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.run import run_analysis
-from image_pipeline.components.transform.sampling import keep_records
-from image_pipeline.components.transform.spans import read_index_rows, read_spans
-from image_pipeline.components.transform.summary import (
+from image_pipeline.components.transform.analysed_sets import read_index_rows, read_spans
+from image_pipeline.components.transform.analysis_file import (
     check_records,
     check_unknown_classes,
     find_unknown_classes,
 )
+from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.record_sample import keep_records
+from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
 from tests.transform.analyze import make_pipeline

@@ -4,8 +4,8 @@ import collections
 
 import pytest
 
+from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.span_cache import drop_unfinished, mark, unmark
-from image_pipeline.components.transform.spans import Span
 
 pytestmark = pytest.mark.unit
 

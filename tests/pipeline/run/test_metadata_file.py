@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.run.executions import open_metadata
+from image_pipeline.run.component_runs import open_metadata
 from image_pipeline.run.metadata_file import check_metadata
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from image_pipeline.components import progress
 from image_pipeline.components.progress import Progress
-from image_pipeline.run.executions import ComponentRun
+from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.show.progress import ComponentProgress, Speed, describe_progress
 
 pytestmark = pytest.mark.unit

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.ingest.order import count_shards, order_keys, shard_edges
+from image_pipeline.components.ingest.places import count_shards, order_keys, shard_edges
 
 pytestmark = pytest.mark.unit
 

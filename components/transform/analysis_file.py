@@ -10,6 +10,7 @@ from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
+from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.classes import (
     CLASS_STATISTICS,
     count_classes,
@@ -17,7 +18,6 @@ from image_pipeline.components.transform.classes import (
 )
 from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.spans import Span
 from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.views.options import ViewOptions
 

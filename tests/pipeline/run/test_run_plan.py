@@ -7,7 +7,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.run.engine import choose_engine
 from image_pipeline.run.part import Part
-from image_pipeline.run.plan import RunPlan, plan_run
+from image_pipeline.run.run_plan import RunPlan, plan_run
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit

@@ -2,8 +2,8 @@ import collections
 
 import pytest
 
+from image_pipeline.components.ingest.file_sample import draw_sample, take_census
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.sampling import draw_sample, take_census
 from image_pipeline.components.sources.folder import ImageRef
 
 pytestmark = pytest.mark.unit

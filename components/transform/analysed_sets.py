@@ -20,7 +20,7 @@ from image_pipeline.components.dataset.manifest import (
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.sampling import keep_records
+from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.views.options import ViewOptions
 
 

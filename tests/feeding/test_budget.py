@@ -1,8 +1,8 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import memory
-from image_pipeline.components.feeding.memory import (
+from image_pipeline.components.feeding import budget
+from image_pipeline.components.feeding.budget import (
     Stage,
     check_budget,
     fits,
@@ -20,8 +20,8 @@ VIEW = ViewOptions(height_px=10, width_px=20)
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
     """A machine of 3 cores and 16 GB of free memory."""
-    monkeypatch.setattr(memory, "free_bytes", lambda: 16_000_000_000)
-    monkeypatch.setattr(memory, "usable_cores", lambda: 3)
+    monkeypatch.setattr(budget, "free_bytes", lambda: 16_000_000_000)
+    monkeypatch.setattr(budget, "usable_cores", lambda: 3)
 
 
 def sizes(stages):
@@ -69,8 +69,8 @@ def test_random_steps_hold_memory_too(options, step_bytes):
 
 
 def test_many_cores_do_not_work_on_as_many_batches(monkeypatch):
-    monkeypatch.setattr(memory, "usable_cores", lambda: 64)
-    assert memory.batches_in_work() == 8
+    monkeypatch.setattr(budget, "usable_cores", lambda: 64)
+    assert budget.batches_in_work() == 8
 
 
 def test_a_plan_within_the_budget_is_told_by_stage():

@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.decoders import Pixels, read_pixels
 from image_pipeline.components.images.header import open_image, read_header
-from image_pipeline.components.images.pixels import Pixels, read_pixels
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit

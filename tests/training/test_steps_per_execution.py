@@ -5,7 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from image_pipeline.components.training.executions import StepsCallback, WholeEpochs, hide_length
+from image_pipeline.components.training.steps_per_execution import (
+    StepsCallback,
+    WholeEpochs,
+    hide_length,
+)
 
 pytestmark = pytest.mark.unit
 
