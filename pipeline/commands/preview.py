@@ -29,7 +29,7 @@ _ENDINGS = (".png", ".html")
     "output_path",
     default="preview.png",
     show_default=True,
-    help="The sheet: .png, or .html for a page with everything in it.",
+    help="The sheet: .png, or .html for a self-contained page.",
 )
 def preview(
     folder: str,

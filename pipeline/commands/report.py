@@ -18,7 +18,7 @@ from image_pipeline.components.json_text import to_json
 )
 @JSON
 def report(folder: str, against: str | None, output_path: str, as_json: bool) -> None:
-    """Summarise a data set or a run on one HTML page that can be read in a minute.
+    """Summarise a data set or a run on one HTML page.
 
     OUT is the folder that ingest wrote, or the output folder of a run. The page opens from disk and
     needs no network. Pixels are measured, and the model is evaluated, on a sample; the page says
