@@ -43,10 +43,7 @@ $(READY): requirements.lock pyproject.toml
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
 
-image-quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
-	$(BIN)/python -m pytest --quick -m unit --numprocesses auto
-
-check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
+image-check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
 	$(BIN)/python kubeflow/check_image.py
 
 lock:  ## resolve pyproject.toml again

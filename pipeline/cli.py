@@ -35,10 +35,10 @@ class _Group(EndsIfInterrupted, click.Group):
 )
 @click.version_option(package_name="image-pipeline")
 def cli() -> None:
-    """Raw images to a pushed model, through TFX and Apache Beam.
+    """From raw images to a pushed model, with TFX and Apache Beam.
 
-    Exit codes: 0 done, 1 something you can put right, 2 wrong usage, 3 done, but the model was not
-    good enough to be pushed, 4 a bug, 130 stopped by Ctrl-C, 143 by SIGTERM.
+    Exit codes: 0 done, 1 an error that you can fix, 2 wrong usage, 3 done, but the model was not
+    good enough to be pushed, 4 a bug, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
 
 

@@ -17,7 +17,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 
 class PipelineConfig(Options):
-    """Everything that a run can be told; every value has a default."""
+    """All settings of a run; every value has a default."""
 
     name: str = pydantic.Field(default="image-pipeline", pattern=r"^[a-z][a-z0-9-]*$")
     """The pipeline's name in TFX's metadata and on Kubeflow."""

@@ -1,4 +1,4 @@
-"""Options of the random steps that make a training view. They need no TensorFlow to be read.
+"""Options for the random steps that make a training view. Reading them needs no TensorFlow.
 
 Names and defaults are torchvision's, where it has the step.
 """
@@ -34,9 +34,9 @@ class RandomResizedCrop(Options):
 
     op: Literal["random_resized_crop"] = "random_resized_crop"
     area: tuple[float, float] = (0.08, 1.0)
-    """Least and greatest share of the area that a crop keeps."""
+    """Smallest and largest share of the area that a crop keeps."""
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
-    """Least and greatest width / height of a crop."""
+    """Smallest and largest width / height of a crop."""
 
     @pydantic.model_validator(mode="after")
     def _check_bounds(self) -> "RandomResizedCrop":
@@ -53,7 +53,7 @@ class PadAndCrop(Options):
     mode: Literal["reflect", "constant"] = "reflect"
     """What the padding shows: the image mirrored at its edge, or `fill`."""
     fill: Level = 0
-    """Level of a constant padding. A mask is padded with 0."""
+    """Level of constant padding. A mask is padded with 0."""
 
 
 class FlipHorizontal(Options):
@@ -71,11 +71,11 @@ class FlipVertical(Options):
 
 
 class Rotate(Options):
-    """Turns about the centre by a uniform angle, bilinearly; the size stays."""
+    """Rotates about the centre by a uniform angle, bilinearly; the size stays the same."""
 
     op: Literal["rotate"] = "rotate"
     degrees: Annotated[float, pydantic.Field(gt=0, le=180)] = 15.0
-    """Greatest angle, both ways."""
+    """Largest angle, in either direction."""
     mode: Literal["reflect", "constant"] = "constant"
     """What comes in from outside: the image mirrored at its edge, or `fill`."""
     fill: Level = 0
@@ -83,13 +83,13 @@ class Rotate(Options):
 
 
 class Cutout(Options):
-    """Blackens a square at a random place; a part of it may lie outside (DeVries and Taylor)."""
+    """Blackens a square at a random place; part of it may lie outside (DeVries and Taylor)."""
 
     op: Literal["cutout"] = "cutout"
     size_px: SizePx = 8
     """Side of the square."""
     fill: Level = 0
-    """Level that it gets. Before normalising: 0 is black, not the mean."""
+    """Level of the square, before normalising: 0 is black, not the mean."""
 
 
 class RandomErasing(Options):
@@ -98,11 +98,11 @@ class RandomErasing(Options):
     op: Literal["random_erasing"] = "random_erasing"
     probability: Share = 0.5
     area: tuple[float, float] = (0.02, 0.33)
-    """Least and greatest share of the area that is erased."""
+    """Smallest and largest share of the area that is erased."""
     aspect: tuple[float, float] = (0.3, 3.3)
-    """Least and greatest height / width of the rectangle, as torchvision has it here."""
+    """Smallest and largest height / width of the rectangle, as torchvision defines it here."""
     fill: Level = 0
-    """Level that it gets."""
+    """Level of the rectangle."""
 
     @pydantic.model_validator(mode="after")
     def _check_bounds(self) -> "RandomErasing":
@@ -115,27 +115,27 @@ class ColorJitter(Options):
 
     op: Literal["color_jitter"] = "color_jitter"
     brightness: Strength = 0.0
-    """Factors are uniform in [1 - brightness, 1 + brightness], but not under 0; the like below."""
+    """Factors are uniform in [1 - brightness, 1 + brightness], but not below 0; likewise below."""
     contrast: Strength = 0.0
     saturation: Strength = 0.0
     hue: Annotated[float, pydantic.Field(ge=0, le=0.5)] = 0.0
-    """Greatest shift of the hue, both ways, as a share of the whole circle."""
+    """Largest shift of the hue, in either direction, as a share of the full circle."""
     probability: Share = 1.0
 
 
 class Grayscale(Options):
-    """Makes gray of colour (three equal channels)."""
+    """Turns colour to gray (three equal channels)."""
 
     op: Literal["grayscale"] = "grayscale"
     probability: Share = 0.1
 
 
 class GaussianBlur(Options):
-    """Blurs by a Gaussian of a random width."""
+    """Blurs with a Gaussian of random width."""
 
     op: Literal["gaussian_blur"] = "gaussian_blur"
     sigma_px: tuple[float, float] = (0.1, 2.0)
-    """Least and greatest standard deviation, in pixels; uniform between them."""
+    """Smallest and largest standard deviation, in pixels; uniform between them."""
     probability: Share = 0.5
 
     @pydantic.model_validator(mode="after")
@@ -150,15 +150,15 @@ class GaussianBlur(Options):
 
 
 class RandAugment(Options):
-    """Takes several steps at random from a list, all at one magnitude (Cubuk et al.)."""
+    """Applies several random steps from a list, all at one magnitude (Cubuk et al.)."""
 
     op: Literal["rand_augment"] = "rand_augment"
     steps: Annotated[int, pydantic.Field(gt=0, le=20)] = 2
-    """How many steps an image gets, each drawn anew."""
+    """How many steps are applied to an image, each drawn separately."""
     magnitude: Annotated[float, pydantic.Field(ge=0, le=10)] = 3.0
-    """From 0, next to nothing, to 10. (torchvision counts to 30, and takes 9.)"""
+    """From 0, almost no change, to 10. (torchvision's scale goes to 30, with 9 as its default.)"""
     fill: Level = 0
-    """Level of what comes in from outside when the image is turned, sheared or shifted."""
+    """Level of what comes in from outside when the image is rotated, sheared or shifted."""
 
 
 class Mixup(Options):
@@ -171,7 +171,7 @@ class Mixup(Options):
 
 
 class CutMix(Options):
-    """Lays a rectangle of another image of the batch over each; labels by area (Yun et al.)."""
+    """Pastes a rectangle of another image of the batch into each; labels by area (Yun et al.)."""
 
     op: Literal["cutmix"] = "cutmix"
     alpha: pydantic.PositiveFloat = 1.0
@@ -184,6 +184,6 @@ class UserStep(Options):
 
     op: str
     """Its dotted path. It takes uint8 images [batch, height, width, channels] and uint64 keys
-    [batch] (see `components.augment.draws.uniform`), and gives images of the same shape."""
+    [batch] (see `components.augment.draws.uniform`), and returns images of the same shape."""
     arguments: dict[str, Any] = pydantic.Field(default_factory=dict)
-    """Further arguments, by name."""
+    """Additional arguments, by name."""

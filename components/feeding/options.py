@@ -1,4 +1,4 @@
-"""Options of the way training reads records."""
+"""Options for how training reads records."""
 
 import re
 from typing import Literal
@@ -22,9 +22,9 @@ class SubsetOptions(Options):
     where: str | None = None
     """A condition on the index's columns, such as `label in ("cat", "dog") and height > 128`."""
     fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
-    """Share of the records, chosen by their ids: adding data never takes one away."""
+    """Share of the records, chosen by their ids: adding data never removes one."""
     fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None
-    """`[k, n]`, k from 0, reads all but the k-th of n folds for training, and only that for
+    """`[k, n]`, k from 0, reads all but the k-th of n folds for training, and only that fold for
     evaluation."""
 
     @pydantic.field_validator("fold")
@@ -44,16 +44,16 @@ class EvalSubsetOptions(Options):
     records: pydantic.PositiveInt
     """How many."""
     seed: int = 0
-    """Another seed, another subset."""
+    """A different seed gives a different subset."""
     stratified: bool = True
     """Whether every class has its share of them."""
 
 
 class ManyViewsOptions(Options):
-    """Several views of each image an epoch, never two of them in one batch."""
+    """Several views of each image per epoch, never two of them in one batch."""
 
     crops: pydantic.PositiveInt = 1
-    """Random crops of each image an epoch."""
+    """Random crops of each image per epoch."""
     mirror: bool = False
     """Whether each of them is followed, elsewhere in the epoch, by its mirror image; then no view
     is flipped at random."""
@@ -68,36 +68,35 @@ class FeedingOptions(Options):
     """How `input_fn` reads shards."""
 
     batch_size: pydantic.PositiveInt = 64
-    """Records a batch, over all workers together."""
+    """Records per batch, over all workers together."""
     remainder: Literal["keep", "drop", "pad"] = "keep"
     """An epoch's last, smaller batch: keep it, drop it, or pad it with the epoch's first records.
-    Training only; the latter two give every batch one shape, which TPUs and compiled training steps
-    want. `pad` needs the index."""
+    Training only; the latter two give every batch the same shape, which TPUs and compiled training
+    steps need. `pad` needs the index."""
     source: Literal["auto", "indexed", "streaming"] = "auto"
     """`indexed` takes records from shards in any order; `streaming` reads files from their
-    beginning and shuffles a window. `auto` takes the index where there is one on a local disk."""
+    beginning and shuffles a window. `auto` uses the index if there is one on a local disk."""
     data_service: str | None = None
     """Training: address of a tf.data service dispatcher, such as `grpc://localhost:5000`, whose
-    workers stream, decode and augment. Every record still comes once an epoch, but in the order of
-    arrival; `components/feeding/service.py` says what else this promises less."""
+    workers stream, decode and augment. Every record still comes once per epoch, but in the order of
+    arrival; `components/feeding/service.py` says what else is not guaranteed."""
     shuffle_records: pydantic.PositiveInt = 10_000
     """Streaming: encoded records in the shuffle window."""
     files_at_once: pydantic.PositiveInt = 16
-    """Streaming: shards read side by side by the interleave (fewer, if there are fewer)."""
+    """Streaming: shards that are interleaved (fewer, if there are fewer)."""
     prefetch_batches: pydantic.PositiveInt = 2
-    """Finished batches kept ready. More than two only hold memory: what they could even out, the
-    parallel stages before them have evened out already."""
+    """Finished batches kept ready. More than two only take memory: the parallel stages before them
+    have already evened out what they could even out."""
     memory_fraction: float = pydantic.Field(default=0.5, gt=0, le=1)
-    """Share of the free memory that windows, batches and prefetch may take; a plan over it is
-    refused before anything is read."""
+    """Share of the free memory that windows, batches and prefetch may take; a plan that exceeds it
+    is refused before anything is read."""
     hold_decoded: bool = True
-    """Whether each image is decoded only once, where all of them fit into half of
-    `memory_fraction` as pixels (training and evaluation each hold a data set). Indexed records
-    only."""
+    """Whether each image is decoded only once, if the pixels of all images fit into half of
+    `memory_fraction` (training and evaluation each hold a data set). Indexed records only."""
     compiled: bool = True
     """Whether XLA compiles random steps and the transform graph's pixels: a tenth of their time.
-    It falls back, with a warning, where it cannot, or the bits would not be the same. Each size of
-    batch is compiled once: `remainder=drop` or `pad` saves the small last one."""
+    It falls back, with a warning, where it cannot, or where the bits would differ. Each batch size
+    is compiled once: `remainder=drop` or `pad` avoids the small last one."""
     select: SubsetOptions = SubsetOptions()
     """Which records are read. Needs the index."""
     balance: Literal["none", "uniform"] | dict[str, pydantic.PositiveFloat] = "none"
@@ -106,25 +105,25 @@ class FeedingOptions(Options):
     mix: dict[str, pydantic.PositiveFloat] | None = None
     """Training: shares of several data sets in an epoch, `{folder: weight}`. Needs the index."""
     max_oversampling: float = pydantic.Field(default=10.0, ge=1)
-    """Balance and mix: how often a record may be drawn in an epoch, at most; others fill up."""
+    """Balance and mix: how often a record may be drawn per epoch, at most; others fill the rest."""
     many_views: ManyViewsOptions = ManyViewsOptions()
-    """Training: several views of each image an epoch. Needs the index."""
+    """Training: several views of each image per epoch. Needs the index."""
     eval_subset: EvalSubsetOptions | None = None
     """Evaluation: only these records. Needs the index."""
     verify: Literal["none", "first_epoch", "always"] = "always"
-    """Whether the checksums of indexed records are computed when they are read. It takes 0.1 ms a
-    megabyte, little beside decoding, and names a damaged record where a decoder could not.
-    Streaming always does."""
+    """Whether the checksums of indexed records are verified when they are read. It takes 0.1 ms per
+    megabyte, little compared with decoding, and names a damaged record where a decoder could not.
+    Streaming always does it."""
     bad_records: Literal["stop", "skip"] = "stop"
-    """What an indexed record does that cannot be read: stop with its name, or be logged and left
-    out of evaluation, and in training be replaced by another record of its batch, which so keeps
-    its size. `skip` needs the index."""
+    """What happens if an indexed record cannot be read: `stop` ends with its name; `skip` logs it
+    and leaves it out of evaluation, and in training replaces it by another record of its batch,
+    which thus keeps its size. `skip` needs the index."""
     augment: Steps = (RandomResizedCrop(), FlipHorizontal())
-    """Training: the random steps that make a view, in their order; each a name, a mapping of its
-    options with the name as `op`, or the dotted path of your own function. `[]` for none: the views
-    of evaluation."""
+    """Training: the random steps that make a view, in order; each is a name, a mapping of its
+    options with the name as `op`, or the dotted path of your own function. `[]` means none: the
+    views of evaluation."""
     dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32"
-    """Of the images that the model gets. `uint8` is a quarter of the bytes to copy to an
+    """Type of the images that the model gets. `uint8` is a quarter of the bytes to copy to an
     accelerator; the transform graph is then the model's first layer, and no longer applied here."""
     layout: Literal["NHWC", "NCHW"] = "NHWC"
     """Order of an image's dimensions: channels last, or first."""

@@ -1,4 +1,4 @@
-"""Options of ingest: where labels come from, what is stored, and how it is split and sharded."""
+"""Options for ingest: where labels come from, what is stored, and how it is split and sharded."""
 
 import re
 from typing import Literal
@@ -23,48 +23,50 @@ class IngestOptions(Options):
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""
     split_pattern: str | None = None
-    """The same for `split`: where it matches, the path decides the split, even where that parts a
-    group; the books count such groups as `straddling`. What must stay with such images follows."""
+    """The same for `split`: where it matches, the path decides the split, even if that divides a
+    group; the manifest counts such groups as `straddling`. Images that must stay with such an image
+    follow it."""
     split_names: dict[str, str] = pydantic.Field(default_factory=dict)
-    """Splits that paths name otherwise, e.g. `{val: eval}` for a folder `val/`."""
+    """Splits that have other names in paths, e.g. `{val: eval}` for a folder `val/`."""
     splits: dict[str, pydantic.PositiveFloat] = pydantic.Field(
         default_factory=lambda: {"train": 0.9, "eval": 0.1}
     )
     """Each split's name and share, adding up to 1. Unless patterns or the next three options say
     otherwise, an image's split depends on its content only."""
     follow_links: bool = False
-    """Whether links that leave the images folder are followed, so that what they lead to is read
-    and stored. Otherwise they are quarantined as `outside`. Links within the folder always are."""
+    """Whether links that leave the images folder are followed, so that their targets are read and
+    stored. Otherwise they are quarantined as `outside`. Links within the folder are always
+    followed."""
     duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
     """Byte-identical files: store the first by path, or all of them (in the split of the first), or
     stop."""
     conflicting_labels: Literal["quarantine", "keep", "error"] = "quarantine"
-    """Byte-identical files of several classes, of which no more than one can be right: quarantine
+    """Byte-identical files under several classes, of which at most one can be right: quarantine
     all of them as `conflicting_label`, or treat them as `duplicates` says, where the first by path
     wins, or stop."""
     near_duplicates: int | None = pydantic.Field(default=None, ge=0, le=8)
     """Images that look alike share a split: those whose 64-bit perceptual hashes differ in at most
-    this many bits, and what these are near to in turn. 4 finds resized, recompressed and brightened
-    copies, and unrelated pictures about once in 10**13 pairs if bits were random; not mirrored or
-    cropped ones. All are kept; `near_duplicates.jsonl` lists them. Costs under 1 ms an image. None:
-    not looked for."""
+    this many bits, and in turn those near to them. 4 finds resized, recompressed and brightened
+    copies, and unrelated pictures about once in 10**13 pairs if bits were random, but no mirrored
+    or cropped copies. All are kept; `near_duplicates.jsonl` lists them. Costs under 1 ms per image.
+    None: no search."""
     stratify: bool = False
     """Every class gets its exact share in each split, to within one image (or the largest group).
     Adding data may then move a few images to another split, which otherwise can only happen to
-    images that a new one belongs to."""
+    images that share a unit with a new one."""
     shard_bytes: pydantic.PositiveInt = 128 * 2**20
-    """Shards a split are as many as keep each at or under this size, in bytes."""
+    """Target size of a shard, in bytes: a split has as many shards as keep their average below."""
     shards: pydantic.PositiveInt | None = None
-    """Exact number of shards a split, instead of `shard_bytes`."""
+    """Exact number of shards per split, instead of `shard_bytes`."""
     max_bad_fraction: float = pydantic.Field(default=0.01, ge=0, le=1)
     """The run fails if a larger share of the files has to be quarantined. Skipped files do not
-    count, nor do those of conflicting labels, which are whole."""
+    count, nor do those with conflicting labels, which are not damaged."""
     seed: int = 0
     """Changes the order of records, and nothing else."""
     threads: pydantic.NonNegativeInt = 0
-    """Threads a task; 0 means one more than there are cores, so that none is idle while a thread
-    waits for a file, and 32 that read where the images lie behind a URI, besides those that decode.
-    Never changes a byte of the output."""
+    """Threads per task; 0 means one more than there are cores, so that none is idle while a thread
+    waits for a file, and, if the images are at a URI, 64 that read besides those that decode. Never
+    changes a byte of the output."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "IngestOptions":
@@ -120,9 +122,9 @@ def _compile(pattern: str, group: str) -> re.Pattern:
 
 
 class SpanOptions(Options):
-    """Which spans are used together, where `--images` is a pattern such as `day-{SPAN}`."""
+    """Which spans are used together, if `--images` is a pattern such as `day-{SPAN}`."""
 
     window: pydantic.PositiveInt | Literal["all"] = 1
-    """So many of the latest spans are analysed, trained and evaluated on together, each ingested
-    alone and only once. `all` takes every span up to the one that is run. With more than one, what
-    the analysis finds in each is kept, as by `transform.keep_cache`."""
+    """How many of the latest spans are analysed, trained on and evaluated together, each ingested
+    separately and only once. `all` takes every span up to the one that is run. With more than one,
+    what the analysis finds in each is kept, as with `transform.keep_cache`."""

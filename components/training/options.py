@@ -1,4 +1,4 @@
-"""Options of training."""
+"""Options for training."""
 
 from typing import Literal
 
@@ -19,24 +19,24 @@ class TrainingOptions(Options):
     learning_rate: pydantic.PositiveFloat = 1e-3
     """Adam's learning rate (read by the default model)."""
     class_weights: Literal["none", "balanced"] = "none"
-    """`balanced`: a record's share of the training loss is records / (classes · its class's
+    """`balanced`: a record's weight in the training loss is records / (classes · its class's
     records), as counted by the analysis, so that every class weighs the same. Evaluation does not
-    change. (`feeding.balance` draws small classes more often instead; use one of them.)"""
+    change. (`feeding.balance` draws small classes more often instead; use one or the other.)"""
     seed: int = 0
-    """Seeds weights, order and augmentation."""
+    """Seed of weights, order and augmentation."""
     checkpoint_dir: str | None = None
-    """Folder (or URI) of checkpoints: training that was interrupted goes on from the latest one, at
-    the very next batch. None stores none."""
+    """Folder (or URI) for checkpoints: interrupted training resumes from the latest one, at the
+    very next batch. None: no checkpoints."""
     checkpoint_steps: pydantic.PositiveInt = 1000
-    """Steps between checkpoints within an epoch; the end of an epoch always makes one. One that
-    falls due within a call of several steps (`steps_per_execution`) is stored at the call's end."""
+    """Steps between checkpoints within an epoch; the end of an epoch always stores one. One that
+    is due within a call of several steps (`steps_per_execution`) is stored at the call's end."""
     steps_per_execution: pydantic.PositiveInt | None = None
-    """Steps in one call of the model: Keras's `compile(steps_per_execution=…)`, what TPUs know as
-    iterations per loop. It saves what every call costs, which matters where steps are short. The
-    model that results is the same, bit for bit. An epoch's last call makes the steps that are left.
-    None leaves what `model` was compiled with, in Keras 1."""
+    """Steps in one call of the model: Keras's `compile(steps_per_execution=…)`, known on TPUs as
+    iterations per loop. It saves the cost of a call, which matters where steps are short. The
+    resulting model is the same, bit for bit. An epoch's last call makes the steps that are left.
+    None leaves what `model` was compiled with; Keras's default is 1."""
     profile_steps: int | None = pydantic.Field(default=None, ge=1, le=50)
-    """Traces so many steps in the middle of training for TensorBoard; `run --profile` sets it. The
+    """Traces this many steps in mid-training for TensorBoard; `run --profile` sets it. The
     default model's steps take 0.2 MB each, those of larger networks more."""
 
 
@@ -47,8 +47,8 @@ class EvaluationOptions(Options):
     """A model with a lower accuracy on the eval split is not pushed."""
     min_improvement: float | None = pydantic.Field(default=None, ge=-1, le=1)
     """By how much its accuracy must exceed that of the latest model that was good enough, measured
-    on the same records; 0 asks for one that is not worse. The first model passes. None: models are
+    on the same records; 0 means that it must not be worse. The first model passes. None: models are
     not compared."""
     confidence_intervals: bool = False
-    """Whether to estimate by jackknife how far chance moves the metrics; takes a multiple of the
-    time."""
+    """Whether to estimate confidence intervals of the metrics by jackknife; evaluation then takes
+    several times as long."""

@@ -1,4 +1,4 @@
-"""Options of the analysis that makes the transform graph."""
+"""Options for the analysis that makes the transform graph."""
 
 from typing import Literal
 
@@ -22,23 +22,23 @@ class TransformOptions(Options):
     """What is learnt from the whole data set, before training."""
 
     preprocessing_fn: DottedPath = "image_pipeline.components.transform.preprocessing.standardize"
-    """Dotted path of a `preprocessing_fn` in tf.Transform's convention."""
+    """Dotted path of a `preprocessing_fn` that follows tf.Transform's convention."""
     columns: tuple[str, ...] = ()
-    """Further features of a record that the `preprocessing_fn` reads, by their keys. Only these are
-    parsed and fed; the image's output must not depend on them, since a served image has none."""
+    """Additional features of a record that the `preprocessing_fn` reads, by key. Only these are
+    parsed and fed; the image output must not depend on them, since a served image has none."""
     analyze_splits: tuple[str, ...] = pydantic.Field(default=("train",), min_length=1)
-    """Splits whose records are analysed. More than train's would leak evaluation data."""
+    """Splits whose records are analysed. Any besides train would leak evaluation data."""
     analyze_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
     """Share of those records that is analysed, chosen by their ids: always the same records."""
     unknown_label: Literal["minus_one", "error"] = "minus_one"
-    """A class of another split that is not among the analysed records: its id is -1, which training
-    and metrics leave out, or it is an error before anything is analysed."""
+    """What happens to a class of another split that is not among the analysed records: it gets the
+    id -1, which training and metrics leave out, or it is an error before anything is analysed."""
     keep_cache: bool = False
-    """Whether what is found in each data set is kept beside the pipeline's outputs, so that a later
-    run with a further data set, or another function with the same analyzers, reads less. The result
+    """Whether findings for each data set are kept beside the pipeline's outputs, so that a later
+    run with an added data set, or another function with the same analyzers, reads less. The result
     is the same."""
     batch_size: pydantic.PositiveInt = 64
-    """Images a batch of the analysis. Changes memory and speed, never the result."""
+    """Images per batch of the analysis. Changes memory and speed, never the result."""
 
     @pydantic.field_validator("columns")
     @classmethod

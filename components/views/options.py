@@ -1,4 +1,4 @@
-"""Options of the model's view of an image."""
+"""Options for the model's view of an image."""
 
 from typing import Literal
 
@@ -17,4 +17,4 @@ class ViewOptions(Options):
     channels: Literal[1, 3] = 3
     """3 for RGB, 1 for grayscale."""
     crop_fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
-    """Share of the resized image that the centre crop keeps, per side (ImageNet custom: 0.875)."""
+    """Share of the resized image that the centre crop keeps, per side (often 0.875 on ImageNet)."""

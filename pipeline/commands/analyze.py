@@ -27,8 +27,8 @@ def analyze(
 ) -> None:
     """Compute the transform graph of a data set: statistics and classes.
 
-    DATA_SET is the folder that ingest wrote. The graph is the pipeline's; `image-pipeline inspect`
-    shows it again.
+    DATA_SET is the folder that ingest wrote. The graph is the same as the pipeline's;
+    `image-pipeline inspect` shows it again.
     """
     from image_pipeline.components.dataset.manifest import read_whole_manifest
     from image_pipeline.config import load_config

@@ -14,7 +14,7 @@ from image_pipeline.temporary import delete_folder
     "--runner",
     required=True,
     type=click.Choice(["dataflow"]),
-    help="The engine. (For Kubeflow and Vertex AI there is kubeflow/compile.py.)",
+    help="The engine. (For Kubeflow and Vertex AI, use kubeflow/compile.py.)",
 )
 @IMAGES
 @click.option("--output", "output_dir", required=True, help="URI of the data set.")
@@ -31,10 +31,10 @@ def compile_job(
     overrides: tuple[str, ...],
     beam_flags: tuple[str, ...],
 ) -> None:
-    """Write ingest as a template, which Dataflow runs.
+    """Write ingest as a template that Dataflow can run.
 
-    Flags go behind a separate --: --project, --region, --temp_location, --sdk_container_image, and
-    whatever else Dataflow takes (--worker_machine_type, --max_num_workers, …).
+    Flags go after a separate --: --project, --region, --temp_location, --sdk_container_image, and
+    any other Dataflow flags (--worker_machine_type, --max_num_workers, …).
     """
     from image_pipeline.components import files
     from image_pipeline.components.beam.args import complete_beam_args

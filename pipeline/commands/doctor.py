@@ -15,12 +15,12 @@ from image_pipeline.components.json_text import to_json
     default=3.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True, max=600),
-    help="How long each measurement takes; there are about a dozen.",
+    help="Duration of each measurement; there are about a dozen.",
 )
 @click.option(
     "--step-ms",
     type=click.FloatRange(min=0, min_open=True),
-    help="Milliseconds a step of your own model, instead of measuring training.model.",
+    help="Milliseconds per step of your own model, instead of measuring training.model.",
 )
 @click.option("--sweep", is_flag=True, help="Also try other settings and encodings.")
 @click.option(
@@ -28,7 +28,7 @@ from image_pipeline.components.json_text import to_json
     "profile_steps",
     type=click.IntRange(1, 50),
     metavar="STEPS",
-    help="Also trace so many steps of training for TensorBoard (1 to 50).",
+    help="Also trace this many training steps for TensorBoard (1 to 50).",
 )
 @click.option(
     "--profile-dir",
@@ -50,10 +50,10 @@ def doctor(
 ) -> None:
     """Measure what limits training, and say what to change.
 
-    OUT is the output folder of a run, whose own options are taken (a --config replaces them, --set
-    changes them), or a folder that ingest wrote. Measured are reading, decoding, cropping, random
-    steps and transform graph on the records of the train split, the model's step, and both
-    together. Estimates are named so; nothing of the run is changed.
+    OUT is the output folder of a run, whose options are used (--config replaces them, --set
+    changes them), or a folder that ingest wrote. It measures reading, decoding, cropping, random
+    steps and the transform graph on the records of the train split, the model's step, and both
+    together. Estimates are marked as such; nothing in the run's folder is changed.
     """
     from image_pipeline.named_folder import find_source, list_split
     from image_pipeline.run_config import read_config

@@ -28,7 +28,7 @@ from image_pipeline.components.json_text import to_json
 @click.option(
     "--replace",
     is_flag=True,
-    help="Replace a finished data set of other images or options.",
+    help="Replace a finished data set that has other images or options.",
 )
 @JSON
 @QUIET
@@ -46,8 +46,8 @@ def ingest(
 ) -> None:
     """Write a folder of images as shuffled, sharded TFRecords, without TFX.
 
-    The bytes are the same as the pipeline's. An interrupted ingest, started again, goes on; a
-    finished one is brought up to date with the same folder of images.
+    The bytes are the same as the pipeline's. An interrupted ingest continues when it is started
+    again; a finished one is brought up to date with the same folder of images.
     """
     from image_pipeline.config import load_config
     from image_pipeline.run.engine import choose_engine

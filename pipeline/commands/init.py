@@ -13,12 +13,12 @@ _MOST_CLASSES = 5
 @click.command()
 @click.argument("images_dir", metavar="IMAGES")
 @click.option("--output", "output_path", default="config.yaml", show_default=True)
-@click.option("--yes", is_flag=True, help="Write what was guessed without asking.")
+@click.option("--yes", is_flag=True, help="Write the guess without asking.")
 def init(images_dir: str, output_path: str, yes: bool) -> None:
     """Look at a folder and write a starter configuration for it.
 
-    Guesses from names where classes and splits are, and from some images' headers what the model's
-    input should be; shows the guess, and asks before the file is written.
+    Guesses the classes and splits from names, and the model's input from some images' headers;
+    shows the guess, and asks before it writes the file.
     """
     from image_pipeline.components.sources.folder import list_images
     from image_pipeline.init.layout import guess_layout, list_images_of

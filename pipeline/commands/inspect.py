@@ -13,7 +13,7 @@ def inspect(folder: str, as_json: bool) -> None:
     """Show the contract of a transform graph: input, statistics, classes, origin.
 
     OUT is the output folder of a run, whose latest transform graph is shown, or the folder of a
-    transform graph. Only what the graph's folder holds is read.
+    transform graph. Only files in the graph's folder are read.
     """
     from rich.console import Console
 

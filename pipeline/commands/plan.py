@@ -14,7 +14,7 @@ from image_pipeline.components.json_text import to_json
     "--output",
     "output_dir",
     default=".",
-    help="Where results would go: its free disk.",
+    help="Where results would go; its free disk space is shown.",
 )
 @CONFIG
 @SET
@@ -24,12 +24,12 @@ from image_pipeline.components.json_text import to_json
 @click.option(
     "--cores",
     type=click.IntRange(min=1),
-    help="Forecast a cluster of so many cores as well, each as fast as one here.",
+    help="Also forecast a cluster with this many cores, each as fast as one here.",
 )
 @click.option(
     "--core-price",
     type=click.FloatRange(min=0),
-    help="What a core costs for an hour there, with its memory.",
+    help="Price of one core there per hour, with its memory.",
 )
 @JSON
 def plan(
@@ -44,10 +44,10 @@ def plan(
     core_price: float | None,
     as_json: bool,
 ) -> None:
-    """Forecast an ingest: bytes, shards, time and disk.
+    """Forecast an ingest: bytes, shards, time and disk space.
 
-    Prepares a random sample of the files and writes nothing. Byte-identical files are not known
-    before all are read, so they are counted as often as they occur.
+    Prepares a random sample of the files and writes nothing. Byte-identical files are unknown
+    until all files are read, so each of them is counted.
     """
     from image_pipeline.components.ingest.forecast import forecast_ingest
     from image_pipeline.config import load_config

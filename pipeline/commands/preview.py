@@ -22,14 +22,14 @@ _ENDINGS = (".png", ".html")
     type=click.IntRange(1, 50),
     help="Training views of each record.",
 )
-@click.option("--split", default="train", show_default=True, help="Split of the records.")
-@click.option("--seed", type=int, help="Of training, instead of the option training.seed.")
+@click.option("--split", default="train", show_default=True, help="Split to take records from.")
+@click.option("--seed", type=int, help="Seed of training, instead of the option training.seed.")
 @click.option(
     "--output",
     "output_path",
     default="preview.png",
     show_default=True,
-    help="The sheet: .png, or .html for a page with everything in it.",
+    help="The sheet: .png, or .html for a self-contained page.",
 )
 def preview(
     folder: str,
@@ -43,8 +43,8 @@ def preview(
 ) -> None:
     """Draw what training sees: stored images beside their eval and train views.
 
-    DATA is the folder that ingest wrote, or the output folder of a run. Of a run, its own options
-    are taken (a --config replaces them, --set changes them), and the model's input is drawn, too.
+    DATA is the folder that ingest wrote, or the output folder of a run. For a run, its options
+    are used (--config replaces them, --set changes them), and the model's input is drawn as well.
     The records are spread over the classes; the views are the pixels that training gets.
     """
     if not output_path.endswith(_ENDINGS):

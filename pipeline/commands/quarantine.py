@@ -11,14 +11,14 @@ from image_pipeline.components.json_text import to_json
 
 @click.group()
 def quarantine() -> None:
-    """See rejected files, and retry those that were repaired."""
+    """List rejected files, and retry those that have been repaired."""
 
 
 @quarantine.command("list")
 @click.argument("data_set")
 @JSON
 def list_quarantine(data_set: str, as_json: bool) -> None:
-    """List the files that the ingest to DATA_SET rejected: path, reason and message."""
+    """List the files that ingest into DATA_SET rejected: path, reason and message."""
     from image_pipeline.named_folder import refuse_run
     from image_pipeline.show.quarantine import print_quarantine, read_quarantine
 
@@ -48,8 +48,8 @@ def retry(
 ) -> None:
     """Add the rejected files that have been repaired since.
 
-    Only they are read again; all other images are taken from the data set, and the result is what
-    an ingest of the whole repaired folder would give. The options are the data set's own; others
+    Only these are read again; all other images are taken from the data set, and the result is what
+    an ingest of the whole repaired folder would give. The options are those of the data set; others
     are refused.
     """
     from image_pipeline.config import load_config

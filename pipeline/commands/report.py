@@ -8,20 +8,20 @@ from image_pipeline.components.json_text import to_json
 
 @click.command()
 @click.argument("folder", metavar="OUT")
-@click.option("--against", metavar="OTHER", help="An earlier OUT: the report tells what changed.")
+@click.option("--against", metavar="OTHER", help="An earlier OUT: the report shows what changed.")
 @click.option(
     "--output",
     "output_path",
     default="report.html",
     show_default=True,
-    help="The page: one HTML file with everything in it.",
+    help="The page: a single, self-contained HTML file.",
 )
 @JSON
 def report(folder: str, against: str | None, output_path: str, as_json: bool) -> None:
-    """Write a data set or a run as one HTML page, to be read in a minute.
+    """Summarise a data set or a run on one HTML page.
 
     OUT is the folder that ingest wrote, or the output folder of a run. The page opens from disk and
-    needs no network. Pixels are measured, and the model is judged, by a sample, and the page says
+    needs no network. Pixels are measured, and the model is evaluated, on a sample; the page says
     how large it is.
     """
     if not output_path.endswith(".html"):

@@ -47,7 +47,7 @@ EXIT_NOT_PUSHED = 3
     "profile_steps",
     type=click.IntRange(1, 50),
     metavar="STEPS",
-    help="Also trace so many steps in the middle of training for TensorBoard (1 to 50).",
+    help="Also trace this many steps in the middle of training for TensorBoard (1 to 50).",
 )
 @BEAM
 def run(
@@ -66,7 +66,7 @@ def run(
 ) -> None:
     """Run the pipeline, or a part of it, on a folder of images.
 
-    Beam flags go behind a separate --, for example: -- --direct_running_mode=multi_processing
+    Beam flags go after a separate --, for example: -- --direct_running_mode=multi_processing
     """
     from image_pipeline.config import load_config
     from image_pipeline.run.run_plan import plan_run

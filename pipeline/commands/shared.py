@@ -29,21 +29,21 @@ SET = click.option(
 FOLLOW_LINKS = click.option(
     "--follow-links",
     is_flag=True,
-    help="Also read what links lead to outside the images folder (ingest.follow_links=true).",
+    help="Also follow links that lead out of the images folder (ingest.follow_links=true).",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary for machines.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
 QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 SPAN = click.option(
     "--span",
     metavar="NUMBER|DATE",
-    help="Of an --images pattern such as photos/day-{SPAN} or photos/{YYYY}-{MM}-{DD}: which "
-    "folder; the latest by default.",
+    help="Which folder to use if --images is a pattern such as photos/day-{SPAN} or "
+    "photos/{YYYY}-{MM}-{DD}; the latest by default.",
 )
 FROM = click.option(
     "--from",
     "first",
     metavar="COMPONENT",
-    help="Take what comes before from the latest run, run this and what needs it.",
+    help="Run this and what depends on it; take what comes before from the latest run.",
 )
 TO = click.option("--to", "last", metavar="COMPONENT", help="Run this and what it needs, and stop.")
 BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)

@@ -17,7 +17,7 @@ _MOST_LINES = 100
 @click.option(
     "--epoch",
     type=click.IntRange(min=0),
-    help="Read this epoch of training instead, and count every record.",
+    help="Instead, read this epoch of training and count every record.",
 )
 @CONFIG
 @SET
@@ -34,8 +34,8 @@ def verify(
     DATA_SET is the folder that ingest wrote. Each finding names the shard, the record, its source
     image and the byte where it begins. Exit codes: 0 the data set is whole, 1 it is not.
 
-    With --epoch, draws that epoch of training by the options (--config, --set), reads every record
-    of it with its checksums, and checks that each comes as often as the options say.
+    With --epoch, draws that epoch of training according to the options (--config, --set), reads
+    each of its records with its checksums, and checks that it comes as often as the options say.
     """
     from image_pipeline.named_folder import refuse_run
 
