@@ -193,10 +193,10 @@ def copy_photos(source: str, target: str, copies: int) -> None:
 
 
 def take_part(images_dir: str, target: str, part: int) -> str:
-    """A folder with every n-th photo, as links: the smaller size."""
+    """A folder with every n-th photo: the smaller size."""
     os.makedirs(target)
     for path in sorted(pathlib.Path(images_dir).iterdir())[::part]:
-        os.symlink(path, f"{target}/{path.name}")
+        shutil.copyfile(path, f"{target}/{path.name}")
     return target
 
 

@@ -107,6 +107,7 @@ def _ingest(images: pathlib.Path, folder: pathlib.Path, name: str) -> None:
             "duplicates": "keep_all",
             "splits": {"train": 1.0},
             "shards": _SHARDS,
+            "follow_links": True,
             "max_bad_fraction": 0,
         }
     )
