@@ -45,7 +45,7 @@ WRITERS = [
     ROOT / "components" / "training" / "history.py",
     ROOT / "components" / "training" / "trainer.py",
     ROOT / "components" / "training" / "step_profile.py",
-    ROOT / "components" / "transform" / "summary.py",
+    ROOT / "components" / "transform" / "analysis_file.py",
 ]
 
 
