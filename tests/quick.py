@@ -19,7 +19,13 @@ _SLOW = {
 
 
 def is_quick(path: pathlib.Path) -> bool:
-    """Whether a test file has plain functions only, to be imported in no time."""
+    """Whether what is to be collected has plain functions only, to be imported in no time.
+
+    Of a folder its `conftest.py` decides.
+    """
+    if path.is_dir():
+        shared = path / "conftest.py"
+        return not (shared.exists() and imports_slowly(shared, set()))
     return "pytest.mark.unit" in path.read_text() and not imports_slowly(path, set())
 
 

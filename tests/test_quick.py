@@ -16,6 +16,9 @@ TESTS = quick.ROOT / "tests"
         ("images/test_prepare.py", True),
         ("test_quick.py", True),
         ("feeding/test_input_fn.py", False),  # TensorFlow
+        ("object_store", False),  # TensorFlow, by its conftest
+        ("order", True),
+        ("ingest", True),
         ("ingest/test_ingest.py", False),  # Beam, by what it imports
         ("pipeline/test_end_to_end.py", False),  # no unit tests
     ],
