@@ -26,7 +26,8 @@ def is_quick(path: pathlib.Path) -> bool:
     if path.is_dir():
         shared = path / "conftest.py"
         return not (shared.exists() and imports_slowly(shared, set()))
-    return "pytest.mark.unit" in path.read_text() and not imports_slowly(path, set())
+    has_units = path.suffix == ".py" and "pytest.mark.unit" in path.read_text()
+    return has_units and not imports_slowly(path, set())
 
 
 def imports_slowly(path: pathlib.Path, seen: set[pathlib.Path]) -> bool:

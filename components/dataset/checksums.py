@@ -9,13 +9,13 @@ import pydantic
 from image_pipeline.components import files
 
 
-class Stored(pydantic.BaseModel):
+class ManifestPart(pydantic.BaseModel):
     """A part of the manifest; a key that this version does not know is passed over."""
 
     model_config = pydantic.ConfigDict(frozen=True, strict=True)
 
 
-class ListedFile(Stored):
+class ListedFile(ManifestPart):
     """A file's size, and its SHA-256 in 64 hexadecimal digits."""
 
     bytes: int

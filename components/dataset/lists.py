@@ -69,16 +69,17 @@ L = TypeVar("L", bound=Line)
 
 
 def read_list(data_dir: str, kind: type[L]) -> list[L]:
-    """Reads one of a data set's lists."""
-    content = files.read_file(files.join(data_dir, kind.FILE))
-    return [kind(**json.loads(line)) for line in content.splitlines()]
+    """Reads one of a data set's lists; keys that this version does not know are passed over."""
+    known = {field.name for field in dataclasses.fields(kind)}
+    lines = map(json.loads, files.read_file(files.join(data_dir, kind.FILE)).splitlines())
+    return [kind(**{key: line[key] for key in line.keys() & known}) for line in lines]
 
 
 def write_list(data_dir: str, kind: type[L], lines: Sequence[L]) -> None:
     """Writes a list in ASCII: names that are no UTF-8 are kept exactly, as escaped surrogates."""
     with files.write_atomically(files.join(data_dir, kind.FILE)) as file:
         for line in lines:
-            file.write(json.dumps(dataclasses.asdict(line)).encode() + b"\n")
+            file.write(json.dumps(vars(line)).encode() + b"\n")
 
 
 def kept_copies(quarantined: Sequence[Quarantined]) -> dict[str, int]:

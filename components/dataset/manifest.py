@@ -12,7 +12,7 @@ from typing import Any
 import pydantic
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.checksums import ListedFile, Stored, describe_file
+from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.errors import UserError
 
@@ -26,7 +26,7 @@ _UNSEALED = {
 }
 
 
-class Books(Stored):
+class Books(ManifestPart):
     """What became of the files found: each is written, a duplicate, quarantined, or skipped.
 
     Attributes:
@@ -68,7 +68,7 @@ class Books(Stored):
         return self.model_dump(exclude_none=True)
 
 
-class ListedShard(Stored):
+class ListedShard(ManifestPart):
     """A shard: its path below the data set's folder, its records, and the file's description."""
 
     file: str
@@ -77,7 +77,7 @@ class ListedShard(Stored):
     sha256: str
 
 
-class ListedSplit(Stored):
+class ListedSplit(ManifestPart):
     """A split: its records and the bytes of its shards, and the shards in their order."""
 
     records: int
@@ -85,7 +85,7 @@ class ListedSplit(Stored):
     shards: list[ListedShard]
 
 
-class Manifest(Stored):
+class Manifest(ManifestPart):
     """What a data set holds.
 
     Attributes:
@@ -94,7 +94,7 @@ class Manifest(Stored):
       splits: by name, in the order of the options.
       files: the files beside the shards, by name.
       options: of the ingest that decide what the bytes are, see `IngestOptions.stored_form`.
-      checksum: of all the rest; None if it was written before manifests had one.
+      checksum: of all the rest; None if it is not written yet, or was before manifests had one.
     """
 
     format_version: int
@@ -142,11 +142,14 @@ def parse_manifest(content: bytes) -> Manifest:
             raise ValueError(f"it has {', '.join(unknown)}, but no {_CHECKSUM}")
     elif said != seal(said):
         raise ValueError(f"its {_CHECKSUM} is not that of its content")
+    if said.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
+        raise ValueError(f"its format_version is {said['format_version']!r}")
     try:
         return Manifest.model_validate({**said, "books": said, "checksum": said.get(_CHECKSUM)})
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"its {first['loc'][-1]}: {first['msg']}") from error
+        place = [str(part) for part in first["loc"] if part != "books"]
+        raise ValueError(f"its {'.'.join(place)}: {first['msg']}") from error
 
 
 def read_manifest(data_dir: str) -> Manifest:

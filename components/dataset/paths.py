@@ -18,22 +18,23 @@ QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 SKIPPED = "skipped.jsonl"  # only if a file was skipped
-_SHARD_PATH = re.compile(r"(?P<root>.+)/Split-(?P<split>[^/]+)/data_tfrecord-(?P<shard>\d+)-of-\d+")
+_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # by TFX's and TFRecord's customs
+_SHARD_PATH = re.compile(rf"(?P<root>.+)/{_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
 
 
 def in_split(split: str, name: str = "*") -> str:
-    """A file of a split, below the folder of all splits, by TFX's custom; `*` matches any."""
-    return f"Split-{split}/{name}"
+    """A file of a split, below the folder of all splits; `*` matches any."""
+    return f"{_SPLIT}{split}/{name}"
 
 
 def parse_split(path: str) -> str:
     """The split in whose folder a file is."""
-    return path.rpartition("/")[0].rpartition("/")[2].removeprefix("Split-")
+    return path.rpartition("/")[0].rpartition("/")[2].removeprefix(_SPLIT)
 
 
 def name_shard(split: str, shard: int, shards: int) -> str:
-    """A shard's path below the data set's folder, by TFX's and TFRecord's customs."""
-    return in_split(split, f"data_tfrecord-{shard:05d}-of-{shards:05d}")
+    """A shard's path below the data set's folder."""
+    return in_split(split, f"{_SHARD}{shard:05d}-of-{shards:05d}")
 
 
 def name_copy(content: str) -> str:

@@ -16,7 +16,7 @@ from image_pipeline.components.dataset.lists import (
     kept_copies,
     read_list,
 )
-from image_pipeline.components.dataset.manifest import FORMAT_VERSION, Manifest, parse_manifest
+from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST, in_split, name_copy
 from image_pipeline.components.dataset.verify_shard import (
     CHANGED,
@@ -43,20 +43,13 @@ def verify_data_set(output_dir: str) -> list[Finding]:
     if not files.exists(output_dir):
         raise UserError(f"There is no data set {output_dir!r}: no such folder; check the path.")
     try:
-        manifest = _read_manifest(output_dir)
+        manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
     except FileNotFoundError:
         problem = "missing, so the data set is not whole; run again what was writing it"
         return [Finding(MANIFEST, problem)]
     except ValueError as error:
         return [Finding(MANIFEST, f"damaged ({type(error).__name__}: {error}); run ingest again")]
     return _verify_content(output_dir, manifest)
-
-
-def _read_manifest(output_dir: str) -> Manifest:
-    manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
-    if manifest.format_version != FORMAT_VERSION:
-        raise ValueError(f"its format_version is {manifest.format_version!r}")
-    return manifest
 
 
 def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:

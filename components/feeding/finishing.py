@@ -112,7 +112,7 @@ def make_finish(
     augment = make_augment(feeding, view) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding)
 
-    def finish(batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         images, own_share = augment(
             batch[contract.IMAGE_INPUT], batch.get(KEY), batch.get(MIRRORED)
         )
@@ -127,7 +127,7 @@ def make_finish(
         own_share = tf.ones(tf.shape(class_ids), tf.float32) if own_share is None else own_share
         return images, mixed_labels.mix_labels(class_ids, own_share, len(graph.class_names))
 
-    return finish
+    return finish_batch
 
 
 def _make_pixels(graph: TransformGraph | None, feeding: FeedingOptions) -> Pixels:

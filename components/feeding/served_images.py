@@ -39,15 +39,19 @@ class ServedImages:
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *columns)
         self._keys = KeyMaker(passes.seed, feeding)
 
-    def read(self, epochs: tf.data.Dataset) -> tf.data.Dataset:
+    def read(self, epochs: tf.data.Dataset, address: str) -> tf.data.Dataset:
         """Batches of the epochs (int64 scalars), as `Stages.read` gives them.
+
+        Args:
+          epochs: their numbers.
+          address: of the service's dispatcher.
 
         Raises:
           UserError: if there is no such service, or it has no worker.
         """
         size = self._passes.share_of_batch(self._feeding)
         is_static = self._feeding.remainder != "keep"
-        serve = service.serve(str(self._feeding.data_service), self._read_share, size)
+        serve = service.serve(address, self._read_share, size)
         return epochs.flat_map(lambda epoch: serve(epoch).batch(size, drop_remainder=is_static))
 
     def _read_share(self, epoch: tf.Tensor, share: service.Share) -> tf.data.Dataset:

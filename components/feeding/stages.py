@@ -1,7 +1,8 @@
 """The stages from shards to batches of images: `input_fn` and all who need a part of it use these.
 
-Each stage is a data set made of the one before it. The epoch's number travels with every batch, so
-that all functions are traced once for all epochs.
+Each stage is a data set made of the one before it, over all epochs: the first batches of an epoch
+are made beside the last of the one before. The epoch's number travels with what is drawn, so that
+all functions are traced once for all epochs.
 """
 
 import logging
@@ -52,9 +53,9 @@ class Stages:
             paths, feeding, view, passes.training, passes.seed, columns, keep
         )
         self._records.check_step(passes.first_step)
-        stages = self._records.plan_memory(use or passes.mode)
-        stages += self._records.hold_decoded(stages)
-        _LOG.info(budget.check_budget(stages, feeding, use or passes.mode))
+        held = self._records.plan_memory(use or passes.mode)
+        held += self._records.hold_decoded(held)
+        _LOG.info(budget.check_budget(held, feeding, use or passes.mode))
 
     def read(self) -> tf.data.Dataset:
         """All stages up to the images.
@@ -68,7 +69,7 @@ class Stages:
         epochs = passes.count_epochs()
         if passes.training and feeding.data_service is not None:
             served = ServedImages(self._records, self._view, feeding, passes, self._columns)
-            images = served.read(epochs).map(self._select)
+            images = served.read(epochs, feeding.data_service).map(self._select)
         else:
             images = self.make_images(self.draw(epochs))
         may_be_empty = not passes.training and feeding.bad_records == "skip"

@@ -54,7 +54,7 @@ def write_books(
     """
     lists = _list_files(tables, sources, placement, options)
     books = _count_files(lists, sources, placement, labels, options)
-    content = json.dumps(books.stored_form()).encode()
+    content = json.dumps(books.stored_form()).encode() + b"\n"
     call_together(
         *(functools.partial(write_list, work_dir, *entry) for entry in lists.items()),
         lambda: files.write_file(files.join(work_dir, BOOKS), content),

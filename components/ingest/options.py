@@ -55,7 +55,8 @@ class IngestOptions(Options):
     Adding data may then move a few images to another split, which otherwise can only happen to
     images that share a unit with a new one."""
     shard_bytes: pydantic.PositiveInt = 128 * 2**20
-    """Target size of a shard, in bytes: a split has as many shards as keep their average below."""
+    """Target size of a shard, in bytes: a split has the fewest shards that do not exceed it on
+    average."""
     shards: pydantic.PositiveInt | None = None
     """Exact number of shards per split, instead of `shard_bytes`."""
     max_bad_fraction: float = pydantic.Field(default=0.01, ge=0, le=1)

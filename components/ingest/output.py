@@ -18,6 +18,7 @@ from image_pipeline.components.dataset.manifest import (
     ListedShard,
     ListedSplit,
     Manifest,
+    parse_manifest,
 )
 from image_pipeline.components.dataset.paths import (
     DUPLICATES,
@@ -50,7 +51,7 @@ def write_manifest(
       options: of ingest.
 
     Returns:
-      The manifest.
+      The manifest as it was written.
 
     Raises:
       RuntimeError: if a shard or a record was lost on the way.
@@ -76,7 +77,7 @@ def write_manifest(
         lambda: files.write_file(files.join(output_dir, MANIFEST), content),
         lambda: files.write_file(files.join(work_dir, FINISHED), content),
     )
-    return manifest
+    return parse_manifest(content)
 
 
 def _read_books(work_dir: str) -> Books:

@@ -1,6 +1,5 @@
 """`image-pipeline quarantine`: which files were rejected and why, and another try for them."""
 
-import dataclasses
 import os
 
 import click
@@ -25,8 +24,7 @@ def list_quarantine(data_set: str, as_json: bool) -> None:
     refuse_run(data_set, "quarantine list")
     reasons, lines = read_quarantine(data_set)
     if as_json:
-        files = [dataclasses.asdict(line) for line in lines]
-        click.echo(to_json({"reasons": reasons, "files": files}))
+        click.echo(to_json({"reasons": reasons, "files": lines}))
     else:
         print_quarantine(reasons, lines)
 

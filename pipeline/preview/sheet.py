@@ -60,7 +60,7 @@ def _draw(records: Sequence[RecordViews], lines: Sequence[str]) -> bytes:
     with warnings.catch_warnings():
         # Of letters that the font lacks, which are drawn as boxes; a page has them all.
         warnings.simplefilter("ignore", UserWarning)
-        plot_views(records, lines).savefig(file, dpi=SHEET_DPI)
+        plot_views(records, lines).savefig(file, format="png", dpi=SHEET_DPI)
     return file.getvalue()
 
 

@@ -17,13 +17,12 @@ _NEEDED = {
 _CODE = ("sdk_container_image", "setup_file", "extra_package")
 _BUCKETS = ("temp_location", "staging_location")
 _TEMPLATE = "template_location"
+_AUTOSCALING = ("NONE", "THROUGHPUT_BASED")
 CONNECT_TIMEOUT_S = 5
 
 
 def check_dataflow_flags(given: Mapping[str, str]) -> None:
     """What the flags say must be enough for a job; nothing is contacted.
-
-    What else Beam takes, it checks itself when it makes a pipeline.
 
     Args:
       given: Beam flags and their values, without the leading dashes.
@@ -40,6 +39,7 @@ def check_dataflow_flags(given: Mapping[str, str]) -> None:
             "DataflowRunner needs --sdk_container_image=REGISTRY/WORKER:TAG: its workers have no "
             "other way to this project's code and libraries; kubeflow/README.md makes the image."
         )
+    _check_scaling(given)
 
 
 def _check_buckets(given: Mapping[str, str]) -> None:
@@ -57,6 +57,27 @@ def _check_buckets(given: Mapping[str, str]) -> None:
             raise UserError(
                 f"--{name}={uri}: Dataflow's machines read gs:// only; give gs://BUCKET/FOLDER."
             )
+
+
+def _check_scaling(given: Mapping[str, str]) -> None:
+    """The number of machines."""
+    counts = {}
+    for name in ("num_workers", "max_num_workers"):
+        value = given.get(name, "1")
+        if not value.isdecimal() or int(value) < 1:
+            raise UserError(f"--{name} must be a positive whole number, got {value!r}.")
+        if name in given:
+            counts[name] = int(value)
+    if len(counts) == 2 and counts["num_workers"] > counts["max_num_workers"]:
+        raise UserError(
+            f"--num_workers={counts['num_workers']} must not exceed "
+            f"--max_num_workers={counts['max_num_workers']}; raise the latter."
+        )
+    algorithm = given.get("autoscaling_algorithm", "NONE")
+    if algorithm not in _AUTOSCALING:
+        raise UserError(
+            f"--autoscaling_algorithm must be one of {', '.join(_AUTOSCALING)}, got {algorithm!r}."
+        )
 
 
 def check_places(given: Mapping[str, str]) -> None:

@@ -90,8 +90,8 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
         return beam.Pipeline(options=PipelineOptions(list(beam_args)))
     except (SystemExit, ValueError) as error:
         # A value of the wrong type ends the process; why, is only in what argparse caught before.
-        line = find_line(str(error.__context__ or error))
-        raise UserError(f"Beam does not take the flags behind --: {line}") from error
+        reason = error.__context__ if isinstance(error, SystemExit) else error
+        raise UserError(f"Beam does not take its flags: {find_line(str(reason))}") from error
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:

@@ -39,7 +39,7 @@ def read_source(output_dir: str, manifest: Manifest) -> str | None:
     """The folder of images that the data set was made of; None if that is not known."""
     try:
         note = json.loads(files.read_file(files.join(output_dir, _NOTE)))
-        is_of_this = note["manifest"] == manifest.checksum
+        is_of_this = manifest.checksum is not None and note["manifest"] == manifest.checksum
         return str(note["images"]) if is_of_this else None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

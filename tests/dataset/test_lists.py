@@ -55,6 +55,13 @@ def test_the_first_data_sets_wrote_no_duplicate(tmp_path):
     assert read_list(str(tmp_path), Duplicate) == [Duplicate("b", "a", "12", "dog", "cat")]
 
 
+def test_a_key_of_a_later_version_is_passed_over(tmp_path):
+    (tmp_path / "skipped.jsonl").write_text(
+        '{"path": "a.txt", "kind": "text", "message": "a text", "bytes": 6, "mime": "text/plain"}\n'
+    )
+    assert read_list(str(tmp_path), Skipped) == [Skipped("a.txt", "text", "a text", 6)]
+
+
 def test_copies_are_kept_of_what_has_bytes_and_is_nowhere_else():
     lines = [
         Quarantined("1", "truncated", "", 7, "bb"),

@@ -159,10 +159,14 @@ def test_a_key_of_a_newer_version_is_passed_over():
         (b'{"name": "a web app"}', "it has name, but no manifest_sha256"),
         (CONTENT, "its manifest_sha256 is not that of its content"),
         (b"{}", "its format_version: Field required"),
+        (_change(format_version=2, splits=None), "its format_version is 2"),
         (_unseal("found"), "its found: Field required"),
         (_unseal("splits"), "its splits: Field required"),
         (_change(written="1"), "its written: Input should be a valid integer"),
-        (_change(splits={"all": {"records": 1, "bytes": 9}}), "its shards: Field required"),
+        (
+            _change(splits={"all": {"records": 1, "bytes": 9}}),
+            "its splits.all.shards: Field required",
+        ),
     ],
 )
 def test_what_is_damaged_or_none_is_said_in_one_line(content, problem, tmp_path):

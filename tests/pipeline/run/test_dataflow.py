@@ -71,9 +71,24 @@ def test_a_missing_flag_is_named(missing, message):
 
 
 @pytest.mark.unit
-def test_machines_elsewhere_read_buckets_only():
-    with pytest.raises(UserError, match=r"--staging_location=/tmp/x: .* read gs:// only"):
-        check_dataflow_flags(_given("--staging_location=/tmp/x"))
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--staging_location=/tmp/x", "--staging_location=/tmp/x: .* read gs:// only"),
+        ("--num_workers=0", "--num_workers must be a positive whole number, got '0'"),
+        ("--max_num_workers=many", "--max_num_workers must be .*, got 'many'"),
+        ("--autoscaling_algorithm=ON", "one of NONE, THROUGHPUT_BASED, got 'ON'"),
+    ],
+)
+def test_a_wrong_flag_is_named(flag, message):
+    with pytest.raises(UserError, match=message):
+        check_dataflow_flags(_given(flag))
+
+
+@pytest.mark.unit
+def test_more_machines_than_the_most_is_an_error():
+    with pytest.raises(UserError, match="--num_workers=9 must not exceed --max_num_workers=8"):
+        check_dataflow_flags(_given("--num_workers=9", "--max_num_workers=8"))
 
 
 @pytest.mark.unit
@@ -86,7 +101,7 @@ def test_machines_elsewhere_read_buckets_only():
     ],
 )
 def test_what_beam_checks_itself_is_said_in_its_words(flag, message):
-    with pytest.raises(UserError, match=f"^Beam does not take the flags behind --: .*{message}"):
+    with pytest.raises(UserError, match=f"^Beam does not take its flags: .*{message}"):
         make_beam_pipeline([*LOCAL_BEAM_ARGS, flag])
 
 
