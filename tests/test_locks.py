@@ -17,8 +17,9 @@ from image_pipeline.components.locks import LOCK, hold_lock
 pytestmark = pytest.mark.unit
 
 _HOLD = """
-import sys, time
+import signal, sys, time
 from image_pipeline.components.locks import hold_lock
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell may have had it ignored.
 with hold_lock(sys.argv[1]):
     print("held", flush=True)
     time.sleep(600)
