@@ -72,7 +72,7 @@ class History:
 
     def to_text(self) -> str:
         """The content of `HISTORY_FILE`."""
-        return to_json(dataclasses.asdict(self), indent=2) + "\n"
+        return to_json(self, indent=2) + "\n"
 
 
 def read_history(model_run_dir: str) -> History | None:

@@ -8,8 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from image_pipeline.components import contract, files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import read_json
-from image_pipeline.components.training.history import PROFILE_FILE, History, read_history
+from image_pipeline.components.training.history import (
+    HISTORY_FILE,
+    PROFILE_FILE,
+    History,
+    read_history,
+)
 from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
@@ -95,17 +101,25 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
     if own := outputs.get("Trainer"):
-        if history := read_history(own[MODEL_RUN]):
-            results["training"] = _summarize_training(history)
-        profile_path = files.join(own[MODEL_RUN], PROFILE_FILE)
-        if files.exists(profile_path):
-            results["profile"] = read_json(profile_path)
+        results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
         results["evaluation"] = read_evaluation(own["evaluation"])
         results["blessed"] = _is_blessed(own)
         if not results["blessed"]:
             results["failures"] = read_failures(own["evaluation"])
     return results
+
+
+def _gather_training(model_run: str) -> dict[str, Any]:
+    """What training left in its folder."""
+    if (history := read_history(model_run)) is None:
+        raise UserError(
+            f"{model_run!r} must have {HISTORY_FILE}, which training leaves there; run again from "
+            "the Trainer on."
+        )
+    profile_path = files.join(model_run, PROFILE_FILE)
+    profile = {"profile": read_json(profile_path)} if files.exists(profile_path) else {}
+    return {"training": _summarize_training(history), **profile}
 
 
 def _summarize_training(history: History) -> dict[str, Any]:

@@ -5,6 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from image_pipeline.components.errors import UserError
+from image_pipeline.show import summary as summary_module
 from image_pipeline.show.ingest_summary import find_missing_classes, ingest_rows
 from image_pipeline.show.summary import print_summary
 
@@ -115,3 +117,8 @@ def test_the_last_line_says_why_a_model_was_not_pushed():
         "least 0.5. The model is in out/[m]."
     )
     assert "The model was" not in _print([], CLASSES, blessed=True)
+
+
+def test_a_training_without_its_history_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=r"must have history\.json, which training leaves there"):
+        summary_module._gather_training(str(tmp_path))
