@@ -23,7 +23,8 @@ from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.sources.folder import fingerprint_refs, list_images
+from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.sources.references import fingerprint_refs
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.

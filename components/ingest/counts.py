@@ -15,7 +15,8 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
-from image_pipeline.components.sources.folder import Chunk, list_images, make_chunks
+from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.sources.references import Chunk, make_chunks
 
 
 def start_counts(work_dir: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of, split_of
-from image_pipeline.components.sources.folder import ImageRef
+from image_pipeline.components.sources.references import ImageRef
 
 
 @dataclasses.dataclass

@@ -25,8 +25,8 @@ from image_pipeline.components.ingest.path_patterns import label_of, match_patte
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.folder import Chunk, ImageRef
 from image_pipeline.components.sources.reading import SkippedFile, try_read
+from image_pipeline.components.sources.references import Chunk, ImageRef
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.

@@ -27,7 +27,8 @@ from image_pipeline.components.ingest.prepare import (
     prepare_chunk,
     read_chunk_rows,
 )
-from image_pipeline.components.sources.folder import list_images, make_chunks
+from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.sources.references import make_chunks
 
 _MARKER = "retry.json"
 

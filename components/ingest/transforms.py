@@ -24,7 +24,7 @@ from image_pipeline.components.ingest.prepare import PreparedChunk, prepare_chun
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
-from image_pipeline.components.sources.folder import Chunk
+from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import start
 
 

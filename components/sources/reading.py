@@ -3,13 +3,8 @@
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.kind import HEAD_BYTES
 from image_pipeline.components.images.prepare import BadImage
-from image_pipeline.components.sources.folder import (
-    LISTED_BEFORE,
-    NOT_A_FILE,
-    OUTSIDE,
-    ImageRef,
-    is_inside,
-)
+from image_pipeline.components.sources.folder import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, is_inside
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import find_other_kind
 
 _MESSAGES = {

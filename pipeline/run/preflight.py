@@ -12,12 +12,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of
-from image_pipeline.components.sources.folder import (
-    OUTSIDE,
-    ImageRef,
-    fingerprint_refs,
-    list_images,
-)
+from image_pipeline.components.sources.folder import OUTSIDE, list_images
+from image_pipeline.components.sources.references import ImageRef, fingerprint_refs
 from image_pipeline.components.sources.skipping import names_other_kind
 
 

@@ -11,7 +11,8 @@ from image_pipeline.components.ingest.prepare import (
     prepare_source,
     read_rows,
 )
-from image_pipeline.components.sources.folder import ImageRef, list_images, make_chunks
+from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.sources.references import ImageRef, make_chunks
 from image_pipeline.components.threads import REMOTE_THREADS, usable_cores
 from tests.drawings import draw, encode_png, write_folder
 

@@ -6,15 +6,8 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of, match_pattern
-from image_pipeline.components.sources.folder import (
-    LISTED_BEFORE,
-    NOT_A_FILE,
-    OUTSIDE,
-    ImageRef,
-    fingerprint_refs,
-    list_images,
-    make_chunks,
-)
+from image_pipeline.components.sources.folder import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, list_images
+from image_pipeline.components.sources.references import ImageRef, fingerprint_refs, make_chunks
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ import pytest
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.prepare import BadImage
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources.folder import ImageRef
 from image_pipeline.components.sources.reading import SkippedFile, try_read
+from image_pipeline.components.sources.references import ImageRef
 
 pytestmark = pytest.mark.unit
 
