@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST
+from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
 
 INDEX_SCHEMA = pa.schema(
@@ -38,6 +39,18 @@ INDEX_SCHEMA = pa.schema(
         ("notes", pa.list_(pa.string())),
     ]
 )
+
+
+_INDEXED_AS = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float64()}
+
+
+def index_schema(further: Sequence[Column]) -> pa.Schema:
+    """The index of records that have these further columns; numbers are not rounded to 32 bits."""
+    schema = INDEX_SCHEMA
+    for column in further:
+        type_ = _INDEXED_AS[column.dtype]
+        schema = schema.append(pa.field(column.key, pa.list_(type_) if column.is_list else type_))
+    return schema
 
 
 def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:

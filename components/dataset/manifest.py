@@ -14,6 +14,7 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.dataset.record import Column, further_columns
 from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
@@ -103,6 +104,11 @@ class Manifest(ManifestPart):
     files: dict[str, ListedFile]
     options: dict[str, Any]
     checksum: str | None = None
+
+    @property
+    def further(self) -> tuple[Column, ...]:
+        """The further columns of the records, as a table had them."""
+        return further_columns(self.options.get("column_types", {}))
 
     def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
         """Each shard with its split and its number in it."""

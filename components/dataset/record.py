@@ -66,6 +66,23 @@ METADATA_COLUMNS = (
 
 COLUMNS = (*METADATA_COLUMNS, IMAGE_COLUMN)
 
+ColumnType = Literal["int", "float", "string", "ints", "floats", "strings"]
+"""What a table's column can be; the last three are lists."""
+_DTYPES: dict[str, Dtype] = {"int": "int64", "float": "float32", "string": "bytes"}
+
+
+def further_columns(types: Mapping[str, ColumnType]) -> tuple[Column, ...]:
+    """The features that a table's further columns are, in the order of their names."""
+    return tuple(
+        Column(name, _DTYPES[types[name].removesuffix("s")], types[name].endswith("s"))
+        for name in sorted(types)
+    )
+
+
+def all_columns(further: Sequence[Column]) -> tuple[Column, ...]:
+    """All columns of records that have these further ones; the image stays the last."""
+    return (*METADATA_COLUMNS, *further, IMAGE_COLUMN)
+
 
 def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLUMNS) -> bytes:
     """Serializes one record as a tf.train.Example, its features in the order of `columns`.
@@ -120,6 +137,16 @@ def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str
     if missing := sorted(by_key.keys() - values.keys()):
         raise ValueError(f"the features {missing} are missing")
     return values
+
+
+def read_source_id(data: bytes) -> str:
+    """The id of a record, whatever further columns it has; raises ValueError if it has none."""
+    for features in _read_fields(memoryview(data), 1):
+        for entry in _read_fields(features, 1):
+            key, feature = _read_fields(entry, 1, 2)
+            if key == SOURCE_ID.encode():
+                return _read_feature(Column(SOURCE_ID, "bytes"), feature).decode()
+    raise ValueError(f"the feature {SOURCE_ID!r} is missing")
 
 
 def make_record_id(content: bytes, path: bytes) -> bytes:

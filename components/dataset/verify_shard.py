@@ -5,8 +5,8 @@ The index knows where each record begins, so the check goes on behind a damaged 
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +55,12 @@ class Finding:
 
 
 def check_shard(
-    split: str, number: int, shard: ListedShard, output_dir: str, has_index: bool
+    split: str,
+    number: int,
+    shard: ListedShard,
+    output_dir: str,
+    has_index: bool,
+    further: Sequence[record.Column] = (),
 ) -> list[Finding]:
     """Reads a shard once and checks all that is known of it.
 
@@ -65,6 +70,7 @@ def check_shard(
       shard: what the manifest says.
       output_dir: the data set's folder.
       has_index: whether the index can be relied on.
+      further: the records' further columns.
 
     Returns:
       What is wrong, in the order of the records.
@@ -81,7 +87,7 @@ def check_shard(
             if rows is None or trouble:
                 records = list(_check_unindexed(shard, file))
             else:
-                records = list(_check_indexed(shard, file, rows))
+                records = list(_check_indexed(shard, file, rows, further))
     except OSError as error:
         return [*findings, Finding(shard.file, explain_unreadable(error))]
     # Records that are sound one by one may still be others than those that ingest wrote.
@@ -116,14 +122,16 @@ def _check_places(shard: ListedShard, rows: pa.Table) -> str | None:
     return None if ends[-1] == shard.bytes else f"its records end at byte {ends[-1]}"
 
 
-def _check_indexed(shard: ListedShard, file: _HashedFile, rows: pa.Table) -> Iterator[Finding]:
+def _check_indexed(
+    shard: ListedShard, file: _HashedFile, rows: pa.Table, further: Sequence[record.Column]
+) -> Iterator[Finding]:
     """Checks each record where the index says that it lies, whatever is wrong with others."""
     number = 0
     for batch in rows.to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
             framed = file.read(row["record_length"] + HEADER_BYTES + FOOTER_BYTES)
             is_cut = len(framed) < row["record_length"] + HEADER_BYTES + FOOTER_BYTES
-            problem = _find_cut(shard, number) if is_cut else _check_record(framed, row)
+            problem = _find_cut(shard, number) if is_cut else _check_record(framed, row, further)
             if problem:
                 yield Finding(shard.file, problem, number, row["source"], row["record_offset"])
             if is_cut:
@@ -138,11 +146,11 @@ def _find_cut(shard: ListedShard, number: int) -> str:
     return f"cut off: the file ends in it, {later} records behind it are missing"
 
 
-def _check_record(framed: bytes, row: dict) -> str | None:
+def _check_record(framed: bytes, row: dict, further: Sequence[record.Column]) -> str | None:
     """Says what is wrong with a record, by its checksums, its format and its row of the index."""
     try:
         data = unframe(framed)
-        values = record.decode_example(data)
+        values = record.decode_example(data, record.all_columns(further))
     except CorruptRecord as error:
         return str(error)
     except ValueError as error:
@@ -150,6 +158,7 @@ def _check_record(framed: bytes, row: dict) -> str | None:
     if values[record.SOURCE_ID] != _compute_id(values):
         return f"{record.SOURCE_ID} does not follow from its content and path"
     wrong = [name for name, value in _indexed_columns(values, data, row) if row[name] != value]
+    wrong += [c.key for c in further if not _is_same(values[c.key], row[c.key])]
     return f"the index says otherwise: {', '.join(wrong)}" if wrong else None
 
 
@@ -170,6 +179,15 @@ def _indexed_columns(values: dict, data: bytes, row: dict) -> Iterator[tuple[str
     yield "width", values[record.WIDTH]
     yield "channels", values[record.CHANNELS]
     yield "source", values[record.FILENAME].decode(errors="backslashreplace")
+
+
+def _is_same(stored: Any, indexed: Any) -> bool:
+    """Whether a record's value is what the index has of it: text, or a number in 64 bits."""
+    if isinstance(stored, list):
+        return len(stored) == len(indexed) and all(map(_is_same, stored, indexed))
+    if isinstance(stored, float):
+        return np.array_equal(np.float32(stored), np.float32(indexed), equal_nan=True)
+    return (stored.decode() if isinstance(stored, bytes) else stored) == indexed
 
 
 def _check_unindexed(shard: ListedShard, file: _HashedFile) -> Iterator[Finding]:

@@ -104,7 +104,7 @@ def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) 
     draws = records.draw(epoch, step)
     serialized = records.read_serialized(draws.rows, verify=True)
     for row, data in zip(draws.rows.tolist(), serialized, strict=True):
-        found = record.decode_example(data)[record.SOURCE_ID].decode()
+        found = record.read_source_id(data)
         if found != records.index.record_id[row].tobytes().hex():
             raise _order_error(records.index, row, f"there, but has the record id {found}")
     real = real_records(step, batch_size, records.order.length)

@@ -21,9 +21,9 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.ingest.open_source import complete_options, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.sources.references import fingerprint_refs
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
@@ -78,7 +78,8 @@ def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
         return exec_properties
     folder = _find_folder(exec_properties)
     options = IngestOptions.model_validate_json(exec_properties["options"])
-    found = {"fingerprint": fingerprint_refs(list_images(folder.path, options.follow_links))}
+    options = complete_options(folder.path, options)
+    found = {"fingerprint": fingerprint_refs(open_source(folder.path, options).list())}
     if has_span(exec_properties["images_dir"]):
         found["span"] = str(folder.span)  # The latest of now, of which the fingerprint is.
     return exec_properties | found

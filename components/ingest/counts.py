@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
 from image_pipeline.components.ingest.books import BOOKS
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
-from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.sources.references import Chunk, make_chunks
 
 
@@ -27,7 +27,7 @@ def start_counts(work_dir: str) -> None:
 def list_chunks(images_dir: str, work_dir: str, options: IngestOptions) -> Iterator[Chunk]:
     """Lists the images in chunks, and leaves the number of files for `check_prepared`."""
     listed = 0
-    for chunk in make_chunks(list_images(images_dir, options.follow_links)):
+    for chunk in make_chunks(open_source(images_dir, options).list()):
         listed += len(chunk.refs)
         yield chunk
     progress.begin("images", listed)

@@ -60,9 +60,9 @@ def take_census(
     """
     census, generator = Census(), random.Random(seed)
     for ref in refs:
-        if (label := label_of(ref.path, options)) is not None:
+        if (label := label_of(ref, options)) is not None:
             census.classes[label] += 1
-        if split := split_of(ref.path, options):
+        if split := split_of(ref, options):
             census.forced_splits[split] += 1
         stratum = census.strata.setdefault(ref.size_bytes.bit_length(), Stratum())
         stratum.files += 1

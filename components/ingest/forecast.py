@@ -19,11 +19,12 @@ from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
+from image_pipeline.components.ingest.open_source import complete_options, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source
 from image_pipeline.components.ingest.shards import record_values
-from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.sources.references import Source
 from image_pipeline.components.threads import map_in_order
 
 # Rows and index of a record in the working folder, and CPU time of Beam, the plan and the index,
@@ -113,24 +114,25 @@ def forecast_ingest(
     Raises:
       UserError: if the folder is missing or empty.
     """
-    refs = list_images(images_dir, options.follow_links)
-    census = take_census(refs, options, sample_size, seed)
+    options = complete_options(images_dir, options)
+    source = open_source(images_dir, options)
+    census = take_census(source.list(), options, sample_size, seed)
     if not census.strata:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
     sample = draw_sample(census, sample_size)
-    trials, parallelism = _run_trials(sample, images_dir, options)
+    trials, parallelism = _run_trials(sample, source, options)
     stored_bytes = {}
     for encoding in get_args(Encoding):
         prepare = options.prepare.model_copy(update={"encoding": encoding})
         other = options.model_copy(update={"prepare": prepare, "near_duplicates": None})
         is_configured = encoding == options.prepare.encoding
-        same = trials if is_configured else _run_trials(sample, images_dir, other)[0]
+        same = trials if is_configured else _run_trials(sample, source, other)[0]
         stored_bytes[encoding] = round(sum(t.sampled.weight * t.record_bytes for t in same))
     return _extrapolate(census, trials, stored_bytes, parallelism, options)
 
 
 def _run_trials(
-    sample: list[Sampled], images_dir: str, options: IngestOptions
+    sample: list[Sampled], source: Source, options: IngestOptions
 ) -> tuple[list[_Trial], float]:
     """Prepares the sample; tells also how many CPU seconds a second of the pool of threads does.
 
@@ -138,30 +140,30 @@ def _run_trials(
     where the disk is slow.
     """
     with tempfile.TemporaryDirectory() as work_dir:  # for copies of bad files
-        run = functools.partial(
-            _run_trial, images_dir=images_dir, work_dir=work_dir, options=options
-        )
+        run = functools.partial(_run_trial, source=source, work_dir=work_dir, options=options)
         run(sample[0])  # The first image pays for what is loaded once.
         started = time.monotonic()
-        trials = list(map_in_order(run, sample, count_threads(images_dir, options)))
+        trials = list(map_in_order(run, sample, count_threads(source, options)))
         wall_seconds = time.monotonic() - started
     cpu_seconds = sum(trial.prepare_seconds + trial.write_seconds for trial in trials)
     return trials, max(cpu_seconds, 1e-9) / wall_seconds
 
 
-def _run_trial(sampled: Sampled, images_dir: str, work_dir: str, options: IngestOptions) -> _Trial:
+def _run_trial(sampled: Sampled, source: Source, work_dir: str, options: IngestOptions) -> _Trial:
     started = time.thread_time()
-    row, payload = prepare_source(sampled.ref, images_dir, work_dir, options)
+    row, payload = prepare_source(sampled.ref, source, work_dir, options)
     prepared = time.thread_time()
     reason = row.get("reason")
-    size_bytes = _record_bytes(row, payload) if reason is None else 0
+    size_bytes = _record_bytes(row, payload, options) if reason is None else 0
     seconds = (prepared - started, time.thread_time() - prepared)
     return _Trial(sampled, size_bytes, len(payload), *seconds, reason, row.get("message"))
 
 
-def _record_bytes(row: dict, payload: bytes) -> int:
+def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
     """The record as it will lie in the shard, with tf.train.Example's and TFRecord's framing."""
-    return len(frame(record.encode_example(record_values(row, payload))))
+    further = record.further_columns(options.column_types)
+    values = record_values(row, payload, further)
+    return len(frame(record.encode_example(values, record.all_columns(further))))
 
 
 def _extrapolate(

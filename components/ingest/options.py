@@ -7,18 +7,23 @@ import pydantic
 
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.options import Options
+from image_pipeline.components.sources.options import TableOptions
 
+# What data sets of before these options do not have, and others only if they are set.
+_SINCE = (*TableOptions.model_fields, "classes")
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
 
-class IngestOptions(Options):
+class IngestOptions(TableOptions):
     """How raw images become shuffled, sharded TFRecords."""
 
     prepare: PrepareOptions = PrepareOptions()
     label_pattern: str | None = r"(?P<label>[^/]+)/.+"
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
+    classes: tuple[str, ...] | None = None
+    """The labels that there may be; images of any other are quarantined as `unknown_label`."""
     group_pattern: str | None = None
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""
@@ -94,7 +99,9 @@ class IngestOptions(Options):
 
     def stored_form(self) -> dict:
         """The options that decide what the output's bytes are (threads never do)."""
-        return self.model_dump(mode="json", exclude={"threads"})
+        dumped = self.model_dump(mode="json", exclude={"threads"})
+        unset = {name for name in _SINCE if getattr(self, name) == _default(name)}
+        return {name: value for name, value in dumped.items() if name not in unset}
 
     @classmethod
     def read_stored(cls, stored: dict) -> "IngestOptions":
@@ -104,6 +111,10 @@ class IngestOptions(Options):
           pydantic.ValidationError: if they are another version's.
         """
         return cls.model_validate(_BEFORE | stored)
+
+
+def _default(name: str) -> object:
+    return IngestOptions.model_fields[name].get_default(call_default_factory=True)
 
 
 def flatten_options(stored: dict) -> dict:

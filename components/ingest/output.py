@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import HashedWriter, ListedFile, copy_file
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
+from image_pipeline.components.dataset.index_file import index_schema
 from image_pipeline.components.dataset.lists import Quarantined, kept_copies, read_list
 from image_pipeline.components.dataset.manifest import (
     FORMAT_VERSION,
@@ -30,6 +30,7 @@ from image_pipeline.components.dataset.paths import (
     in_split,
     name_copy,
 )
+from image_pipeline.components.dataset.record import further_columns
 from image_pipeline.components.ingest.books import BOOKS
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import ShardTask
@@ -61,7 +62,7 @@ def write_manifest(
     check_books(books, shards)
     names = _name_lists(books)
     index, _, *lists = call_together(
-        lambda: _write_index(shards, output_dir),
+        lambda: _write_index(shards, output_dir, options),
         lambda: _copy_quarantined(work_dir, output_dir),
         *(functools.partial(_copy, name, work_dir, output_dir) for name in names),
     )
@@ -145,12 +146,15 @@ def _describe_splits(
     return splits
 
 
-def _write_index(shards: Sequence[WrittenShard], output_dir: str) -> ListedFile:
+def _write_index(
+    shards: Sequence[WrittenShard], output_dir: str, options: IngestOptions
+) -> ListedFile:
     """Writes one row group a shard, so that few shards' rows are held."""
     paths = [shard.index_path for shard in shards]
+    schema = index_schema(further_columns(options.column_types))
     with files.write_atomically(files.join(output_dir, INDEX)) as file:
         written = HashedWriter(file)
-        with pq.ParquetWriter(pa.PythonFile(written, mode="w"), INDEX_SCHEMA) as writer:
+        with pq.ParquetWriter(pa.PythonFile(written, mode="w"), schema) as writer:
             for table in map_in_order(read_index, paths, files.count_threads(output_dir), ahead=1):
                 writer.write_table(table)
     return written.describe()

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_shard
+from image_pipeline.components.dataset.record import Column, further_columns
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import write_books
 from image_pipeline.components.ingest.options import IngestOptions
@@ -45,6 +46,7 @@ class ShardTask:
       total: how many there are over all splits.
       rows_file: in the working folder, of all shards' rows.
       row_span: where in it this shard's rows are.
+      further: the records' further columns.
     """
 
     split: str
@@ -54,6 +56,7 @@ class ShardTask:
     total: int
     rows_file: str
     row_span: RowSpan
+    further: tuple[Column, ...] = ()
 
     @property
     def path(self) -> str:
@@ -97,13 +100,14 @@ def plan_shards(
             lambda: write_placed_rows(paths, placement, target, scratch_dir),
         )
     total = sum(placement.split_shards)
+    further = further_columns(options.column_types)
     pairs = [
         (split, shard, shards)
         for split, shards in zip(options.splits, placement.split_shards, strict=True)
         for shard in range(shards)
     ]
     return [
-        ShardTask(*pair, number, total, rows_file, row_spans[number])
+        ShardTask(*pair, number, total, rows_file, row_spans[number], further)
         for number, pair in enumerate(pairs)
     ]
 

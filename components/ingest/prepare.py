@@ -20,13 +20,14 @@ from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of, match_pattern, split_of
+from image_pipeline.components.ingest.path_patterns import group_of, label_of, split_of
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.reading import SkippedFile, try_read
-from image_pipeline.components.sources.references import Chunk, ImageRef
+from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read
+from image_pipeline.components.sources.references import Chunk, ImageRef, Source
+from image_pipeline.components.sources.table import check_bad_row
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
@@ -43,6 +44,7 @@ ROW_SCHEMA = pa.schema(
         ("label", pa.string()),
         ("group", pa.string()),
         ("forced_split", pa.string()),
+        ("further", pa.large_string()),  # a table's further columns as JSON; null without any
         ("chunk", pa.string()),
         ("payload_offset", pa.int64()),
         ("payload_length", pa.int64()),
@@ -88,7 +90,7 @@ def prepare_chunk(
 
     Args:
       chunk: the references.
-      images_dir: the folder that their paths start from.
+      images_dir: the folder or table that they are of.
       work_dir: the working folder; it survives a failed run.
       options: of ingest.
 
@@ -98,7 +100,8 @@ def prepare_chunk(
     name = _chunk_name(chunk, work_dir, options)
     path = rows_path(work_dir, name)
     if not files.is_file(path):
-        results = _count(_prepare_sources(chunk.refs, images_dir, work_dir, options))
+        source = open_source(images_dir, options)
+        results = _count(_prepare_sources(chunk.refs, source, work_dir, options))
         rows = write_payloads(results, name, work_dir, options.seed)
         with files.write_atomically(path) as file:
             table = pa.Table.from_pylist(rows, ROW_SCHEMA)
@@ -131,7 +134,7 @@ def read_chunk_rows(chunk: PreparedChunk, work_dir: str) -> pa.Table:
 
 def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
-    kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names"}
+    kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
@@ -148,28 +151,28 @@ def _count(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]
         yield row, payload
 
 
-def count_threads(images_dir: str, options: IngestOptions) -> int:
+def count_threads(source: Source, options: IngestOptions) -> int:
     """The threads of a task that read."""
-    is_local = files.is_local(images_dir)
+    is_local = files.is_local(source.root)
     return options.threads or (usable_cores() + 1 if is_local else REMOTE_THREADS)
 
 
 def _prepare_sources(
-    refs: Iterable[ImageRef], images_dir: str, work_dir: str, options: IngestOptions
+    refs: Iterable[ImageRef], source: Source, work_dir: str, options: IngestOptions
 ) -> Iterator[tuple[dict, bytes]]:
     """Prepares sources in threads: what `prepare_source` gives, in their order."""
-    if files.is_local(images_dir):
+    if files.is_local(source.root):
         return map_in_order(
-            lambda ref: prepare_source(ref, images_dir, work_dir, options),
+            lambda ref: prepare_source(ref, source, work_dir, options),
             refs,
-            count_threads(images_dir, options),
+            count_threads(source, options),
             batch=8,
         )
     # Many threads wait for the store, few decode: a decoded image is 30 times as large as its file.
     read = map_in_order(
-        lambda ref: (ref, _read(ref, images_dir, options)),
+        lambda ref: (ref, try_read(ref, source, options.prepare.max_file_bytes)),
         refs,
-        count_threads(images_dir, options),
+        count_threads(source, options),
         ahead=1,
     )
     return map_in_order(
@@ -178,25 +181,22 @@ def _prepare_sources(
 
 
 def prepare_source(
-    ref: ImageRef, images_dir: str, work_dir: str, options: IngestOptions
+    ref: ImageRef, source: Source, work_dir: str, options: IngestOptions
 ) -> tuple[dict, bytes]:
-    """Reads one source and prepares its image.
+    """Reads one reference and prepares its image.
 
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
     """
-    return _prepare_data(ref, _read(ref, images_dir, options), work_dir, options)
-
-
-def _read(ref: ImageRef, images_dir: str, options: IngestOptions) -> bytes | BadImage | SkippedFile:
-    return try_read(ref, images_dir, options.prepare.max_file_bytes, options.follow_links)
+    read = try_read(ref, source, options.prepare.max_file_bytes)
+    return _prepare_data(ref, read, work_dir, options)
 
 
 def _prepare_data(
     ref: ImageRef, read: bytes | BadImage | SkippedFile, work_dir: str, options: IngestOptions
 ) -> tuple[dict, bytes]:
     """Prepares what was read, or why it could not be; returns as `prepare_source`."""
-    row: dict[str, Any] = columns_of_path(ref.path, options) | {"source_bytes": ref.size_bytes}
+    row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
     if isinstance(read, SkippedFile):
         return row | {"is_skipped": True, "reason": read.kind, "message": read.message}, b""
     data = b""
@@ -207,9 +207,11 @@ def _prepare_data(
         content = hashlib.sha256(data).digest()
         row |= {"sha256": content, "source_bytes": len(data)}
         row["record_id"] = make_record_id(content, row["path"])
-        _check_places(row, options)
+        _check_places(row, ref, options)
         image = prepare_image(data, options.prepare)
     except BadImage as error:
+        if error.reason == MISSING_FILE:  # Behind a URI, that is only known now.
+            check_bad_row(error.message, options)
         _keep_copy(row, data, work_dir)
         return row | {"reason": error.reason, "message": error.message}, b""
     if options.near_duplicates is not None:
@@ -217,25 +219,35 @@ def _prepare_data(
     return row | _image_columns(image), image.encoded
 
 
-def columns_of_path(path: str, options: IngestOptions) -> dict[str, Any]:
-    """The part of a source's row that its path decides."""
-    return {
-        "path": os.fsencode(path),
-        "label": _printable(label_of(path, options)),
-        "group": _printable(match_pattern(options.group_pattern, "group", path)),
-        "forced_split": split_of(path, options),
+def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
+    """The part of a source's row that its path and its table decide."""
+    columns = {
+        "path": os.fsencode(ref.path),
+        "label": label_of(ref, options),
+        "group": group_of(ref, options),
+        "forced_split": split_of(ref, options),
     }
+    if ref.said is not None and ref.said.further:
+        columns["further"] = json.dumps(ref.said.further)
+    return columns
 
 
-def _check_places(row: dict, options: IngestOptions) -> None:
-    """The label must be named by the path, and a split that the path names must exist."""
+def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
+    """There must be a label, one of those that there may be; and a named split must exist."""
     if row["label"] is None:
-        raise BadImage(
-            "no_label", f"the path does not match label_pattern {options.label_pattern!r}"
-        )
+        missing = f"the path does not match label_pattern {options.label_pattern!r}"
+        if ref.said is not None and ref.said.label is not None:
+            missing = f"{ref.said.row}: the column {options.columns['label']!r} is empty"
+        raise BadImage("no_label", missing)
+    if options.classes is not None and row["label"] not in options.classes:
+        raise BadImage("unknown_label", f"{row['label']!r} is not one of ingest.classes")
     if row["forced_split"] is not None and row["forced_split"] not in options.splits:
         known = ", ".join(options.splits)
-        raise BadImage("unknown_split", f"{row['forced_split']!r} is not one of splits: {known}")
+        raise BadImage(
+            "unknown_split",
+            f"{row['forced_split']!r} is not one of splits: {known}; set ingest.splits, or "
+            "ingest.split_names",
+        )
 
 
 def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
@@ -250,8 +262,3 @@ def _image_columns(image: PreparedImage) -> dict:
     columns = {field.name: getattr(image, field.name) for field in dataclasses.fields(image)}
     del columns["encoded"]
     return columns | {"notes": list(image.notes)}
-
-
-def _printable(text: str | None) -> str | None:
-    """Bytes that are not UTF-8 become backslash escapes, since labels are text."""
-    return text and decode_name(text)

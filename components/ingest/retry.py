@@ -20,6 +20,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.lists import Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
@@ -27,7 +28,6 @@ from image_pipeline.components.ingest.prepare import (
     prepare_chunk,
     read_chunk_rows,
 )
-from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.sources.references import make_chunks
 
 _MARKER = "retry.json"
@@ -106,8 +106,8 @@ def prepare_quarantined(
     """
     quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     names = quarantined | _list_skipped(output_dir)
-    listed = list_images(images_dir, options.follow_links)
-    refs = (ref for ref in listed if ref.path in names)
+    listed = open_source(images_dir, options).list()
+    refs = (ref for ref in listed if ref.path in names or (ref.said and ref.said.row in names))
     chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
     rows = pa.concat_tables(read_chunk_rows(chunk, work_dir) for chunk in chunks)
     bad, skipped = count_unusable(rows)

@@ -8,6 +8,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.ingest.counts import check_finished, start_counts
+from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
@@ -43,6 +44,7 @@ def run_ingest(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
+    options = complete_options(images_dir, options)
     start_counts(work_dir)
     with run_job(make_pipeline(), work_dir) as root:
         root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
@@ -77,7 +79,7 @@ def run_retry(
     if not is_interrupted(output_dir, work_dir):
         files.delete_tree(work_dir)
         stored = read_whole_manifest(output_dir).options
-        options = choose_options(stored, options)
+        options = choose_options(stored, options and complete_options(images_dir, options))
         retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
         if not retry.repaired:
             files.delete_tree(work_dir)

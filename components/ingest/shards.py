@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -10,16 +11,17 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, index_schema
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
+from image_pipeline.components.sources.column_types import feature_value
 from image_pipeline.components.threads import call_together, start
 
 # What of a source's row its record needs, and where its stored image lies.
 _RECORD_ROWS = [
     *("chunk", "payload_offset", "payload_length"),
-    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label"),
+    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
 ]
 
 
@@ -74,7 +76,7 @@ def _write_shard_and_index(
     with files.write_atomically(shard_path) as shard:
         with (
             files.write_atomically(index_path) as index,
-            pa.ipc.new_file(index, INDEX_SCHEMA) as writer,
+            pa.ipc.new_file(index, index_schema(task.further)) as writer,
         ):
             described = _write_records(task, rows, work_dir, shard, writer)
             content = json.dumps(described).encode()
@@ -105,12 +107,13 @@ def _write_records(
 ) -> dict:
     """Writes records and index entries, a thousand at a time; describes the shard."""
     digest, offset = hashlib.sha256(), 0
+    columns = record.all_columns(task.further)
     with open_payloads(rows, work_dir) as payloads:
         for batch in rows.to_batches(max_chunksize=1024):
             lengths = []
             for row in batch.select(_RECORD_ROWS).to_pylist():
                 payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
-                data = record.encode_example(record_values(row, payload))
+                data = record.encode_example(record_values(row, payload, task.further), columns)
                 framed = frame(data)
                 shard.write(framed)
                 digest.update(framed)
@@ -120,9 +123,13 @@ def _write_records(
     return {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
 
 
-def record_values(row: dict, payload: bytes) -> dict[str, record.Value]:
-    """The record of a source's row and its stored image."""
+def record_values(
+    row: dict, payload: bytes, further: Sequence[record.Column] = ()
+) -> dict[str, record.Value]:
+    """The record of a source's row and its stored image, with a table's further columns."""
+    said = json.loads(row["further"]) if further else ()
     return {
+        **{c.key: feature_value(value) for c, value in zip(further, said, strict=True)},
         record.IMAGE: payload,
         record.FORMAT: row["format"].encode(),
         record.HEIGHT: row["height"],
@@ -152,4 +159,13 @@ def _index_batch(
         "record_id": [value.hex() for value in batch["record_id"].to_pylist()],
         "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
     }
-    return pa.RecordBatch.from_pydict(columns, INDEX_SCHEMA)
+    columns |= _further_columns(batch, task)
+    return pa.RecordBatch.from_pydict(columns, index_schema(task.further))
+
+
+def _further_columns(batch: pa.RecordBatch, task: ShardTask) -> dict[str, list]:
+    """The further columns of a table, and the split that it says, if it says any."""
+    if not task.further:
+        return {}
+    said = [json.loads(row) for row in batch["further"].to_pylist()]
+    return {c.key: [row[at] for row in said] for at, c in enumerate(task.further)}

@@ -4,6 +4,7 @@ The shards hold every image as it was stored; the index, the records and the pat
 """
 
 import dataclasses
+import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
@@ -18,17 +19,21 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.path_patterns import split_of
 from image_pipeline.components.ingest.payloads import payload_path, rows_path
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.ingest.prepare import (
     ROW_SCHEMA,
     PreparedChunk,
-    columns_of_path,
+    columns_of,
     count_unusable,
     read_rows,
 )
 from image_pipeline.components.sources.folder import listing_key
+from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.table import is_table
 
 _ROWS_AT_ONCE = 100_000
 _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]
@@ -94,10 +99,14 @@ def _restore_rows(
 
 def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict, bytes]:
     """A record's row, as `prepare_source` gave it, from its index entry, and its payload."""
-    values = record.decode_example(data)
+    further = record.further_columns(options.column_types)
+    values = record.decode_example(data, record.all_columns(further))
     payload = values[record.IMAGE]
-    row = {column: entry[column] for column in _INDEXED}
-    row |= columns_of_path(os.fsdecode(values[record.FILENAME]), options)
+    path = os.fsdecode(values[record.FILENAME])
+    row = columns_of(ImageRef(path, 0, 0), options)
+    row |= {column: entry[column] for column in _INDEXED}
+    if further:
+        row["further"] = json.dumps([entry[column.key] for column in further])
     row["sha256"] = bytes.fromhex(values[record.SHA256].decode())
     row["record_id"] = record.make_record_id(row["sha256"], row["path"])
     if options.near_duplicates is not None:
@@ -130,13 +139,39 @@ def list_rows(
     """
     names = [*kept, *(chunk.name for chunk in retried)]
     rows = pa.concat_tables(read_rows(rows_path(work_dir, name)) for name in names)
-    rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, options)])
-    keys = [listing_key(os.fsdecode(path), images_dir) for path in rows["path"].to_pylist()]
+    said = _read_table(images_dir, options)
+    rows = pa.concat_tables([rows, _restore_duplicates(rows, output_dir, said, options)])
+    paths = [os.fsdecode(path) for path in rows["path"].to_pylist()]
+    if said:
+        rows = _restore_splits(rows, paths, said, options)
+        places = {path: number for number, path in enumerate(said)}
+        keys: list = [(places.get(path, -1), path) for path in paths]
+    else:
+        keys = [listing_key(path, images_dir) for path in paths]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     return list(_write_chunks(rows, order, work_dir))
 
 
-def _restore_duplicates(rows: pa.Table, output_dir: str, options: IngestOptions) -> pa.Table:
+def _read_table(images_dir: str, options: IngestOptions) -> dict[str, ImageRef]:
+    """What a table says now, by path, in its order; nothing of a folder."""
+    if not is_table(images_dir):
+        return {}
+    listed = open_source(images_dir, options).list()
+    return {ref.path: ref for ref in listed}
+
+
+def _restore_splits(
+    rows: pa.Table, paths: list[str], said: dict[str, ImageRef], options: IngestOptions
+) -> pa.Table:
+    """Records do not say whether a table chose their split; the table does."""
+    chosen = [split_of(said[path], options) if path in said else None for path in paths]
+    at = rows.schema.get_field_index("forced_split")
+    return rows.set_column(at, ROW_SCHEMA.field(at), pa.array(chosen, pa.string()))
+
+
+def _restore_duplicates(
+    rows: pa.Table, output_dir: str, said: dict[str, ImageRef], options: IngestOptions
+) -> pa.Table:
     """Rows of the files that were not stored: but for the path, those of the file they repeat."""
     lines = [line for line in read_list(output_dir, Duplicate) if not line.written]
     needed = {os.fsencode(line.original) for line in lines}
@@ -144,7 +179,9 @@ def _restore_duplicates(rows: pa.Table, output_dir: str, options: IngestOptions)
     originals = {row["path"]: row for row in rows.take(pa.array(where, pa.int64())).to_pylist()}
     restored = []
     for line in lines:
-        row = originals[os.fsencode(line.original)] | columns_of_path(line.path, options)
+        ref = said.get(line.path, ImageRef(line.path, 0, 0))
+        row = originals[os.fsencode(line.original)] | columns_of(ref, options)
+        row["label"] = line.label
         restored.append(row | {"record_id": record.make_record_id(row["sha256"], row["path"])})
     return pa.Table.from_pylist(restored, ROW_SCHEMA)
 

@@ -1,5 +1,6 @@
 """A folder as a source: every file below it."""
 
+import dataclasses
 import os
 from collections.abc import Iterator
 
@@ -11,6 +12,18 @@ NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
 LISTED_BEFORE = "listed_before"  # another name of a folder that is listed by its own
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """A folder of images: its path or URI, and whether links that leave it are followed."""
+
+    root: str
+    follow_links: bool = False
+
+    def list(self) -> Iterator[ImageRef]:
+        """See `list_images`."""
+        return list_images(self.root, self.follow_links)
 
 
 def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRef]:

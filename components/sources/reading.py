@@ -1,10 +1,12 @@
 """Reads the bytes of one source: of a regular file, and never by waiting for what may not come."""
 
+import os
+
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.kind import HEAD_BYTES
 from image_pipeline.components.images.prepare import BadImage
 from image_pipeline.components.sources.folder import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, is_inside
-from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.skipping import find_other_kind
 
 _MESSAGES = {
@@ -12,6 +14,9 @@ _MESSAGES = {
     OUTSIDE: "a link that leaves the images folder; ingest.follow_links=true would follow it",
     LISTED_BEFORE: "a folder whose images are listed by another name",
 }
+
+
+MISSING_FILE = "missing_file"  # a table names it, but it is not there
 
 
 class SkippedFile(Exception):
@@ -24,16 +29,19 @@ class SkippedFile(Exception):
         self.message = message
 
 
-def try_read(
-    ref: ImageRef, images_dir: str, max_file_bytes: int, follow_links: bool
-) -> bytes | BadImage | SkippedFile:
-    """Reads one source's bytes.
+def locate(root: str, path: str) -> str:
+    """Where the file of a reference's path is."""
+    is_whole = not files.is_local(path) or os.path.isabs(path)
+    return path if is_whole else files.join(root, path)
+
+
+def try_read(ref: ImageRef, source: Source, max_file_bytes: int) -> bytes | BadImage | SkippedFile:
+    """Reads one image's bytes.
 
     Args:
       ref: the reference.
-      images_dir: the folder that its path starts from.
+      source: whose it is.
       max_file_bytes: a larger file is refused.
-      follow_links: whether a link may lead out of the folder.
 
     Returns:
       The bytes, or why the source is to be quarantined or skipped.
@@ -43,30 +51,33 @@ def try_read(
     """
     try:
         with progress.named(f"reading {ref.path}"):
-            data = _read_source(ref, images_dir, max_file_bytes, follow_links)
-        _check_kind(ref.path, data[:HEAD_BYTES])
+            data = _read_source(ref, source, max_file_bytes)
+        _check_kind(ref, data[:HEAD_BYTES])
         return data
     except (BadImage, SkippedFile) as error:
         return error
 
 
-def _check_kind(path: str, head: bytes) -> None:
-    """Raises `SkippedFile` if the file is no image, by its name and by how it begins."""
-    if other := find_other_kind(path, head):
+def _check_kind(ref: ImageRef, head: bytes) -> None:
+    """Raises `SkippedFile` if the file is no image, by its name and by how it begins.
+
+    What a table calls an image is never skipped.
+    """
+    if ref.said is None and (other := find_other_kind(ref.path, head)):
         raise SkippedFile(*other)
 
 
-def _read_source(ref: ImageRef, images_dir: str, limit: int, follow_links: bool) -> bytes:
-    path = files.join(images_dir, ref.path)
+def _read_source(ref: ImageRef, source: Source, limit: int) -> bytes:
+    path = locate(source.root, ref.path)
     if ref.problem == LISTED_BEFORE:
         raise SkippedFile(LISTED_BEFORE, _MESSAGES[LISTED_BEFORE])
     if ref.problem is not None:
-        raise BadImage(ref.problem, _MESSAGES[ref.problem])
-    if files.is_local(path) and not follow_links and not is_inside(path, images_dir):
+        raise BadImage(ref.problem, ref.message or _MESSAGES[ref.problem])
+    if files.is_local(path) and not source.follow_links and not is_inside(path, source.root):
         raise BadImage(OUTSIDE, _MESSAGES[OUTSIDE])  # The link was changed after the listing.
     try:
         if ref.size_bytes > limit:
-            _check_kind(ref.path, _read_up_to(path, HEAD_BYTES))
+            _check_kind(ref, _read_up_to(path, HEAD_BYTES))
             message = f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}"
             raise BadImage("too_large_file", message)
         data = files.read_file(path) if not files.is_local(path) else _read_up_to(path, limit + 1)
@@ -76,6 +87,8 @@ def _read_source(ref: ImageRef, images_dir: str, limit: int, follow_links: bool)
     except files.NotRegularError as error:
         raise BadImage(NOT_A_FILE, _MESSAGES[NOT_A_FILE]) from error
     except FileNotFoundError as error:
+        if ref.said is not None:
+            raise BadImage(MISSING_FILE, f"{ref.said.row}: there is no such file") from error
         raise BadImage("vanished", "listed, but gone when it was read") from error
     except OSError as error:
         raise BadImage("unreadable", error.strerror or str(error)) from error

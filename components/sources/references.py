@@ -3,23 +3,49 @@
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from image_pipeline.components.sources.column_types import Value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Said:
+    """What a table says of an image.
+
+    Attributes:
+      row: its place, such as `train.csv:17`.
+      label: None where the table has no column of labels, "" where the cell is empty.
+      group: the same.
+      split: the same.
+      further: values of the further columns, in the order of their names.
+    """
+
+    row: str
+    label: str | None = None
+    group: str | None = None
+    split: str | None = None
+    further: tuple[Value, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ImageRef:
-    """One file to ingest.
+    """One image to ingest.
 
     Attributes:
-      path: relative to the images folder, with slashes.
+      path: relative to the source's root, with slashes; or absolute, or a URI.
       size_bytes: as listed; with `modified_ns` it tells whether a file changed between two runs.
       modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
       problem: why what is listed is not read (`NOT_A_FILE`, …); None for a file like any other.
+      message: says more of a problem that `reading` has no words for.
+      said: what a table says of it; None where only its path does.
     """
 
     path: str
     size_bytes: int
     modified_ns: int
     problem: str | None = None
+    message: str = ""
+    said: Said | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,6 +61,21 @@ class Chunk:
     number: int
     is_last: bool
     refs: tuple[ImageRef, ...]
+
+
+class Source(Protocol):
+    """Where images come from: what there is, in bounded memory."""
+
+    @property
+    def root(self) -> str:
+        """The folder, or its URI, that relative paths start from."""
+
+    @property
+    def follow_links(self) -> bool:
+        """Whether a link may lead out of the root."""
+
+    def list(self) -> Iterator[ImageRef]:
+        """Lists the images in their order; raises UserError if that cannot be done."""
 
 
 def make_chunks(
@@ -62,7 +103,7 @@ def make_chunks(
 
 
 def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
-    """A hash of names, sizes and times of change: equal if and only if no file was touched.
+    """A hash of names, sizes, times of change and what a table says: equal if nothing was touched.
 
     Returns:
       32 hexadecimal digits.
@@ -71,4 +112,6 @@ def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
     for ref in refs:
         line = f"{ref.path}\0{ref.size_bytes}\0{ref.modified_ns}\0{ref.problem}\n"
         digest.update(line.encode(errors="surrogateescape"))
+        if ref.said is not None:
+            digest.update(repr(ref.said).encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]

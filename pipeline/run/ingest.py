@@ -11,12 +11,12 @@ from rich.console import Console
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.open_source import complete_options, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.messages import find_line
-from image_pipeline.components.sources.folder import list_images
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.source_note import check_same_source, read_source, write_source
 from image_pipeline.run.used_memory import watch_memory
@@ -48,11 +48,12 @@ def ingest_folder(
       UserError: if the person who called can put it right.
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
+    options = complete_options(images_dir, options)
     started = time.monotonic()
     with hold_lock(output_dir), watch_memory() as memory:
         before = _count_records(output_dir)
         if not replace:
-            paths = (ref.path for ref in list_images(images_dir, options.follow_links))
+            paths = (ref.path for ref in open_source(images_dir, options).list())
             check_same_source(output_dir, images_dir, options, paths)
         manifest = run_ingest(
             images_dir,

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import functools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,11 +9,13 @@ from collections.abc import Iterator
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.masks import check_masks
+from image_pipeline.components.ingest.open_source import complete_options, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of
-from image_pipeline.components.sources.folder import OUTSIDE, list_images
+from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import ImageRef, fingerprint_refs
 from image_pipeline.components.sources.skipping import names_other_kind
+from image_pipeline.components.sources.table import is_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,29 +36,32 @@ class Survey:
 
 
 def survey_images(images_dir: str, options: IngestOptions) -> Survey:
-    """Lists a folder and counts its classes.
+    """Lists a folder or a table and counts its classes.
 
     Raises:
       UserError: if the folder is missing or empty, or holds masks.
     """
+    options = complete_options(images_dir, options)
+    source = open_source(images_dir, options)
     counts: collections.Counter[str] = collections.Counter()
     found = outside = 0
 
     def counted() -> Iterator[ImageRef]:
         nonlocal found, outside
-        for ref in list_images(images_dir, options.follow_links):
+        for ref in source.list():
             found += 1
             outside += ref.problem == OUTSIDE
-            is_image = ref.problem is None and not names_other_kind(ref.path)
-            if is_image and (label := label_of(ref.path, options)) is not None:
+            is_said = ref.said is not None
+            is_image = ref.problem is None and (is_said or not names_other_kind(ref.path))
+            if is_image and (label := label_of(ref, options)) is not None:
                 counts[label] += 1
             yield ref
 
     fingerprint = fingerprint_refs(counted())
     if not found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    listed = functools.partial(list_images, images_dir, options.follow_links)
-    check_masks(images_dir, options, lambda: (ref.path for ref in listed()))
+    if not is_table(images_dir):
+        check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     return Survey(found, dict(sorted(counts.items())), fingerprint, outside)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part
@@ -70,6 +71,8 @@ def plan_run(
     """
     beam_args = choose_engine(beam_flags)
     source = find_images(images_dir, span, config.spans.window)
+    ingest = complete_options(source.folders[-1].path, config.ingest)
+    config = config.model_copy(update={"ingest": ingest})
     survey, earlier = survey_source(source, config.ingest)
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:

@@ -1,0 +1,124 @@
+"""Types of a table's columns: the narrowest that fits all values, and values of a type."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from image_pipeline.components.dataset.record import ColumnType
+
+Value = int | float | str | list[int] | list[float] | list[str]
+
+_WIDTH = {"int": 0, "float": 1, "string": 2}
+# A number with a leading zero is a name, such as a postcode.
+_INT = re.compile(r"[+-]?(0|[1-9]\d*)")
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+_LARGEST = 3.4028235677973366e38  # Beyond it, no float32 is nearer than infinity.
+
+
+class TypeGuess:
+    """The narrowest type that fits the values seen so far."""
+
+    def __init__(self) -> None:
+        """Has seen nothing."""
+        self._kind: str | None = None
+        self._has_empty = False
+        self._is_list: bool | None = None
+
+    def see(self, value: Any) -> None:
+        """Takes one more cell into account.
+
+        Raises:
+          ValueError: if no type fits both it and those before.
+        """
+        if is_empty(value):
+            self._has_empty = True
+            return
+        if self._kind == "string" and not self._is_list and isinstance(value, str):
+            return
+        is_list = isinstance(value, list)
+        if self._is_list not in (None, is_list):
+            raise ValueError("some values are lists, others are not")
+        self._is_list = is_list
+        for item in value if is_list else [value]:
+            kind = _kind_of(item)
+            if self._kind is None or _WIDTH[kind] > _WIDTH[self._kind]:
+                self._kind = kind
+
+    @property
+    def type(self) -> ColumnType:
+        """The type; "string" if nothing was seen."""
+        kind = self._kind or "string"
+        if self._is_list:
+            return f"{kind}s"  # type: ignore[return-value]
+        if kind == "int" and self._has_empty:
+            kind = "float"
+        return kind  # type: ignore[return-value]
+
+
+def is_empty(value: Any) -> bool:
+    """Tells whether a cell holds nothing."""
+    return value is None or value == ""
+
+
+def _kind_of(item: Any) -> str:
+    """The narrowest scalar type of a value; raises ValueError if there is none."""
+    if isinstance(item, str):
+        if _INT.fullmatch(item) and -(2**63) <= int(item) < 2**63:
+            return "int"
+        return "float" if _FLOAT.fullmatch(item) else "string"
+    if isinstance(item, int) and -(2**63) <= item < 2**63:  # Python counts True among them.
+        return "int"
+    if isinstance(item, int | float):
+        return "float"
+    raise ValueError(f"{item!r} is no number, no text and no list of them")
+
+
+def convert(value: Any, type_: ColumnType) -> Value:
+    """A cell as a value of a type.
+
+    Raises:
+      ValueError: if it is none.
+    """
+    if not _is_list(type_):
+        return _convert_one(value, type_)
+    if is_empty(value):
+        return []
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} is no list")
+    items: Any = [_convert_one(item, _item(type_)) for item in value]
+    return items
+
+
+def _convert_one(item: Any, kind: str) -> int | float | str:
+    if kind == "string":
+        return "" if item is None else str(item)
+    if is_empty(item):
+        if kind == "int":
+            raise ValueError("it is empty")
+        return math.nan
+    found = _kind_of(item)
+    if _WIDTH[found] > _WIDTH[kind]:
+        raise ValueError(f"{item!r} is no {kind}")
+    if kind == "int":
+        return int(item)
+    if abs(number := float(item)) >= _LARGEST and not math.isinf(number):
+        raise ValueError(f"{item!r} is too large for a 32-bit float")
+    return number
+
+
+def _is_list(type_: ColumnType) -> bool:
+    return type_.endswith("s")
+
+
+def _item(type_: ColumnType) -> str:
+    return type_.removesuffix("s")
+
+
+def feature_value(value: Value) -> Any:
+    """A value as a record holds it: text as UTF-8."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace")
+    if isinstance(value, Sequence):
+        return [feature_value(item) for item in value]
+    return value

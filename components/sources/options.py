@@ -1,0 +1,43 @@
+"""Options for a table as source: what its columns are."""
+
+import re
+from typing import Literal
+
+import pydantic
+
+from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.options import Options
+
+ROLES = ("image", "label", "group", "split")
+"""What a column of a table can be for ingest; all others are kept as they are."""
+
+
+class TableOptions(Options):
+    """How a table of images is read: a text list, CSV, TSV, JSON lines or Parquet."""
+
+    columns: dict[str, str | None] = pydantic.Field(default_factory=dict)
+    """If the source is a table: its columns by what they are. `image` (a path or URI), `label`,
+    `group` and `split` are used by ingest; any other name is a further column of each record. What
+    is left out is found by name, such as `path` or `class`, and every column that is left over is
+    kept under its own name. `{notes: null}` leaves a column out."""
+    column_types: dict[str, ColumnType] = pydantic.Field(default_factory=dict)
+    """Types of further columns, by the names that they get. What is left out is found by reading
+    the table: the narrowest of int, float and string that fits all of its values. An empty cell is
+    "" or NaN, so a column of whole numbers with empty cells is a float."""
+    root_dir: str | None = None
+    """The folder that a table's relative paths start from, itself relative to the table's folder,
+    which is the default."""
+    bad_rows: Literal["quarantine", "error"] = "quarantine"
+    """What happens to a row that cannot be used: one without a path, whose file is missing, that
+    names a file again, or has too few cells or a value of the wrong type."""
+
+    @pydantic.field_validator("columns", "column_types")
+    @classmethod
+    def _check_names(cls, names: dict[str, str]) -> dict[str, str]:
+        for name in names:
+            if not re.fullmatch(r"[^\W\d]\w*", name):
+                raise ValueError(
+                    f"a column's name must be letters, digits and _, got {name!r}; "
+                    'give it another, as in {patient_age: "Patient Age"}.'
+                )
+        return names

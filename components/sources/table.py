@@ -1,0 +1,179 @@
+"""A table as source: a row for each image, which says where it is and what it is."""
+
+import array
+import dataclasses
+import functools
+import glob
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.column_types import Value, convert
+from image_pipeline.components.sources.options import ROLES, TableOptions
+from image_pipeline.components.sources.reading import MISSING_FILE, locate
+from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.table_rows import TABLE_ENDINGS, Row, ending_of, read_rows
+
+_SPLIT = "{SPLIT}"
+
+
+def is_table(images: str) -> bool:
+    """Tells whether what is given as images is a table, or a pattern of one table a split."""
+    is_folder = files.is_local(images) and os.path.isdir(images)
+    return not is_folder and ending_of(images) in TABLE_ENDINGS
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Tables and how they are read.
+
+    Attributes:
+      path: of the table; `{SPLIT}` in it stands for a split's name, one table for each.
+      options: with all columns and types; see `complete_options`.
+    """
+
+    path: str
+    options: TableOptions
+    follow_links = True  # A row names its file.
+
+    @property
+    def root(self) -> str:
+        """The folder that relative paths start from."""
+        folder = self.path.rpartition("/")[0] or ("/" if self.path[:1] == "/" else ".")
+        return locate(folder, self.options.root_dir) if self.options.root_dir else folder
+
+    def list(self) -> Iterator[ImageRef]:
+        """Lists the images in the order of the rows.
+
+        Raises:
+          UserError: if a table cannot be read, or a row cannot be used and `bad_rows` is "error".
+        """
+        repeated, first_rows = self._find_repeated(), dict[str, str]()
+        for place, split, row in self._rows():
+            ref = self._reference(place, split, row)
+            if ref.problem is None and hash(ref.path) in repeated:
+                first = first_rows.setdefault(ref.path, place)
+                if first != place:
+                    message = f"names {ref.path!r} again, as {first} does"
+                    ref = self._bad_row("listed_twice", place, message)
+            if ref.problem is not None:
+                check_bad_row(ref.message, self.options)
+            yield ref
+
+    def _rows(self) -> Iterator[tuple[str, str | None, Row]]:
+        """Each row with its place and the split that its table's name names."""
+        for path, split in list_tables(self.path):
+            name = path.rpartition("/")[2]
+            for row in read_rows(path):
+                yield f"{name}:{row.line}", split, row
+
+    def _find_repeated(self) -> set[int]:
+        """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""
+        hashes = array.array("q")
+        for _, _, row in self._rows():
+            hashes.append(hash(self._clean_path(self._cell(row, "image"))))
+        ordered = np.sort(np.frombuffer(hashes, np.int64))
+        return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+
+    def _cell(self, row: Row, name: str) -> Any:
+        """What a row has in the column of a name; None where it has none."""
+        column = self.options.columns.get(name)
+        return None if column is None else row.cells.get(column)
+
+    def _clean_path(self, cell: object) -> str:
+        """One name for one file: without `./` and `a/..`, and relative if it lies in the root."""
+        path, root = str(cell or "").strip(), self.root
+        if not files.is_local(path):
+            return path.removeprefix(f"{root.rstrip('/')}/")
+        if os.path.isabs(path) and files.is_local(root):
+            path = path.removeprefix(f"{os.path.abspath(root).rstrip('/')}/")
+        return path and posixpath.normpath(path)
+
+    def _reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+        columns = self.options.columns
+        if row.problem:
+            return self._bad_row("bad_row", place, row.problem)
+        path = self._clean_path(self._cell(row, "image"))
+        if not path:
+            return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
+        roles = {role: _text(self._cell(row, role)) for role in ROLES[1:] if role in columns}
+        if split is not None:
+            roles["split"] = split
+        try:
+            further = tuple(self._convert(name, row) for name in sorted(self.options.column_types))
+        except ValueError as error:
+            return self._bad_row("wrong_type", place, str(error))
+        return self._look_up(path, Said(place, further=further, **roles))
+
+    def _convert(self, name: str, row: Row) -> Value:
+        column, type_ = self.options.columns[name], self.options.column_types[name]
+        try:
+            return convert(self._cell(row, name), type_)
+        except ValueError as error:
+            raise ValueError(f"the column {column!r} must be of type {type_}: {error}") from error
+
+    def _look_up(self, path: str, said: Said) -> ImageRef:
+        """A local file's size and time; a store is not asked for each."""
+        located = locate(self.root, path)
+        if not files.is_local(located):
+            return ImageRef(path, 0, 0, said=said)
+        try:
+            status = os.stat(located)
+        except (OSError, ValueError):
+            message = f"{said.row}: there is no file {path!r}"
+            return ImageRef(path, 0, 0, MISSING_FILE, message, said)
+        return ImageRef(path, status.st_size, status.st_mtime_ns, said=said)
+
+    def _bad_row(self, problem: str, place: str, message: str) -> ImageRef:
+        return ImageRef(place, 0, 0, problem, f"{place}: {message}", Said(place))
+
+
+def check_bad_row(message: str, options: TableOptions) -> None:
+    """Raises UserError if rows that cannot be used are not to be quarantined."""
+    if options.bad_rows == "error":
+        raise UserError(
+            f"{message}, and ingest.bad_rows=error; correct the row, or set "
+            "ingest.bad_rows=quarantine."
+        )
+
+
+def _text(cell: object) -> str:
+    """A label, group or split as text; a whole number as its digits, whatever type it has."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return "" if cell is None else decode_name(str(cell).strip())
+
+
+@functools.cache
+def _pattern(path: str) -> re.Pattern[str]:
+    before, _, after = path.partition(_SPLIT)
+    return re.compile(f"{re.escape(before)}(\\w+){re.escape(after)}")
+
+
+def list_tables(path: str) -> list[tuple[str, str | None]]:
+    """The tables of a pattern with the split that each one's name names; or the one table.
+
+    Raises:
+      UserError: if there is none.
+    """
+    if _SPLIT not in path:
+        return [(path, None)]
+    before, _, after = path.partition(_SPLIT)
+    if files.is_local(path):
+        found = glob.glob(f"{glob.escape(before)}*{glob.escape(after)}")
+    else:
+        folder, _, name = path.rpartition("/")
+        found = files.list_files(folder, name.replace(_SPLIT, "*"))
+    named = [
+        (each, match[1]) for each in sorted(found) if (match := _pattern(path).fullmatch(each))
+    ]
+    if not named:
+        raise UserError(f"No table is called {path!r} with a split's name for {_SPLIT}.")
+    return named

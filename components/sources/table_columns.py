@@ -1,0 +1,129 @@
+"""Which columns a table has, by the names that records give them, and their types."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
+from image_pipeline.components.sources.column_types import TypeGuess
+from image_pipeline.components.sources.options import ROLES, TableOptions
+from image_pipeline.components.sources.table import list_tables
+from image_pipeline.components.sources.table_rows import read_rows
+
+# What people call the columns that ingest uses; the first that a table has is taken.
+_USUAL_NAMES = {
+    "image": (
+        *("image", "path", "image_path", "filepath", "file_path", "file", "filename", "file_name"),
+        *("image_file", "image_name", "img", "img_path", "img_name", "uri", "image_uri"),
+    ),
+    "label": ("label", "class", "class_name", "category", "target", "labels"),
+    "group": ("group",),
+    "split": ("split", "subset"),
+}
+# Names that a record's own features, the index and batches have.
+_TAKEN = frozenset(
+    (
+        *("shard", "record_offset", "record_length", "payload_offset", "payload_length"),
+        *("record_id", "format", "height", "width", "channels", "source", "source_format"),
+        *("source_bytes", "source_height", "source_width", "orientation", "notes"),
+        *("key", "mirrored", "row", "copy", "view", *ROLES),
+    )
+)
+
+T = TypeVar("T", bound=TableOptions)
+
+
+def complete_options(path: str, options: T) -> T:
+    """Finds what the options leave out: which columns there are, and their types.
+
+    Args:
+      path: of the table, or a pattern of one a split.
+      options: those that were given; what they say stays.
+
+    Returns:
+      The options with a table's column for each name, and the type of each further column.
+
+    Raises:
+      UserError: if a column that is named is not there, or none is the image's path.
+    """
+    guesses: dict[str, TypeGuess] = {}
+    for table, _ in list_tables(path):
+        for row in read_rows(table):
+            for column, cell in row.cells.items():
+                _see(guesses.setdefault(column, TypeGuess()), cell, f"{table}:{row.line}", column)
+    if not guesses:
+        raise UserError(f"The table {path!r} holds no rows; check --images.")
+    columns = _name_columns(path, list(guesses), options.columns)
+    types: dict[str, ColumnType] = {
+        name: options.column_types.get(name) or guesses[column].type
+        for name, column in columns.items()
+        if name not in ROLES and column is not None
+    }
+    if unknown := options.column_types.keys() - types.keys():
+        raise UserError(
+            f"ingest.column_types names {min(unknown)!r}, but the further columns of {path!r} are "
+            f"{', '.join(types) or 'none'}."
+        )
+    return options.model_copy(update={"columns": columns, "column_types": types})
+
+
+def _see(guess: TypeGuess, cell: object, place: str, column: str) -> None:
+    try:
+        guess.see(cell)
+    except ValueError as error:
+        raise UserError(
+            f"{place}: the column {column!r} cannot be kept ({error}); leave it out by "
+            f"ingest.columns={{{_usable_name(column)}: null}}."
+        ) from error
+
+
+def _name_columns(
+    path: str, found: Sequence[str], given: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """The column of each name: those given, those of usual names, and all that is left over."""
+    columns = {name: column for name, column in given.items() if column is not None}
+    for name, column in columns.items():
+        if column not in found:
+            raise UserError(
+                f"ingest.columns names {column!r} as {name}, but {path!r} has no such column; "
+                f"{suggest(column, found)}known: {', '.join(found)}."
+            )
+        if name in _TAKEN.difference(ROLES):
+            raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
+    for role, usual in _USUAL_NAMES.items():
+        left = [column for column in found if column not in columns.values()]
+        by_name = {column.lower(): column for column in reversed(left)}
+        if role not in given and (called := next((n for n in usual if n in by_name), None)):
+            columns[role] = by_name[called]
+    if "image" not in columns:
+        raise UserError(
+            f"No column of {path!r} is called as paths are; name it by ingest.columns="
+            f"{{image: …}}. Columns: {', '.join(found)}."
+        )
+    return _add_further(columns, found, given)
+
+
+def _add_further(
+    columns: dict[str, str], found: Sequence[str], given: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    named: dict[str, str | None] = {role: columns[role] for role in ROLES if role in columns}
+    further: dict[str, str | None] = {n: c for n, c in columns.items() if n not in ROLES}
+    for column in found:
+        if column in columns.values():
+            continue
+        name = _usable_name(column)
+        if name in further or name in named:
+            raise UserError(
+                f"Two columns would be called {name!r}, {further.get(name) or named.get(name)!r} "
+                f"and {column!r}; name one by ingest.columns, as in {{other_{name}: {column!r}}}."
+            )
+        further[name] = None if name in given else column
+    return named | dict(sorted(further.items()))
+
+
+def _usable_name(column: str) -> str:
+    """A column's own name, as far as it can be one in a condition and beside a record's own."""
+    name = re.sub(r"\W+", "_", column).strip("_")
+    return f"table_{name}" if name in _TAKEN or not name or name[0].isdigit() else name

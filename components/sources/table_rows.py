@@ -1,0 +1,164 @@
+"""The rows of a table file, one after another in bounded memory: lists, CSV, TSV, JSON, Parquet."""
+
+import codecs
+import collections
+import csv
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
+
+_ROWS_AT_ONCE = 4096
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+      line: the line that it begins on, counted from 1; in Parquet, the number of the row.
+      cells: by the names of their columns; what is empty is None or "", or left out.
+      problem: why it has no cells; None for a row like any other.
+    """
+
+    line: int
+    cells: dict[str, Any]
+    problem: str | None = None
+
+
+class TableError(ValueError):
+    """Where a file cannot be read any further: its line, and why."""
+
+    def __init__(self, line: int, problem: str):
+        """Keeps both."""
+        super().__init__(line, problem)
+        self.line = line
+        self.problem = problem
+
+
+def read_rows(path: str) -> Iterator[Row]:
+    """Reads a table.
+
+    Args:
+      path: of the file, or its URI; its ending says what it is, see `TABLE_ENDINGS`.
+
+    Yields:
+      The rows in their order; blank lines are none.
+
+    Raises:
+      UserError: if there is no such file, or it cannot be read on; it names the line.
+    """
+    read = _READERS[ending_of(path)]
+    try:
+        with files.open_input(path) as file:
+            yield from read(file)
+    except TableError as error:
+        raise UserError(f"{path}:{error.line}: {error.problem}") from error
+    except FileNotFoundError as error:
+        raise UserError(f"The table {path!r} does not exist; check --images.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"The table {path!r} cannot be read: {error}") from error
+
+
+def ending_of(path: str) -> str:
+    """A path's ending, such as ".csv"."""
+    return os.path.splitext(path)[1].lower()
+
+
+def _lines(file: BinaryIO) -> io.TextIOWrapper:
+    """Text with the line ends that it has; bytes that are not UTF-8 as `os.fsdecode` gives them."""
+    # A mark at the beginning says UTF-16, which Excel's "Unicode text" is.
+    start = file.read(2)
+    file.seek(0)
+    is_wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if is_wide:
+        return io.TextIOWrapper(file, "utf-16", newline="")
+    return io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+
+
+def _read_list(file: BinaryIO) -> Iterator[Row]:
+    """`path label`, with white space between; the label is what follows the last of it."""
+    for line, text in enumerate(_lines(file), 1):
+        text = text.strip()
+        path, _, label = text.rpartition(" " if " " in text else "\t")
+        if not path or ending_of(label) in IMAGE_ENDINGS:  # The path has a space, and no label.
+            path, label = text, ""
+        if text:
+            yield Row(line, {"path": path.rstrip(), "label": label})
+
+
+def _read_separated(file: BinaryIO, delimiter: str | None = None) -> Iterator[Row]:
+    """A line of names, and then rows; the delimiter is the one that the names have most of."""
+    lines = _lines(file)
+    names_line = lines.readline()
+    lines.seek(0)
+    delimiter = delimiter or max(",;\t|", key=names_line.count)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        header = _check_header([name.strip() for name in next(reader, [])])
+        line = reader.line_num + 1
+        for cells in reader:
+            if len(cells) == len(header):
+                yield Row(line, {name: cells[at] for at, name in enumerate(header) if name})
+            elif cells:
+                counted = f"{len(cells)} cells, but the first line names {len(header)} columns"
+                yield Row(line, {}, counted)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise TableError(line, f"no row of a table ({error}); correct its quotes.") from error
+
+
+def _check_header(names: list[str]) -> list[str]:
+    """The names; those of no name, such as a data frame's index has, are left out later."""
+    if not any(names):
+        raise TableError(1, "the first line must name the columns, and is empty.")
+    if path := next((name for name in names if ending_of(name) in IMAGE_ENDINGS), None):
+        problem = f"the first line must name the columns, got {path!r}; add one such as path,label."
+        raise TableError(1, problem)
+    counts = collections.Counter(filter(None, names))
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise TableError(1, f"two columns are called {repeated[0]!r}; rename one.")
+    return names
+
+
+def _read_json_lines(file: BinaryIO) -> Iterator[Row]:
+    """An object a line."""
+    for line, text in enumerate(_lines(file), 1):
+        if not text.strip():
+            continue
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict):
+            yield Row(line, found)
+        else:
+            yield Row(line, {}, "it is no JSON object")
+
+
+def _read_parquet(file: BinaryIO) -> Iterator[Row]:
+    line = 0
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
+        for cells in batch.to_pylist():
+            line += 1
+            yield Row(line, cells)
+
+
+_READERS: dict[str, Callable[[BinaryIO], Iterator[Row]]] = {
+    **dict.fromkeys((".txt", ".lst", ".list"), _read_list),
+    ".csv": _read_separated,
+    **dict.fromkeys((".tsv", ".tab"), lambda file: _read_separated(file, "\t")),
+    **dict.fromkeys((".jsonl", ".ndjson"), _read_json_lines),
+    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
+}
+TABLE_ENDINGS = tuple(_READERS)
