@@ -15,7 +15,7 @@ from pyarrow import dataset
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import check_index, unreadable_index
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, check_index, unreadable_index
 from image_pipeline.components.dataset.paths import (
     INDEX,
     check_all_known,
@@ -26,6 +26,8 @@ from image_pipeline.components.dataset.paths import (
     order_by_path,
     parse_path,
 )
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
 
 # Columns that are taken as they are, with the types in which they are held.
 _NUMBERS = {
@@ -225,6 +227,35 @@ def _number_classes(labels: list[pa.DictionaryArray]) -> tuple[np.ndarray, tuple
     rank[order] = np.arange(len(names), dtype=np.int32)
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
     return rank[codes], tuple(names[i] for i in order)
+
+
+def further_names(shard_paths: Sequence[str]) -> list[str]:
+    """The further columns, as a table had them, that all data sets of some shards have."""
+    own = set(INDEX_SCHEMA.names)
+    found = [_list_columns(root) for root, _ in group_by_root(shard_paths)]
+    return [name for name in found[0] if name not in own and all(name in each for each in found)]
+
+
+def _list_columns(root: str) -> list[str]:
+    try:
+        return pq.read_schema(f"{root}/{INDEX}").names
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_index(root, error) from error
+
+
+def read_column(shard_paths: Sequence[str], name: str) -> pa.ChunkedArray:
+    """One column of the index, a row for each of `RecordIndex`'s records.
+
+    Raises:
+      UserError: if there is no such column.
+    """
+    known = ["label", "group", *further_names(shard_paths)]
+    if name not in known:
+        raise UserError(
+            f"feeding.balance_by must name a column of the data set, got {name!r}; "
+            f"{suggest(name, known)}known: {', '.join(known)}."
+        )
+    return read_table(shard_paths, [name])[name]
 
 
 def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:

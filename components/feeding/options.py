@@ -102,6 +102,9 @@ class FeedingOptions(Options):
     balance: Literal["none", "uniform"] | dict[str, pydantic.PositiveFloat] = "none"
     """Training: shares of the classes in an epoch; `{class: weight}` names every class that is
     read. Needs the index."""
+    balance_by: str = "label"
+    """The column of the index that `balance` takes for the class: the label, or another one whose
+    values are text, such as a further column of the table that the images came from."""
     mix: dict[str, pydantic.PositiveFloat] | None = None
     """Training: shares of several data sets in an epoch, `{folder: weight}`. Needs the index."""
     max_oversampling: float = pydantic.Field(default=10.0, ge=1)
@@ -147,6 +150,11 @@ class FeedingOptions(Options):
             raise ValueError(
                 f"{' and '.join(together)} cannot be combined: shares draw records as often as it "
                 "takes, many_views each view once; set one of them."
+            )
+        if self.balance_by != "label" and self.balance == "none":
+            raise ValueError(
+                f"balance_by={self.balance_by!r} says what balance shares an epoch by, but balance "
+                "is none; set feeding.balance=uniform, or weights."
             )
         if self.many_views.crops > 1 and not self._has(RandomResizedCrop, PadAndCrop):
             raise ValueError(

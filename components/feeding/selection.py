@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from image_pipeline.components.dataset.index import RecordIndex, read_table
+from image_pipeline.components.dataset.index import (
+    RecordIndex,
+    further_names,
+    read_column,
+    read_table,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.order.balance import Weights
@@ -37,14 +42,34 @@ def make_order(index: RecordIndex, feeding: FeedingOptions, training: bool, seed
     if feeding.many_views.count > 1:
         return _make_views_order(rows, seed, feeding)
     if feeding.mix is not None:
-        data_set = index.data_set[rows]
-        weights = _weights("mix", feeding.mix, index.roots, data_set)
-        return BalancedOrder(data_set, rows, weights, seed, feeding.max_oversampling)
+        return _share("mix", feeding.mix, index, rows, feeding, seed)
     if feeding.balance == "none":
         return ShuffledOrder(rows, seed)
-    label = index.label[rows]
-    weights = _weights("balance", feeding.balance, index.classes, label)
-    return BalancedOrder(label, rows, weights, seed, feeding.max_oversampling)
+    return _share("balance", feeding.balance, index, rows, feeding, seed)
+
+
+def _share(
+    option: str,
+    wanted: str | Mapping[str, float],
+    index: RecordIndex,
+    rows: np.ndarray,
+    feeding: FeedingOptions,
+    seed: int,
+) -> BalancedOrder:
+    codes, names = shared_by(index, feeding)
+    weights = _weights(option, wanted, names, codes[rows])
+    return BalancedOrder(codes[rows], rows, weights, seed, feeding.max_oversampling)
+
+
+def shared_by(index: RecordIndex, feeding: FeedingOptions) -> tuple[np.ndarray, Sequence[str]]:
+    """What `mix` or `balance` share an epoch between: a code a row (int [records]), their names."""
+    if feeding.mix is not None:
+        return index.data_set, index.roots
+    if feeding.balance_by == "label":
+        return index.label, index.classes
+    column = read_column(index.shard_paths, feeding.balance_by)
+    names, codes = np.unique(np.array(column.to_pylist(), object).astype(str), return_inverse=True)
+    return codes, names.tolist()
 
 
 def _make_views_order(rows: np.ndarray, seed: int, feeding: FeedingOptions) -> ViewsOrder:
@@ -63,7 +88,8 @@ def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.nd
     select, subset = feeding.select, None if training else feeding.eval_subset
     rows = np.arange(len(index))
     if select != type(select)() or subset:
-        table = read_table(index.shard_paths, _SELECTING_COLUMNS)
+        names = [*_SELECTING_COLUMNS, *further_names(index.shard_paths)]
+        table = read_table(index.shard_paths, names)
         rows = select_rows(table, select.where, select.fraction, None, 0)
         if select.fold is not None:
             in_fold = select_rows(table, None, 1.0, select.fold, 0)

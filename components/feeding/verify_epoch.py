@@ -10,7 +10,7 @@ from image_pipeline.components.dataset.index import RecordIndex, is_indexed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.selection import select
+from image_pipeline.components.feeding.selection import select, shared_by
 from image_pipeline.components.order.batches import real_records
 from image_pipeline.components.order.order import BalancedOrder, Draws, ShuffledOrder
 from image_pipeline.components.order.quality import ShuffleQuality, ideal_quality, measure_quality
@@ -144,9 +144,9 @@ def _count_due(
     least[selected] = feeding.many_views.count
     greatest = least.copy()
     if isinstance(records.order, BalancedOrder):
-        shared_by = index.label if feeding.mix is None else index.data_set
+        codes, _ = shared_by(index, feeding)
         for number, times in records.order.oversampling().items():
-            rows = selected[shared_by[selected] == number]
+            rows = selected[codes[selected] == number]
             # Of binary fractions such as 2.9999999 for 3.
             due = round(times * len(rows))
             least[rows], greatest[rows] = due // len(rows), -(-due // len(rows))

@@ -1,5 +1,6 @@
 """The source that `--images` and ingest's options describe."""
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import table, table_columns
 from image_pipeline.components.sources.folder import Folder
@@ -28,5 +29,11 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
         and there is none.
     """
     if table.is_table(images):
-        return table_columns.complete_options(images, options)
+        options = table_columns.complete_options(images, options)
+    if isinstance(options.stratify, str) and options.stratify not in options.column_types:
+        known = ", ".join(options.column_types) or "none; a folder has none"
+        raise UserError(
+            f"ingest.stratify must name a further column of the table, got {options.stratify!r}; "
+            f"columns: {known}. For classes, set it to true."
+        )
     return options

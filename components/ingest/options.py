@@ -55,8 +55,9 @@ class IngestOptions(TableOptions):
     copies, and unrelated pictures about once in 10**13 pairs if bits were random, but no mirrored
     or cropped copies. All are kept; `near_duplicates.jsonl` lists them. Costs under 1 ms per image.
     None: no search."""
-    stratify: bool = False
-    """Every class gets its exact share in each split, to within one image (or the largest group).
+    stratify: bool | str = False
+    """Every class gets its exact share in each split, to within one image (or the largest group);
+    so does every value of a table's column, if its name is given.
     Adding data may then move a few images to another split, which otherwise can only happen to
     images that share a unit with a new one."""
     shard_bytes: pydantic.PositiveInt = 128 * 2**20

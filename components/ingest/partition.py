@@ -182,6 +182,7 @@ def _read_sources(
     """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
     label_codes: dict[str | None, int] = {}
+    stratum_codes: dict[object, int] = {}
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for path in paths:
         rows = read_rows(path)
@@ -196,10 +197,23 @@ def _read_sources(
         sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _codes(rows["label"], label_codes)
+        sources.stratum[window] = sources.label[window]
+        if isinstance(options.stratify, str):
+            strata = _read_column(rows, options.stratify, options)
+            for value in strata:
+                stratum_codes.setdefault(value, len(stratum_codes))
+            sources.stratum[window] = [stratum_codes[value] for value in strata]
         sources.stored_bytes[window] = rows["payload_length"].to_numpy()
         sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
         done += len(rows)
     return sources, [label or "" for label in label_codes]
+
+
+def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
+    """A further column's values; None for rows that have none."""
+    place = sorted(options.column_types).index(name)
+    further = rows["further"].to_pylist()
+    return [None if said is None else str(json.loads(said)[place]) for said in further]
 
 
 def _halves(column: pa.ChunkedArray) -> np.ndarray:

@@ -29,6 +29,7 @@ class Sources:
       group: uint64 [n], a hash of the group, or of the content where there is no group.
       forced_split: int32 [n], position in `options.splits`, or NOWHERE.
       label: int32 [n], a code for each label.
+      stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
     """
@@ -40,6 +41,7 @@ class Sources:
     group: np.ndarray
     forced_split: np.ndarray
     label: np.ndarray
+    stratum: np.ndarray
     stored_bytes: np.ndarray
     perceptual_hash: np.ndarray
 
@@ -54,6 +56,7 @@ def empty_sources(count: int) -> Sources:
         group=np.zeros(count, np.uint64),
         forced_split=np.zeros(count, np.int32),
         label=np.zeros(count, np.int32),
+        stratum=np.zeros(count, np.int32),
         stored_bytes=np.zeros(count, np.int64),
         perceptual_hash=np.zeros(count, np.uint64),
     )
@@ -249,8 +252,8 @@ def _choose_splits(
     """Chooses every source's split; what the bad ones get means nothing.
 
     All copies follow the first one. Where its path names a split, that is its split. Otherwise
-    paths of its unit decide, or else the unit's hash. To stratify, a unit counts as of the class of
-    its first record, and units whose paths name a split are left out.
+    paths of its unit decide, or else the unit's hash. To stratify, a unit counts as of the stratum
+    of its first record, and units whose paths name a split are left out.
 
     Returns:
       int64 [n], positions in `options.splits`.
@@ -264,8 +267,8 @@ def _choose_splits(
     hashes, first, number, records = np.unique(
         units[free], return_index=True, return_inverse=True, return_counts=True
     )
-    labels = sources.label[free[first]]
-    splits[free] = stratify_splits(hashes, labels, records, options.splits)[number]
+    strata = sources.stratum[free[first]]
+    splits[free] = stratify_splits(hashes, strata, records, options.splits)[number]
     return splits[copies]
 
 

@@ -62,6 +62,11 @@ ROW_SCHEMA = pa.schema(
 )
 
 
+# What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
+# known when it is read.
+_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreparedChunk:
     """What the prepare stage hands on: a few bytes for hundreds of images.
@@ -210,7 +215,7 @@ def _prepare_data(
         _check_places(row, ref, options)
         image = prepare_image(data, options.prepare)
     except BadImage as error:
-        if error.reason == MISSING_FILE:  # Behind a URI, that is only known now.
+        if ref.said is not None and error.reason in _OF_ROWS:
             check_bad_row(error.message, options)
         _keep_copy(row, data, work_dir)
         return row | {"reason": error.reason, "message": error.message}, b""
@@ -234,18 +239,19 @@ def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
 
 def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
     """There must be a label, one of those that there may be; and a named split must exist."""
+    at = "" if ref.said is None else f"{ref.said.row}: "
     if row["label"] is None:
         missing = f"the path does not match label_pattern {options.label_pattern!r}"
         if ref.said is not None and ref.said.label is not None:
-            missing = f"{ref.said.row}: the column {options.columns['label']!r} is empty"
+            missing = f"{at}the column {options.columns['label']!r} is empty"
         raise BadImage("no_label", missing)
     if options.classes is not None and row["label"] not in options.classes:
-        raise BadImage("unknown_label", f"{row['label']!r} is not one of ingest.classes")
+        raise BadImage("unknown_label", f"{at}{row['label']!r} is not one of ingest.classes")
     if row["forced_split"] is not None and row["forced_split"] not in options.splits:
         known = ", ".join(options.splits)
         raise BadImage(
             "unknown_split",
-            f"{row['forced_split']!r} is not one of splits: {known}; set ingest.splits, or "
+            f"{at}{row['forced_split']!r} is not one of splits: {known}; set ingest.splits, or "
             "ingest.split_names",
         )
 

@@ -12,7 +12,7 @@ Value = int | float | str | list[int] | list[float] | list[str]
 _WIDTH = {"int": 0, "float": 1, "string": 2}
 # A number with a leading zero is a name, such as a postcode.
 _INT = re.compile(r"[+-]?(0|[1-9]\d*)")
-_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+_FLOAT = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 _LARGEST = 3.4028235677973366e38  # Beyond it, no float32 is nearer than infinity.
 
 

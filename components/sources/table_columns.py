@@ -48,18 +48,22 @@ def complete_options(path: str, options: T) -> T:
     Raises:
       UserError: if a column that is named is not there, or none is the image's path.
     """
-    guesses: dict[str, TypeGuess] = {}
+    left_out = {name for name, column in options.columns.items() if column is None}
+    guesses: dict[str, TypeGuess | None] = {}
     for table, _ in list_tables(path):
         for row in read_rows(table):
             for column, cell in row.cells.items():
-                _see(guesses.setdefault(column, TypeGuess()), cell, f"{table}:{row.line}", column)
+                if column not in guesses:
+                    is_kept = _usable_name(column) not in left_out
+                    guesses[column] = TypeGuess() if is_kept else None
+                _see(guesses[column], cell, f"{table}:{row.line}", column)
     if not guesses:
         raise UserError(f"The table {path!r} holds no rows; check --images.")
     columns = _name_columns(path, list(guesses), options.columns)
     types: dict[str, ColumnType] = {
-        name: options.column_types.get(name) or guesses[column].type
+        name: options.column_types.get(name) or guess.type
         for name, column in columns.items()
-        if name not in ROLES and column is not None
+        if name not in ROLES and column is not None and (guess := guesses[column])
     }
     if unknown := options.column_types.keys() - types.keys():
         raise UserError(
@@ -69,9 +73,10 @@ def complete_options(path: str, options: T) -> T:
     return options.model_copy(update={"columns": columns, "column_types": types})
 
 
-def _see(guess: TypeGuess, cell: object, place: str, column: str) -> None:
+def _see(guess: TypeGuess | None, cell: object, place: str, column: str) -> None:
     try:
-        guess.see(cell)
+        if guess is not None:
+            guess.see(cell)
     except ValueError as error:
         raise UserError(
             f"{place}: the column {column!r} cannot be kept ({error}); leave it out by "

@@ -88,12 +88,11 @@ def _lines(file: BinaryIO) -> io.TextIOWrapper:
 def _read_list(file: BinaryIO) -> Iterator[Row]:
     """`path label`, with white space between; the label is what follows the last of it."""
     for line, text in enumerate(_lines(file), 1):
-        text = text.strip()
-        path, _, label = text.rpartition(" " if " " in text else "\t")
-        if not path or ending_of(label) in IMAGE_ENDINGS:  # The path has a space, and no label.
+        path, label = (*text.rsplit(None, 1), "", "")[:2]
+        if ending_of(label) in IMAGE_ENDINGS:  # The path has a space, and there is no label.
             path, label = text, ""
-        if text:
-            yield Row(line, {"path": path.rstrip(), "label": label})
+        if path:
+            yield Row(line, {"path": path.strip(), "label": label})
 
 
 def _read_separated(file: BinaryIO, delimiter: str | None = None) -> Iterator[Row]:
@@ -111,7 +110,7 @@ def _read_separated(file: BinaryIO, delimiter: str | None = None) -> Iterator[Ro
             if len(cells) == len(header):
                 yield Row(line, {name: cells[at] for at, name in enumerate(header) if name})
             elif cells:
-                counted = f"{len(cells)} cells, but the first line names {len(header)} columns"
+                counted = f"the first line names {len(header)} columns, but it has {len(cells)}"
                 yield Row(line, {}, counted)
             line = reader.line_num + 1
     except csv.Error as error:

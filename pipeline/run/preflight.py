@@ -44,13 +44,16 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     options = complete_options(images_dir, options)
     source = open_source(images_dir, options)
     counts: collections.Counter[str] = collections.Counter()
-    found = outside = 0
+    found = outside = usable = 0
+    first_problem = ""
 
     def counted() -> Iterator[ImageRef]:
-        nonlocal found, outside
+        nonlocal found, outside, usable, first_problem
         for ref in source.list():
             found += 1
             outside += ref.problem == OUTSIDE
+            usable += ref.problem is None
+            first_problem = first_problem or ref.message
             is_said = ref.said is not None
             is_image = ref.problem is None and (is_said or not names_other_kind(ref.path))
             if is_image and (label := label_of(ref, options)) is not None:
@@ -60,7 +63,13 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     fingerprint = fingerprint_refs(counted())
     if not found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    if not is_table(images_dir):
+    if is_table(images_dir):
+        if not usable:
+            raise UserError(
+                f"None of {found:,} rows of {images_dir!r} can be used; {first_problem}. "
+                "Paths start from the table's folder unless ingest.root_dir says otherwise."
+            )
+    else:
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     return Survey(found, dict(sorted(counts.items())), fingerprint, outside)
 

@@ -33,6 +33,7 @@ def _sources(
         group=content[:, 0] if groups is None else np.array(groups, np.uint64),
         forced_split=np.full(count, NOWHERE) if forced is None else np.array(forced),
         label=np.zeros(count, np.int64) if labels is None else np.array(labels),
+        stratum=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stored_bytes=np.full(count, 100),
         perceptual_hash=np.zeros(count, np.uint64) if looks is None else np.array(looks, np.uint64),
     )

@@ -11,7 +11,7 @@ from image_pipeline.components.ingest.prepare import (
     prepare_source,
     read_rows,
 )
-from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.sources.folder import Folder, list_images
 from image_pipeline.components.sources.references import ImageRef, make_chunks
 from image_pipeline.components.threads import REMOTE_THREADS, usable_cores
 from tests.drawings import draw, encode_png, write_folder
@@ -96,7 +96,12 @@ def test_what_cannot_be_written_says_why(tmp_path, ref, options, reason):
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "text.png").write_bytes(b"hello")
     (tmp_path / "top.png").write_bytes(encode_png(draw(1)))
-    row, payload = prepare_source(ref, str(tmp_path), str(tmp_path), IngestOptions(**options))
+    row, payload = prepare_source(
+        ref,
+        Folder(str(tmp_path), options.get("follow_links", False)),
+        str(tmp_path),
+        IngestOptions(**options),
+    )
     assert (row["reason"], payload) == (reason, b"")
     assert row["message"]
 
@@ -177,9 +182,9 @@ def test_a_path_names_the_split_or_its_other_name(tmp_path, names, split):
 
 def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
     options = IngestOptions()
-    assert count_threads("images", options) == usable_cores() + 1
-    assert count_threads("gs://bucket/images", options) == REMOTE_THREADS == 64
-    assert count_threads("gs://bucket/images", IngestOptions(threads=3)) == 3
+    assert count_threads(Folder("images"), options) == usable_cores() + 1
+    assert count_threads(Folder("gs://bucket/images"), options) == REMOTE_THREADS == 64
+    assert count_threads(Folder("gs://bucket/images"), IngestOptions(threads=3)) == 3
 
 
 def test_what_another_seed_orders_differently_has_another_name(tmp_path):
@@ -208,6 +213,6 @@ def test_a_large_archive_is_skipped_by_its_first_bytes(tmp_path):
     (tmp_path / "images.zip").write_bytes(b"PK\3\4" + bytes(5000))
     options = IngestOptions(prepare={"max_file_bytes": 1000})
     ref = ImageRef("images.zip", 5004, 0)
-    row, _ = prepare_source(ref, str(tmp_path), str(tmp_path), options)
+    row, _ = prepare_source(ref, Folder(str(tmp_path)), str(tmp_path), options)
     assert (row["reason"], row["is_skipped"]) == ("archive", True)
     assert "unpack it" in row["message"]

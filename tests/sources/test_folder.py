@@ -150,14 +150,14 @@ def test_fingerprint_is_the_same_for_the_same_folder(tmp_path):
 
 
 def test_labels_come_from_the_first_folder_by_default():
-    assert label_of("cat/deep/1.png", IngestOptions()) == "cat"
-    assert label_of("1.png", IngestOptions()) is None
+    assert label_of(ImageRef("cat/deep/1.png", 1, 0), IngestOptions()) == "cat"
+    assert label_of(ImageRef("1.png", 1, 0), IngestOptions()) is None
 
 
 def test_labels_come_from_any_pattern_or_none():
     by_name = IngestOptions(label_pattern=r"n\d+_(?P<label>.+)\.JPEG")
-    assert label_of("n0123_great_white.JPEG", by_name) == "great_white"
-    assert label_of("1.png", IngestOptions(label_pattern=None)) == ""
+    assert label_of(ImageRef("n0123_great_white.JPEG", 1, 0), by_name) == "great_white"
+    assert label_of(ImageRef("1.png", 1, 0), IngestOptions(label_pattern=None)) == ""
 
 
 def test_a_pattern_matches_from_the_start():

@@ -8,6 +8,7 @@ import pytest
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.prepare import BadImage
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.reading import SkippedFile, try_read
 from image_pipeline.components.sources.references import ImageRef
 
@@ -17,7 +18,7 @@ OPTIONS = IngestOptions()
 
 
 def _read(ref, folder, options):
-    return try_read(ref, folder, options.prepare.max_file_bytes, options.follow_links)
+    return try_read(ref, Folder(folder, options.follow_links), options.prepare.max_file_bytes)
 
 
 def _read_within(seconds, ref, folder, options=OPTIONS):

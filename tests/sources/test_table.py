@@ -1,0 +1,125 @@
+"""A table gives references: what each row says, where its file is, and which rows are bad."""
+
+import dataclasses
+import math
+import os
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.references import ImageRef, Said, fingerprint_refs
+from image_pipeline.components.sources.table import Table, is_table, list_tables
+from image_pipeline.components.sources.table_columns import complete_options
+
+pytestmark = pytest.mark.unit
+
+
+def _write(folder, **files):
+    for name, content in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def _open(path, **options):
+    return Table(str(path), complete_options(str(path), TableOptions(**options)))
+
+
+def _list(path, **options):
+    return list(_open(path, **options).list())
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for name in ("a/1.jpg", "a/2.jpg", "b/3.jpg"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(b"x" * int(name[2]))
+        os.utime(tmp_path / "photos" / name, ns=(5, 5))
+    return tmp_path / "photos"
+
+
+def test_a_table_is_told_by_its_ending_and_a_folder_by_being_one(tmp_path):
+    assert all(is_table(f"x.{e}") for e in ("txt", "lst", "csv", "TSV", "jsonl", "parquet"))
+    assert is_table("gs://bucket/x.csv") and is_table("list.{SPLIT}.txt")
+    assert not is_table("photos") and not is_table("x.tar")
+    (tmp_path / "odd.csv").mkdir()
+    assert not is_table(str(tmp_path / "odd.csv"))
+
+
+def test_rows_become_references_in_their_order(photos):
+    table = photos / "train.csv"
+    table.write_text("path,label,who,split,age\nb/3.jpg,cat,p1,eval,7\na/1.jpg,dog,p2,,\n")
+    first, second = _list(table, columns={"group": "who"})
+    assert first == ImageRef("b/3.jpg", 3, 5, said=Said("train.csv:2", "cat", "p1", "eval", (7.0,)))
+    assert math.isnan(second.said.further[0])
+    assert dataclasses.replace(second.said, further=()) == Said("train.csv:3", "dog", "p2", "")
+
+
+def test_one_file_has_one_name_however_it_is_written(photos):
+    table = photos / "list.txt"
+    table.write_text(f"./a/1.jpg 0\na/../a/2.jpg 0\n{photos}/b/3.jpg 1\n")
+    assert [ref.path for ref in _list(table)] == ["a/1.jpg", "a/2.jpg", "b/3.jpg"]
+
+
+@pytest.mark.parametrize("root", ["../photos", "{photos}"])
+def test_paths_start_from_the_tables_folder_or_from_the_root(photos, tmp_path, root):
+    _write(tmp_path, lists__x_txt="a/1.jpg 0\n")
+    table = (tmp_path / "lists" / "x_txt").rename(tmp_path / "lists" / "x.txt")
+    assert _list(table)[0].problem == "missing_file"
+    (ref,) = _list(table, root_dir=root.format(photos=photos))
+    assert (ref.path, ref.problem, ref.size_bytes) == ("a/1.jpg", None, 1)
+
+
+def test_bad_rows_say_what_and_where(photos):
+    table = photos / "t.csv"
+    table.write_text(
+        "path,label,n\na/1.jpg,x,1\n,x,2\nnope.jpg,x,3\na/2.jpg\n./a/1.jpg,y,4\nb/3.jpg,y,z\n"
+    )
+    refs = _list(table, column_types={"n": "int"})
+    assert [(ref.path, ref.problem, ref.message) for ref in refs] == [
+        ("a/1.jpg", None, ""),
+        ("t.csv:3", "no_path", "t.csv:3: the column 'path' is empty"),
+        ("nope.jpg", "missing_file", "t.csv:4: there is no file 'nope.jpg'"),
+        ("t.csv:5", "bad_row", "t.csv:5: the first line names 3 columns, but it has 1"),
+        ("t.csv:6", "listed_twice", "t.csv:6: names 'a/1.jpg' again, as t.csv:2 does"),
+        (
+            "t.csv:7",
+            "wrong_type",
+            "t.csv:7: the column 'n' must be of type int: 'z' is no int",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("row", [",x", "nope.jpg,x", "a/1.jpg", "a/2.jpg,x"])
+def test_a_bad_row_is_an_error_by_policy(photos, row):
+    table = photos / "t.csv"
+    table.write_text(f"path,label\na/2.jpg,x\n{row}\n")
+    assert [ref.problem is None for ref in _list(table)] == [True, False]
+    with pytest.raises(UserError, match=r"t.csv:3: .*ingest.bad_rows=error; correct the row"):
+        _list(table, bad_rows="error")
+
+
+def test_a_table_for_each_split(photos):
+    for split, path in (("train", "a/1.jpg"), ("val", "a/2.jpg")):
+        (photos / f"list.{split}.txt").write_text(f"{path} 0\nb/3.jpg 1\n")
+    (photos / "list.txt").write_text("")
+    pattern = str(photos / "list.{SPLIT}.txt")
+    assert [split for _, split in list_tables(pattern)] == ["train", "val"]
+    refs = _list(pattern)
+    assert [(ref.said.row, ref.said.split, ref.problem) for ref in refs] == [
+        ("list.train.txt:1", "train", None),
+        ("list.train.txt:2", "train", None),
+        ("list.val.txt:1", "val", None),
+        ("list.val.txt:2", None, "listed_twice"),  # in both: it would leak
+    ]
+    with pytest.raises(UserError, match="No table is called"):
+        list_tables(str(photos / "nope.{SPLIT}.txt"))
+
+
+def test_the_fingerprint_sees_a_changed_cell(photos):
+    table = photos / "t.csv"
+    table.write_text("path,label\na/1.jpg,x\n")
+    before = fingerprint_refs(_list(table))
+    table.write_text("path,label\na/1.jpg,y\n")
+    assert fingerprint_refs(_list(table)) != before

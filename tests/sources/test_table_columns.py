@@ -1,0 +1,89 @@
+"""Columns are found by their usual names, or by what the options say; the rest is kept."""
+
+import json
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.table_columns import complete_options
+
+pytestmark = pytest.mark.unit
+
+
+def _complete(tmp_path, header, *rows, **options):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([header, *(rows or ["a.jpg" + ",1" * header.count(",")])]) + "\n")
+    return complete_options(str(path), TableOptions(**options))
+
+
+def test_usual_names_are_found_and_the_rest_is_kept_by_name(tmp_path):
+    found = _complete(
+        tmp_path, "Patient Age,filename,Class,site,split,height", "7,a.jpg,cat,x,train,9"
+    )
+    assert found.columns == {
+        "image": "filename",
+        "label": "Class",
+        "split": "split",
+        "Patient_Age": "Patient Age",
+        "site": "site",
+        "table_height": "height",
+    }
+    assert found.column_types == {"Patient_Age": "int", "site": "string", "table_height": "int"}
+
+
+def test_what_is_given_stays_and_null_leaves_a_column_out(tmp_path):
+    found = _complete(
+        tmp_path,
+        "id,path,label,note",
+        columns={"image": "id", "where": "path", "note": None},
+        column_types={"where": "string"},
+    )
+    assert found.columns == {"image": "id", "label": "label", "note": None, "where": "path"}
+    assert found.column_types == {"where": "string"}
+
+
+def test_what_was_completed_once_stays(tmp_path):
+    once = _complete(tmp_path, "path,label,b,a,note", columns={"note": None})
+    assert complete_options(str(tmp_path / "t.csv"), once) == once
+
+
+def test_keys_that_only_some_rows_have_are_columns(tmp_path):
+    rows = [{"path": "a.jpg"}, {"path": "b.jpg", "age": 7}]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = complete_options(str(tmp_path / "t.jsonl"), TableOptions())
+    assert found.column_types == {"age": "int"}
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "message"),
+    [
+        ("a,b", {}, "No column of .* is called as paths are; .* Columns: a, b"),
+        ("path,y", {"columns": {"label": "Y"}}, "names 'Y' as label, .* did you mean y"),
+        ("path,a", {"columns": {"height": "a"}}, "may not use the name 'height'"),
+        ("path,a b,a_b", {}, "Two columns would be called 'a_b', 'a b' and 'a_b'"),
+        ("path,a", {"column_types": {"b": "int"}}, "names 'b', but the further columns .* are a"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(tmp_path, header, options, message):
+    with pytest.raises(UserError, match=message):
+        _complete(tmp_path, header, **options)
+
+
+def test_a_column_of_objects_must_be_left_out(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"path": "a.jpg", "meta": {"x": 1}}')
+    with pytest.raises(UserError, match=r"t.jsonl:1: the column 'meta' .*\{meta: null\}"):
+        complete_options(str(tmp_path / "t.jsonl"), TableOptions())
+    found = complete_options(str(tmp_path / "t.jsonl"), TableOptions(columns={"meta": None}))
+    assert found.column_types == {}
+
+
+def test_a_table_without_rows_is_an_error(tmp_path):
+    (tmp_path / "t.csv").write_text("path,label\n")
+    with pytest.raises(UserError, match="holds no rows"):
+        complete_options(str(tmp_path / "t.csv"), TableOptions())
+
+
+def test_names_must_be_names():
+    with pytest.raises(ValueError, match="letters, digits and _, got 'a b'"):
+        TableOptions(columns={"a b": "x"})
