@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ from image_pipeline.components.ingest.prepare import (
     prepare_chunk,
     read_chunk_rows,
 )
-from image_pipeline.components.sources.references import make_chunks
+from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
 
 _MARKER = "retry.json"
 
@@ -106,18 +106,27 @@ def prepare_quarantined(
     """
     quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     names = quarantined | _list_skipped(output_dir)
-    listed = open_source(images_dir, options).list()
-    refs = (ref for ref in listed if ref.path in names or (ref.said and ref.said.row in names))
+    met: set[str] = set()
+    refs = _find_named(open_source(images_dir, options), names, met)
     chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
     rows = pa.concat_tables(read_chunk_rows(chunk, work_dir) for chunk in chunks)
     bad, skipped = count_unusable(rows)
     bad += _count_conflicts(rows, options)
-    gone = quarantined - set(map(os.fsdecode, rows["path"].to_pylist()))
+    gone = quarantined - met
     usable = rows.filter(pc.is_null(rows["reason"]))["path"].to_pylist()
     repaired = len(rows) - bad - skipped
     return chunks, Retry(
         len(quarantined), repaired, bad, len(gone), whole=[*map(os.fsdecode, usable)]
     )
+
+
+def _find_named(source: Source, names: set[str], met: set[str]) -> Iterator[ImageRef]:
+    """The references of some paths or rows of a table; adds to `met` which of these there are."""
+    for ref in source.list():
+        own = names.intersection([ref.path] if ref.said is None else [ref.path, ref.said.row])
+        if own:
+            met.update(own)
+            yield ref
 
 
 def count_written(retry: Retry, output_dir: str) -> Retry:

@@ -103,7 +103,7 @@ class Table:
         path = self._clean_path(self._cell(row, "image"))
         if not path:
             return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
-        roles = {role: _text(self._cell(row, role)) for role in ROLES[1:] if role in columns}
+        roles = {role: _text(self._cell(row, role)) for role in ROLES[1:] if columns.get(role)}
         if split is not None:
             roles["split"] = split
         try:

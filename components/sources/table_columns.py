@@ -54,7 +54,7 @@ def complete_options(path: str, options: T) -> T:
         for row in read_rows(table):
             for column, cell in row.cells.items():
                 if column not in guesses:
-                    is_kept = _usable_name(column) not in left_out
+                    is_kept = not left_out.intersection([column, _usable_name(column)])
                     guesses[column] = TypeGuess() if is_kept else None
                 _see(guesses[column], cell, f"{table}:{row.line}", column)
     if not guesses:
@@ -113,7 +113,7 @@ def _name_columns(
 def _add_further(
     columns: dict[str, str], found: Sequence[str], given: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    named: dict[str, str | None] = {role: columns[role] for role in ROLES if role in columns}
+    named = {role: columns.get(role) for role in ROLES if role in columns or role in given}
     further: dict[str, str | None] = {n: c for n, c in columns.items() if n not in ROLES}
     for column in found:
         if column in columns.values():
@@ -124,7 +124,10 @@ def _add_further(
                 f"Two columns would be called {name!r}, {further.get(name) or named.get(name)!r} "
                 f"and {column!r}; name one by ingest.columns, as in {{other_{name}: {column!r}}}."
             )
-        further[name] = None if name in given else column
+        if left_out := {column, name}.intersection(given):
+            further |= dict.fromkeys(left_out.difference(ROLES))
+        else:
+            further[name] = column
     return named | dict(sorted(further.items()))
 
 

@@ -44,7 +44,11 @@ def test_what_is_given_stays_and_null_leaves_a_column_out(tmp_path):
 
 
 def test_what_was_completed_once_stays(tmp_path):
-    once = _complete(tmp_path, "path,label,b,a,note", columns={"note": None})
+    left_out = {"note": None, "split": None, "b_c": None}
+    once = _complete(tmp_path, "path,label,b c,a,note,split,height", columns=left_out)
+    assert once.columns == left_out | {
+        **{"image": "path", "label": "label", "a": "a", "table_height": "height"}
+    }
     assert complete_options(str(tmp_path / "t.csv"), once) == once
 
 
