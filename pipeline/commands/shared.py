@@ -16,7 +16,7 @@ from image_pipeline.components.names import printable_text
 from image_pipeline.interrupts import end_if_interrupted, was_interrupted
 from image_pipeline.temporary import make_lasting_folder
 
-IMAGES = click.option("--images", "images_dir", required=True, help="Folder (or URI) of images.")
+IMAGES = click.option("--images", "images_dir", required=True, help="Folder or table (CSV, …) of images, or its URI.")
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
 CONFIG = click.option("--config", "config_path", help="YAML file; overrides the defaults.")
 SET = click.option(
