@@ -18,7 +18,7 @@ def cancel_flink_jobs(master: str, name: str) -> int:
 
     Args:
       master: host and port of the job manager's REST interface, or its URL.
-      name: of the jobs.
+      name: name of the jobs.
 
     Returns:
       How many were told to end.

@@ -112,7 +112,6 @@ def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:
     """Waits until a worker has left its sign, or the job has ended.
 
     Args:
-      result: of the job.
       sign: the file that `leave_sign` writes.
       timeout_s: how long to wait, in seconds.
 

@@ -19,7 +19,6 @@ class JobPipeline(beam.Pipeline):
 
         Args:
           runner: that runs it; None takes the one that the options name.
-          options: of the job.
           shared_dir: a folder or URI that this machine and all workers see.
         """
         super().__init__(runner=runner, options=options)

@@ -41,7 +41,7 @@ class BatchMaker:
         Args:
           load: gives the pixels of the batch's image with this number, uint8 [height, width,
             channels]; called in any order, by several threads.
-          count: of the images.
+          count: number of images.
           windows: int32 [count, 4], the crop of each image that is resized (see
             `crop.draw_crop_windows`); None for the deterministic view.
 

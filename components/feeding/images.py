@@ -17,7 +17,6 @@ class StoredImages:
         """Opens files only when they are read.
 
         Args:
-          index: of the records.
           channels: of the pixels, 1 or 3.
         """
         self._index = index
@@ -28,7 +27,7 @@ class StoredImages:
         """The pixels of one image.
 
         Args:
-          row: of the index.
+          row: row number in the index.
           verify: whether the record's checksums are computed.
 
         Returns:

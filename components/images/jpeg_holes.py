@@ -37,7 +37,6 @@ def check_holes(data: bytes, structure: JpegStructure, left_over: int) -> None:
 
     Args:
       data: the whole file.
-      structure: of the file.
       left_over: so many bytes before the end marker the decoder did not need: zeros among them are
         padding.
 

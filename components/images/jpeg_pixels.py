@@ -26,7 +26,6 @@ def decode_jpeg(
 
     Args:
       data: the whole file.
-      structure: of the file.
       size: (height, width) in the header, multiples of `reduction`.
       gray: whether its colour is skipped.
       reduction: 1, 2, 4 or 8: how many times smaller than the file it may be decoded.

@@ -50,7 +50,6 @@ def write_books(
       placement: what it decided.
       labels: the label that each code in `sources.label` stands for.
       work_dir: the working folder.
-      options: of ingest.
     """
     lists = _list_files(tables, sources, placement, options)
     books = _count_files(lists, sources, placement, labels, options)

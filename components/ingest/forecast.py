@@ -103,7 +103,6 @@ def forecast_ingest(
 
     Args:
       images_dir: the folder of images, or its URI.
-      options: of ingest.
       sample_size: about how many files to prepare; at least two of each group are.
       seed: chooses the sample.
 

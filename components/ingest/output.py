@@ -48,7 +48,6 @@ def write_manifest(
       written: every shard, in any order.
       work_dir: the working folder.
       output_dir: where the shards are.
-      options: of ingest.
 
     Returns:
       The manifest as it was written.

@@ -69,7 +69,6 @@ def plan_shards(
     Args:
       prepared: every chunk, in any order.
       work_dir: the working folder.
-      options: of ingest.
 
     Returns:
       A task for each shard.

@@ -39,7 +39,7 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
 
     Args:
       results: what was prepared, in the order of the sources.
-      name: of the chunk.
+      name: name of the chunk.
       work_dir: the working folder.
       seed: of the shuffled order.
 

@@ -90,7 +90,6 @@ def prepare_chunk(
       chunk: the references.
       images_dir: the folder that their paths start from.
       work_dir: the working folder; it survives a failed run.
-      options: of ingest.
 
     Returns:
       What was prepared.

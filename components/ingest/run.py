@@ -33,7 +33,6 @@ def run_ingest(
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder; see `docs/format.md` for what it holds in the end.
       work_dir: the working folder; deleted in the end, kept after a failure.
-      options: of ingest.
       make_pipeline: makes the Beam pipeline to run on.
 
     Returns:

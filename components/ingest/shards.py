@@ -30,7 +30,7 @@ class WrittenShard:
     Attributes:
       task: the shard.
       records: how many it holds.
-      size_bytes: of the file.
+      size_bytes: size of the file.
       sha256: of the file, 64 hexadecimal digits.
       index_path: the Arrow file with its part of the index, see `INDEX_SCHEMA`.
     """

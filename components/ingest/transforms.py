@@ -36,7 +36,6 @@ class IngestImages(beam.PTransform):
       images_dir: the folder of images, or its URI.
       output_dir: where shards, index, books and, last, the manifest are written.
       work_dir: the working folder; kept after a failure, it lets the next run go on.
-      options: of ingest.
     """
 
     images_dir: str
@@ -74,7 +73,6 @@ class UnpackDataSet(beam.PTransform):
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder.
       work_dir: the working folder.
-      options: of ingest.
     """
 
     retried: list[PreparedChunk]
@@ -142,7 +140,6 @@ class WriteDataSet(beam.PTransform):
     Attributes:
       output_dir: where shards, index, books and, last, the manifest are written.
       work_dir: the working folder, with the chunks' rows and payloads.
-      options: of ingest.
     """
 
     output_dir: str

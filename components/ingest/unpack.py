@@ -123,7 +123,6 @@ def list_rows(
       images_dir: the images folder.
       output_dir: the data set's folder.
       work_dir: the working folder.
-      options: of ingest.
 
     Returns:
       The chunks of a fresh ingest's prepare stage, but for their number and names.

@@ -99,7 +99,7 @@ def name_records(
       files: of the train split.
       view: the model's input size.
       feeding: the options with which it is trained.
-      seed: of training.
+      seed: the seed of training.
       position: of the first batch.
       count: how many batches.
 

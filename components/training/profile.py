@@ -45,7 +45,7 @@ class Profile:
 
     Attributes:
       folder: for TensorBoard's --logdir.
-      size_bytes: of the trace.
+      size_bytes: size of the trace.
       steps: how many were traced.
       slowest: the operations that took most time, by falling time.
     """

@@ -30,7 +30,7 @@ def count_unknown(
     """Counts the records of a split that the label vocabulary has no class for.
 
     Args:
-      files: of the split.
+      files: the split's files.
       feeding: which records are read.
       transform_graph_dir: the transform graph.
       mode: "train" or "eval".

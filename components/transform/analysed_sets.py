@@ -55,7 +55,6 @@ def read_spans(
     Args:
       examples_dirs: folders with manifests.
       view: the model's input.
-      options: of the analysis.
 
     Raises:
       UserError: if a data set is not whole, lacks a split or is given twice, or if there is no

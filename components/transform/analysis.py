@@ -29,7 +29,6 @@ class AnalyzeImages(beam.PTransform):
       spans: the data sets.
       view: the model's input.
       preprocessing_fn: in tf.Transform's convention, over `contract`'s inputs.
-      options: of the analysis.
       output_dir: where the transform graph is written.
       cache_dir: what analyzers found in earlier spans, read and added to; None for no cache.
     """

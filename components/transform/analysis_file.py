@@ -39,7 +39,6 @@ def write_summary(
       output_dir: the transform graph's folder.
       spans: the analysed data sets.
       view: the model's input.
-      options: of the analysis.
       is_named_by_label: whether a record's class depends on its label alone.
 
     Returns:

@@ -42,7 +42,6 @@ def run_analysis(
       examples_dirs: the data set's folder, with its manifest; or several such folders.
       output_dir: where the transform graph and `analysis.json` are written.
       view: the model's input.
-      options: of the analysis.
       make_pipeline: makes the Beam pipeline to run on.
       cache_dir: where what is found in each data set is kept, and taken from: data sets that were
         analysed before by the same function are not read again. None reads all, and keeps nothing.

@@ -34,7 +34,7 @@ class Sweep:
     """A setting's sweep.
 
     Attributes:
-      name: of the setting.
+      name: name of the setting.
       of: what was measured with each value.
       trials: in the order of the values.
     """

@@ -90,7 +90,7 @@ def measure_together(
 
     Args:
       batches: without end, of images and labels.
-      step: of the model.
+      step: the model's training step.
       seconds: for how long.
       warm_up: steps before the clock starts, after which all buffers are as full as they get;
         slow ones end when the time is over, since what is faster has filled its buffers by then.
@@ -122,7 +122,7 @@ def profile_steps(
 
     Args:
       batches: of images and labels, more than all the steps.
-      step: of the model.
+      step: the model's training step.
       steps: how many to trace.
       warm_up: steps before them, which compile and fill buffers.
       folder: where the trace goes.

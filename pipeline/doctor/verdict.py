@@ -43,7 +43,7 @@ class Figures:
       together_ms: from a step to the next in training.
       wait_ms: of that, how long the model waits for its batch.
       batch_size: images a step.
-      cores: of the processor.
+      cores: the processor's number of cores.
       storage: how images are stored.
       could_hold: whether all images, decoded, fit into the memory that they may take.
       others_share: which share of the processor other programs used meanwhile.

@@ -65,7 +65,7 @@ def fit(image: np.ndarray, height: int, width: int) -> np.ndarray:
     Args:
       image: uint8 [image height, image width, 1 or 3].
       height: of the box, in pixels.
-      width: of the box.
+      width: width of the box.
 
     Returns:
       uint8 [at most height, at most width, 3].

@@ -74,7 +74,7 @@ def read_views(
       transform_graph_dir: the folder of the transform graph; None leaves the model's input out.
       records: how many records to look at (fewer, if there are fewer).
       epochs: how many epochs of training views to make, from epoch 0 on.
-      seed: of training.
+      seed: the seed of training.
 
     Returns:
       Each record's views, see `choose_spread` for their order.

@@ -60,7 +60,7 @@ def draw_curves(
     """Draws a metric after every epoch, from the least value to the greatest.
 
     Args:
-      name: of the metric.
+      name: name of the metric.
       train: its values in training, or None; None as a value that was no number.
       held: its values on the eval split, or None.
     """

@@ -77,11 +77,11 @@ class Miss:
     """A record with a high loss.
 
     Attributes:
-      row: of the index.
+      row: row number in the index.
       label: its class.
       prediction: the model's.
-      probability: of the prediction.
-      label_probability: of the label.
+      probability: probability of the prediction.
+      label_probability: probability of the label.
       loss: the cross entropy.
     """
 

@@ -37,7 +37,7 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     Args:
       folder: of the data set or run.
       against: another one that it is held against, or None.
-      output_path: of the page.
+      output_path: where the page is written.
 
     Returns:
       The figures, as `gather_figures` makes them.

@@ -25,7 +25,7 @@ class ImageFigures:
     """Of one image.
 
     Attributes:
-      row: of the index.
+      row: row number in the index.
       histogram: int64 [channels, 256], how many of the counted pixels have each value.
       brightness: mean luma, 0 to 255.
       sharpness: variance of the Laplacian of the luma.
@@ -42,7 +42,7 @@ class Channel:
     """The values of a channel over all measured images.
 
     Attributes:
-      name: of the channel.
+      name: name of the channel.
       mean, std: of its values.
       counts: of the values 0 to 255.
     """
@@ -113,7 +113,7 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
     Sharpness as in Pech-Pacheco et al., Diatom autofocusing in brightfield microscopy (ICPR 2000).
 
     Args:
-      row: of the index.
+      row: row number in the index.
       pixels: uint8 [height, width, channels].
     """
     step = -(-max(pixels.shape[:2]) // _COUNTED_SIDE_PX)

@@ -30,7 +30,7 @@ class ShuffleRow:
       stored: of the records as they are stored.
       epoch: of an epoch of training.
       ideal: of a permutation by chance; None where that is not what the options ask for.
-      meaning: of the figure.
+      meaning: what the figure means.
     """
 
     name: str
@@ -57,7 +57,7 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> Shuff
     Args:
       data: the data set.
       feeding: the options of training; they decide the epoch.
-      seed: of training.
+      seed: the seed of training.
 
     Returns:
       None if there are not two records to train on.

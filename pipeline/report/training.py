@@ -24,7 +24,7 @@ class Curve:
     """A loss or metric, epoch by epoch.
 
     Attributes:
-      name: of the metric.
+      name: name of the metric.
       train, eval: its values; None without one, and as a value that was no number.
       best_epoch: of evaluation, from 1.
     """

@@ -26,7 +26,6 @@ def analyze_folder(
       data_dir: the folder that ingest wrote.
       graph_dir: the transform graph's folder; an earlier graph in it is replaced.
       view: the model's input.
-      options: of the analysis.
       beam_args: Beam flags; they name the runner and its mode.
       cache_dir: where what is found in a data set is kept for later analyses; None keeps nothing.
 

@@ -18,7 +18,6 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
     The project's own defaults are not tried: TensorFlow is imported only for what is a person's.
 
     Args:
-      config: of the pipeline.
       num_classes: as the names of the images tell it.
       part: which components run; what belongs to others is not looked at.
 

@@ -36,7 +36,6 @@ def ingest_folder(
     Args:
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder.
-      options: of ingest.
       beam_args: Beam flags; they name the runner and its mode.
       replace: whether a finished data set of other images or options may be replaced.
 

@@ -17,11 +17,10 @@ class RunPlan:
     """What is run, on what, and where it goes.
 
     Attributes:
-      config: of the pipeline.
       images_dir: the folder of images, or a pattern of spans' folders.
       output_dir: of the run (see `RunFolder`). Absolute, or a URI: TFX keeps it, and may hand a
         result to workers elsewhere in a later run.
-      fingerprint: of the images.
+      fingerprint: hash of the images' names, sizes and modification times.
       beam_args: Beam flags; they name the runner and its mode.
       span: which one of a pattern is run; None where `images_dir` is no pattern.
       earlier: number and fingerprint of further spans that `config.spans.window` wants. They are
@@ -55,9 +54,8 @@ def plan_run(
     """Checks what can be checked at once.
 
     Args:
-      config: of the pipeline.
       images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: of the run.
+      output_dir: the run's folder.
       beam_flags: as they were given; what they leave open is chosen.
       span: the number or date of one of a pattern; None for the latest.
       part: which components run.

@@ -56,7 +56,6 @@ def check_same_source(
     Args:
       output_dir: the data set's folder; nothing is checked where there is no finished one.
       images_dir: the folder of images, or its URI.
-      options: of ingest.
       paths: of the files in the images folder; read only if the folder is not known.
 
     Raises:

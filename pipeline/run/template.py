@@ -22,7 +22,6 @@ def write_template(
     Args:
       images_dir: the URI of the images, as the workers see it.
       output_dir: the URI of the data set.
-      options: of ingest.
       beam_args: checked Beam flags; they name Dataflow and `--template_location`.
     """
     pipeline = make_beam_pipeline(beam_args)

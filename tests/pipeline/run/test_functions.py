@@ -27,7 +27,7 @@ def test_a_path_that_cannot_be_imported_is_found(option):
 def test_a_module_that_fails_names_the_option_and_its_error(tmp_path, monkeypatch):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('planted')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    message = r"training.model=broken_module.build cannot be loaded, its module fails: RuntimeError"
+    message = r"training.model=broken_module.build cannot be loaded; its module fails: RuntimeError"
     with pytest.raises(UserError, match=message):
         check("training.model=broken_module.build")
 
