@@ -147,7 +147,7 @@ def _explain(error: Mapping[str, Any]) -> str:
         return f"  {location}: {message}, got {error['input']!r}"
     known = _known_keys(error["loc"][:-1])
     hint = suggest(str(error["loc"][-1]), known)
-    return f"  {location}: unknown key; {hint}known here: {', '.join(known)}"
+    return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
 
 
 def _known_keys(location: Sequence[str | int]) -> list[str]:

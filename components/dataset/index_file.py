@@ -80,7 +80,7 @@ def unreadable_index(data_dir: str, why: object) -> UserError:
     """The error for an index that cannot be relied on."""
     return UserError(
         f"{files.join(data_dir, INDEX)!r} was changed since ingest wrote it ({why}), so no record "
-        f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Bring it back "
+        f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Restore it "
         "from a copy, or run ingest again."
     )
 

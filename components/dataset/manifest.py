@@ -69,8 +69,7 @@ class Books(ManifestPart):
 
 
 class ListedShard(ManifestPart):
-    """A shard: its path below the data set's folder, its number of records, its size and
-    checksum."""
+    """A shard: its path below the data set's folder, number of records, size and checksum."""
 
     file: str
     records: int

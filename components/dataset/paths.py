@@ -38,8 +38,7 @@ def name_shard(split: str, shard: int, shards: int) -> str:
 
 
 def name_copy(content: str) -> str:
-    """The path of a quarantined file's copy, named after the SHA-256 of its bytes; `*` matches
-    any."""
+    """The path of a quarantined file's copy, by the SHA-256 of its bytes; `*` matches any."""
     return f"quarantine/{content}"
 
 

@@ -45,12 +45,12 @@ def unframe(framed: bytes) -> bytes:
     """
     header, data = framed[:HEADER_BYTES], framed[HEADER_BYTES:-FOOTER_BYTES]
     if len(framed) < HEADER_BYTES + FOOTER_BYTES or _masked_crc(header[:8]) != header[8:]:
-        raise CorruptRecord("its length field or the checksum of that is damaged")
+        raise CorruptRecord("its length field or that field's checksum is damaged")
     (length,) = struct.unpack("<Q", header[:8])
     if length != len(data):
         raise CorruptRecord(f"its length field says {length} bytes, but there are {len(data)}")
     if _masked_crc(data) != framed[-FOOTER_BYTES:]:
-        raise CorruptRecord("its data or the checksum of that is damaged")
+        raise CorruptRecord("its data or the data's checksum is damaged")
     return data
 
 

@@ -41,9 +41,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
       UserError: if there is no such folder.
     """
     if not files.exists(output_dir):
-        raise UserError(
-            f"There is no data set {output_dir!r}, since there is no such folder; check the path."
-        )
+        raise UserError(f"There is no data set {output_dir!r}: no such folder; check the path.")
     try:
         manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
     except FileNotFoundError:
@@ -100,8 +98,7 @@ def _check_file(output_dir: str, name: str, listed: ListedFile) -> list[Finding]
 
 
 def _check_lists(manifest: Manifest, output_dir: str, unsound: set[str]) -> list[Finding]:
-    """Checks that the lists have a line for each file counted, and that bad files' copies are
-    intact."""
+    """Checks the lists against the counts, and the copies of bad files against the lists."""
     books, findings = manifest.books, []
     if Duplicate.FILE not in unsound:
         repeated = [line for line in read_list(output_dir, Duplicate) if not line.written]

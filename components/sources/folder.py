@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 
-NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
+NOT_A_FILE = "not_a_file"  # a broken link, a circular link, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
-LISTED_BEFORE = "listed_before"  # another name of a folder that is listed by its own
+LISTED_BEFORE = "listed_before"  # another name of a folder that is listed under its own
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
 
 
@@ -22,7 +22,7 @@ class ImageRef:
       path: relative to the images folder, with slashes.
       size_bytes: as listed; with `modified_ns` it tells whether a file changed between two runs.
       modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
-      problem: why what is listed is not read (`NOT_A_FILE`, …); None for a file like any other.
+      problem: why the file is not read (`NOT_A_FILE`, …); None for an ordinary file.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Chunk:
 
     Attributes:
       number: 0, 1, 2, …
-      is_last: so that a lost chunk is noticed, the last one says so.
+      is_last: whether it is the last one, so that a lost chunk is noticed.
       refs: the references.
     """
 
@@ -51,8 +51,8 @@ def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRe
 
     Names that begin with a dot are left out, as a shell would. The folder itself may be a link, and
     links to files in it are followed. A link to a folder in it is one reference with a `problem`,
-    since the folder is listed by its own name: so a link changes no image's class, and a circle of
-    links ends. So is a link that is not followed.
+    since the folder is listed under its own name: so a link changes no image's class, and circular
+    links end. A link that is not followed is such a reference, too.
 
     Args:
       images_dir: the folder of images, or its URI.
@@ -87,7 +87,7 @@ def _explain_no_folder(path: str) -> str:
         unpack = "unzip" if name.endswith(".zip") else "tar -xf"
         return (
             f"is not a folder but an archive; unpack it ({unpack} {path}) and give the folder that "
-            "comes out as --images."
+            "it makes as --images."
         )
     folder = os.path.dirname(path) or "."
     return (
@@ -98,7 +98,7 @@ def _explain_no_folder(path: str) -> str:
 def _list_folder(
     root: str, prefix: str, follow_links: bool, seen: set[tuple[int, int]]
 ) -> Iterator[ImageRef | str]:
-    """What stands in one folder: references, and folders in it as the prefixes of their paths."""
+    """The contents of one folder: references, and subfolders as the prefixes of their paths."""
     folder = os.path.join(root, prefix)
     try:
         status = os.stat(folder)
@@ -123,14 +123,14 @@ def _list_folder(
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Tells whether a path leads into a folder once all links on its way are resolved."""
+    """Tells whether a path leads into a folder once all links in it are resolved."""
     inside = os.path.realpath(folder)
     resolved = os.path.realpath(path)
     return resolved == inside or resolved.startswith(inside.rstrip("/") + "/")
 
 
 def _is_listed(path: str, root: str) -> bool:
-    """Tells whether a link leads to a folder that is listed by its own name, whatever the order."""
+    """Tells whether a link leads to a folder that is listed under its own name anyway."""
     inside, target = os.path.realpath(root), os.path.realpath(path)
     if not target.startswith(inside.rstrip("/") + "/"):
         return target == inside
@@ -155,14 +155,16 @@ def _reference(entry: os.DirEntry, path: str) -> ImageRef:
 
 def _list_remote(images_dir: str) -> Iterator[ImageRef]:
     for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
-        is_folder = not path or path.endswith("/")  # What a store's browser leaves for a folder.
+        is_folder = not path or path.endswith(
+            "/"
+        )  # What a store's web console creates for a folder.
         if not is_folder and not any(part.startswith(".") for part in path.split("/")):
             yield ImageRef(path, size_bytes, modified_ns)
 
 
 def listing_key(path: str, images_dir: str) -> str:
     """Sorting paths by this key gives the order of `list_images`."""
-    # Locally a folder's content stands where its name does; no name has a character before "\0".
+    # Locally a folder's contents come where its name does; no character sorts before "\0".
     return path.replace("/", "\0") if files.is_local(images_dir) else path
 
 
@@ -174,7 +176,7 @@ def make_chunks(
     Args:
       refs: the references, in order.
       max_refs: most references in a chunk.
-      max_bytes: a chunk that reaches this many bytes of sources is closed.
+      max_bytes: a chunk ends when its sources reach this many bytes.
 
     Yields:
       Chunks numbered from 0; the last one is marked, and is empty if there is no reference.
@@ -191,7 +193,7 @@ def make_chunks(
 
 
 def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
-    """A hash of names, sizes and times of change: equal if and only if no file was touched.
+    """A hash of names, sizes and modification times: equal if and only if no file was touched.
 
     Returns:
       32 hexadecimal digits.

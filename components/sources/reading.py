@@ -1,4 +1,4 @@
-"""Reads the bytes of one source: of a regular file, and never by waiting for what may not come."""
+"""Reads the bytes of one source, which must be a regular file: reading never blocks."""
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.kind import HEAD_BYTES
@@ -20,7 +20,7 @@ _MESSAGES = {
 
 
 class SkippedFile(Exception):
-    """A file that is no image and never was one; `kind` says what it is."""
+    """A file that is not an image and never was; `kind` says what it is."""
 
     def __init__(self, kind: str, message: str):
         """Keeps both, as `BadImage` does."""
@@ -44,7 +44,7 @@ def try_read(
       The bytes, or why the source is to be quarantined or skipped.
 
     Raises:
-      UserError: if an object store refuses to give it, or does not answer.
+      UserError: if an object store refuses it or does not answer.
     """
     try:
         with progress.named(f"reading {ref.path}"):
@@ -56,7 +56,7 @@ def try_read(
 
 
 def _check_kind(path: str, head: bytes) -> None:
-    """Raises `SkippedFile` if the file is no image, by its name and by how it begins."""
+    """Raises `SkippedFile` if neither its name nor its first bytes are an image's."""
     if other := find_other_kind(path, head):
         raise SkippedFile(*other)
 

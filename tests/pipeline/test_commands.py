@@ -109,7 +109,7 @@ def test_quarantine_list_shows_counts_then_files(folder):
 
 def test_quarantine_list_of_no_data_set_is_explained(tmp_path):
     _, message = call("quarantine", "list", tmp_path)
-    assert "is not whole: it has no manifest.json" in message
+    assert "is incomplete: it has no manifest.json" in message
 
 
 def test_quarantine_retry_adds_what_was_repaired(folder):

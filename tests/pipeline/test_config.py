@@ -29,11 +29,11 @@ def test_an_empty_file_is_all_default(tmp_path):
     [
         (
             "ingest.prepare.siz_px=3",
-            r"ingest.prepare.siz_px: unknown key; did you mean size_px\? known here: resize",
+            r"ingest.prepare.siz_px: unknown key; did you mean size_px\? known: resize",
         ),
         (
             "trainig.epochs=3",
-            r"trainig: unknown key; did you mean training\? known here: name, ingest",
+            r"trainig: unknown key; did you mean training\? known: name, ingest",
         ),
         ("training.epochs=0", r"training.epochs: .* greater than 0, got 0"),
         ("ingest.splits={train: 1.0}", r"ingest.splits lacks \{'eval'\}"),

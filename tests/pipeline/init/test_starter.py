@@ -168,7 +168,7 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
     for folder in ("images", "masks"):
         write_folder(tmp_path / "pairs", classes=[folder], per_class=3)
     with pytest.raises(
-        UserError, match=r"masks are not stored yet, .* images alone: .*/pairs/images"
+        UserError, match=r"masks cannot be stored yet, .* only the images: .*/pairs/images"
     ):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text").mkdir()
