@@ -35,7 +35,8 @@ def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[N
     """Shows a job's counters as progress while the block runs it.
 
     Args:
-      root: the pipeline. every_s: seconds between two reads.
+      root: the pipeline.
+      every_s: seconds between two reads.
     """
     ended = threading.Event()
 

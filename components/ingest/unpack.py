@@ -136,8 +136,7 @@ def list_rows(
 
 
 def _restore_duplicates(rows: pa.Table, output_dir: str, options: IngestOptions) -> pa.Table:
-    """Rows of the files that were not stored: the rows of the files they repeat, with their
-    paths."""
+    """Rows of the files that were not stored: those of the files they repeat, with other paths."""
     lines = [line for line in read_list(output_dir, Duplicate) if not line.written]
     needed = {os.fsencode(line.original) for line in lines}
     where = [i for i, path in enumerate(rows["path"].to_pylist()) if path in needed]

@@ -16,7 +16,10 @@ pytestmark = pytest.mark.unit
             r"must be a Python regular expression.* at position \d+; for",
         ),
         ({"split_pattern": "(?P<split>*)"}, "split_pattern must be a Python regular expression"),
-        ({"group_pattern": "(?P<group>a{1,99999999999})"}, "group_pattern must be a Python regular"),
+        (
+            {"group_pattern": "(?P<group>a{1,99999999999})"},
+            "group_pattern must be a Python regular",
+        ),
         ({"splits": {"train": 0.8, "eval": 0.3}}, "must add up to 1"),
         ({"splits": {"train/": 0.5, "eval": 0.5}}, "split names are letters"),
         ({"splits": {"train": 1.0, "eval": 0.0}}, "greater than 0"),

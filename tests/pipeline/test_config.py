@@ -48,9 +48,9 @@ def test_an_empty_file_is_all_default(tmp_path):
         ),
         (
             "feeding.dtype=uint8",
-            r"trainer takes images normalised and channels last, .*dtype=uint8",
+            r"trainer takes normalised images with channels last, .*dtype=uint8",
         ),
-        ("feeding.layout=NCHW", r"trainer takes images normalised .* layout=NCHW"),
+        ("feeding.layout=NCHW", r"trainer takes normalised images .* layout=NCHW"),
     ],
 )
 def test_mistakes_name_the_key_the_value_and_the_way_out(override, message):

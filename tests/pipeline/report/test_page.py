@@ -142,7 +142,7 @@ def test_figures_for_machines(data_dir, tmp_path):
 
 def test_what_is_wrong_is_said(data_dir, tmp_path):
     _, output = call("report", tmp_path, "--output", tmp_path / "page.html")
-    assert "holds neither a whole data set (manifest.json) nor a run" in output
+    assert "holds neither a complete data set (manifest.json) nor a run" in output
     missing = tmp_path / "no"
     _, output = call("report", data_dir, "--against", missing, "--output", tmp_path / "page.html")
     assert "does not exist" in output

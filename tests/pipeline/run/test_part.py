@@ -20,7 +20,7 @@ def test_ends_that_exist_pass(part):
     [
         (Part("trainer"), "--from names a component, got 'trainer'; did you mean Trainer"),
         (Part(None, "Transform"), "--to names a component, got 'Transform'; did you mean ImageTr"),
-        (Part("xyz"), "got 'xyz'; there are: ImageExampleGen, ImageTransform, Trainer"),
+        (Part("xyz"), "got 'xyz'; known: ImageExampleGen, ImageTransform, Trainer"),
     ],
     ids=str,
 )
