@@ -13,7 +13,7 @@ _TABLE = "MLMDEnv"  # ml-metadata's first one.
 def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
     """Refuses a damaged file, which would end the run deep inside TFX, and an emptied one.
 
-    The latter would begin a new history, and count from 1 again in folders with the results of the old one.
+    The latter would begin a new history, and count from 1 again in folders with earlier results.
 
     Args:
       metadata_path: the SQLite file; it need not exist.

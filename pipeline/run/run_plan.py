@@ -18,7 +18,7 @@ class RunPlan:
 
     Attributes:
       images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: the run's folder (see `RunFolder`). Absolute, or a URI: TFX keeps it, and may hand a
+      output_dir: its folder (see `RunFolder`). Absolute, or a URI: TFX keeps it, and may hand a
         result to workers elsewhere in a later run.
       fingerprint: hash of the images' names, sizes and modification times.
       beam_args: Beam flags; they name the runner and its mode.

@@ -202,7 +202,7 @@ def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
     assert [getattr(manifest.books, key) for key in books] == [23, 20, 0, 0, 3]
     assert manifest.books.skipped_kinds == {"archive": 1, "system_file": 1, "text": 1}
     rows = dict(ingest_rows(summarize_manifest(manifest)))
-    assert rows["skipped, no images"] == (
+    assert rows["skipped, not images"] == (
         "3 (archive 1, for example all.zip; system_file 1, for example cat/Thumbs.db; "
         "text 1, for example README.md); see skipped.jsonl"
     )

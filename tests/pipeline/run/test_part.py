@@ -44,5 +44,7 @@ def test_tfxs_lack_of_an_earlier_run_is_explained():
 
 def test_a_part_without_a_component_is_an_error():
     check_any_ran(Part("Trainer"), 1)
-    with pytest.raises(UserError, match="between --from Trainer and --to ImageTransform: data do"):
+    with pytest.raises(
+        UserError, match="between --from Trainer and --to ImageTransform: no data goes"
+    ):
         check_any_ran(Part("Trainer", "ImageTransform"), 0)
