@@ -431,7 +431,7 @@ def test_any_number_of_threads_gives_the_same_order_and_pixels(train_shards, thr
             {},
             "Reading 3 shards by their index, in any order: 0 MB of pixels, decoded once and held.",
         ),
-        ({"hold_decoded": False}, "whenever they are read, as feeding.hold_decoded=false asks."),
+        ({"hold_decoded": False}, "whenever they are read (feeding.hold_decoded=false)."),
         ({"source": "streaming"}, "Streaming 3 shards through a shuffle window: feeding.source"),
     ],
 )

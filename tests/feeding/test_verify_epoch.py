@@ -99,7 +99,7 @@ def test_a_repeated_record_is_named(train_shards, plant):
     message = str(caught.value)
     assert message.startswith(index.describe(2))
     assert "must be due 1 times, but comes 2 times, as 2 are wrong" in message
-    assert message.endswith("if that finds the data set whole.")
+    assert message.endswith("if that finds nothing.")
 
 
 def test_a_lost_record_is_named(train_shards, plant):
