@@ -202,7 +202,7 @@ class IndexedRecords:
         """From now on decodes each image only once, if all fit beside the other stages as pixels.
 
         Returns:
-          The stage that this is, or none.
+          The stage of the held images, or nothing.
         """
         index, channels = self.index, self._view.channels
         size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * channels

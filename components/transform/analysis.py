@@ -41,7 +41,7 @@ class AnalyzeImages(beam.PTransform):
     cache_dir: str | None = None
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
-        """Builds the pipeline. A shard is a task; pixels never cross a stage."""
+        """Builds the pipeline. Each shard is a task; pixels never cross a stage."""
         if self.cache_dir is None:
             batches = self._read(
                 root, "All", [shard for span in self.spans for shard in span.shards]

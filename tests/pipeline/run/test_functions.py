@@ -33,7 +33,7 @@ def test_a_module_that_fails_names_the_option_and_its_error(tmp_path, monkeypatc
 
 
 def test_a_models_mistakes_are_found_with_the_classes_that_the_folders_name():
-    with pytest.raises(UserError, match="gives 1000 values an image, but there are 3 classes"):
+    with pytest.raises(UserError, match="gives 1000 values per image, but there are 3 classes"):
         check(f"training.model={ZOO}.too_many_values", classes=3)
     check(f"training.model={ZOO}.subclass", classes=3)
 
