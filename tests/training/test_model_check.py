@@ -45,7 +45,7 @@ def build(name, num_classes=2, feeding=None, **options):
         ("two_when_trained", r"gives a tuple of 2, not one tensor, when it is trained"),
         (
             "eager_only",
-            r"cannot be made a TensorFlow graph.*: AttributeError: .*no attribute 'numpy'",
+            r"cannot be made into a TensorFlow graph.*: AttributeError: .*no attribute 'numpy'",
         ),
         ("table", r"holds a table or another resource of TensorFlow's, which cannot be exported"),
         ("sigmoid", r"outputs are not probabilities .*end it in a softmax"),
