@@ -84,7 +84,7 @@ def test_workers_with_other_code_are_refused(sign):
     with files.write_atomically(sign) as file:
         file.write(b"0123456789abcdef")
     job = _Job(PipelineState.RUNNING)
-    with pytest.raises(UserError, match=r"another version .*\(0123456789abcdef\) than this mach"):
+    with pytest.raises(UserError, match=r"a different version .*\(0123456789abcdef\) from this"):
         await_start(job, sign, timeout_s=60)
 
 
