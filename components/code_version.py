@@ -1,6 +1,6 @@
 """A hash of the project's own code, for TFX's cache.
 
-TFX re-uses an output if parameters and inputs are the same; it does not see that an executor's
+TFX reuses an output if parameters and inputs are the same; it does not see that an executor's
 code, or code behind a dotted path, has changed. So each component carries this as a parameter.
 """
 
@@ -11,7 +11,7 @@ ROOMS = (
     *("augment", "beam", "dataset", "feeding", "images", "ingest", "order", "served"),
     *("sources", "stores", "training", "transform", "views"),
 )
-# What every room builds on.
+# What every room imports.
 _SHARED = ("beam", "dataset", "stores", "views")
 
 

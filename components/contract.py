@@ -1,11 +1,11 @@
-"""What a transform graph takes and gives: the names that analysis, training and serving agree on.
+"""A transform graph's inputs and outputs: names that analysis, training and serving agree on.
 
 A transform graph is what tf.Transform saves. It reads uint8 pixels and class names, and returns
 the normalised pixels and class ids that the model is trained on. Columns named in
 `transform.columns` are further inputs, under their feature keys, each [batch].
 
 The image output is a function of the image alone and the label output one of the label and the
-columns, each image's apart from its neighbours in the batch: so it can be served without a label.
+columns, one image at a time, so that it can be served without a label.
 """
 
 IMAGE_INPUT = "image"  # uint8 [batch, height, width, channels], in the model's input size
@@ -17,5 +17,5 @@ LABEL_VOCABULARY = "label"  # tf.Transform's name of the vocabulary: one class n
 # view changes that; a server's caller has to send the same.
 CHANNEL_ORDER = {1: "gray", 3: "RGB"}  # by the number of channels
 COLOR_SPACE = "sRGB"
-# The file beside the graph that says for people what was analysed and found.
+# The file beside the graph that tells people what was analysed and found.
 ANALYSIS = "analysis.json"

@@ -12,9 +12,9 @@ from image_pipeline.components.messages import describe_error, suggest
 
 
 def follow_rename(dotted_path: str) -> str:
-    """The path as it is now, for one from before both folders were imported as `image_pipeline`.
+    """The present path for one from before both folders were imported as `image_pipeline`.
 
-    A person's own package `components` or `pipeline` is left alone.
+    A user's own package named `components` or `pipeline` is left alone.
     """
     old, _, _ = dotted_path.rpartition(".")
     top, _, rest = old.partition(".")
@@ -26,7 +26,7 @@ def follow_rename(dotted_path: str) -> str:
         return dotted_path
     renamed = dotted_path.replace(old, f"image_pipeline.{new}", 1)
     warnings.warn(
-        f"{dotted_path} is called {renamed} now; write that in the configuration.",
+        f"{dotted_path} is now called {renamed}; write that in the configuration.",
         FutureWarning,
         stacklevel=2,
     )
@@ -76,27 +76,27 @@ def load_object(dotted_path: str) -> Any:
 
 
 def load_named(option: str, dotted_path: str) -> Any:
-    """As `load_object`, for a path that a person set.
+    """As `load_object`, for a path that a user set.
 
     Args:
-      option: that holds the path, for messages.
+      option: name of the option that holds the path, for messages.
       dotted_path: the module's dotted name, a dot, the object's name in it.
 
     Raises:
-      UserError: if it cannot be imported, whatever its module raises.
+      UserError: if it cannot be imported, for any reason.
     """
     try:
         return load_object(dotted_path)
     except (ValueError, ImportError, AttributeError) as error:
         raise UserError(f"{option} cannot be loaded: {error}") from error
-    except Exception as error:  # The module is a person's own: it may raise anything.
+    except Exception as error:  # The module is the user's own: it may raise anything.
         raise UserError(
-            f"{option}={dotted_path} cannot be loaded, its module fails: {describe_error(error)}"
+            f"{option}={dotted_path} cannot be loaded; its module fails: {describe_error(error)}"
         ) from error
 
 
 def _import_module(module_name: str, dotted_path: str) -> Any:
-    """Imports the module; a missing one is explained, a missing import inside it is not touched."""
+    """Imports the module; explains a missing one, but lets a missing import inside it through."""
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:

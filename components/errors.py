@@ -1,4 +1,4 @@
-"""Errors meant for the person who runs the pipeline, wherever in it they arise."""
+"""Errors meant for the person who runs the pipeline, wherever they arise."""
 
 import errno
 import os
@@ -9,9 +9,9 @@ from image_pipeline.components.names import printable_text
 
 
 class UserError(Exception):
-    """Something that a person can put right; the message names it, the rule and what to do.
+    """Something that the user can put right; the message says what, the rule and what to do.
 
-    Names in the message are shown so that they are safe for a terminal, wherever it is printed.
+    Names in the message are escaped so that it can safely be printed to a terminal.
     """
 
     def __str__(self) -> str:
@@ -22,15 +22,15 @@ class UserError(Exception):
 def find_user_error(error: BaseException) -> UserError | None:
     """Finds the `UserError` behind an error that a Beam runner or TFX reports.
 
-    Runners carry a worker's exception as the text of its traceback only, so the text is searched:
-    for a `UserError`, and for what TensorFlow says once an object store has failed all its tries.
+    Runners carry a worker's exception only as the text of its traceback, so the text is searched
+    for a `UserError`, and for what TensorFlow says when all its attempts on an object store fail.
 
     Args:
       error: what the runner raised.
 
     Returns:
-      The error as it was raised on the worker, or one that says which disk is full, whoever wrote
-      there; None if there was neither.
+      The error as it was raised on the worker, or one that says which disk is full; None if there
+      was neither.
     """
     for cause in walk_causes(error):
         if isinstance(cause, UserError):
@@ -45,14 +45,14 @@ def find_user_error(error: BaseException) -> UserError | None:
 
 
 def _explain_store(error: BaseException) -> UserError | None:
-    """TensorFlow reports a store that failed by the words of its message alone."""
+    """TensorFlow reports a failed store only in the text of its message."""
     if not (failed := _TENSORFLOW_S_STORE.search(str(error))):
         return None
     return store_error(failed[2] or "an object store", failed[1])
 
 
 def _explain_full_disk(error: BaseException) -> UserError | None:
-    """Libraries tell it by Python's error, or, as TensorFlow, by the system's words alone."""
+    """Libraries raise Python's error or, like TensorFlow, only quote the system's words."""
     if not (isinstance(error, OSError) and error.errno in _FULL):
         if not (found := _IN_WORDS.search(str(error))):
             return None
@@ -62,19 +62,19 @@ def _explain_full_disk(error: BaseException) -> UserError | None:
     where = f"Cannot write {path}" if path else "Cannot write"
     return UserError(
         f"{where}: the disk is full; free some space, or choose a folder on another disk, and run "
-        "again: what is finished is kept."
+        "again; what is finished is kept."
     )
 
 
 def raise_interrupt(error: BaseException) -> None:
-    """Raises the interrupt (Ctrl-C) that a runner made an error of its own, if it did."""
+    """Raises the interrupt (Ctrl-C) that a runner turned into an error of its own, if it did."""
     for cause in walk_causes(error):
         if isinstance(cause, KeyboardInterrupt):
             raise cause from None
 
 
 def store_error(uri: str, reason: str) -> UserError:
-    """What is said of a store that does not do what it was asked for, in one line."""
+    """The error for a store that refuses a request or does not answer, in one line."""
     reason = " ".join(reason.split())
     shown = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}…"
     return UserError(
@@ -84,7 +84,7 @@ def store_error(uri: str, reason: str) -> UserError:
 
 
 def walk_causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, what caused it, what caused that, …: each once, since causes may form a circle."""
+    """An error, its cause, that one's cause, …: each once, since causes may form a cycle."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

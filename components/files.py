@@ -1,6 +1,6 @@
-"""Files anywhere: plain paths by the operating system, URIs (`gs://`, `s3://`, …) by Apache Beam.
+"""Files anywhere: plain paths through the operating system, URIs (`gs://`, …) through Beam.
 
-Paths are `str`; names that are not UTF-8 travel as `os.fsdecode` gives them.
+Paths are `str`; names that are not UTF-8 are as `os.fsdecode` returns them.
 """
 
 import contextlib
@@ -31,17 +31,17 @@ def join(folder: str, *names: str) -> str:
 
 
 def make_absolute(path: str) -> str:
-    """The same path from any current folder; a URI stays as it is."""
+    """The absolute path; a URI stays as it is."""
     return os.path.abspath(path) if is_local(path) else path
 
 
 def count_threads(folder: str) -> int:
-    """How many small files of a folder are read or written side by side: a store is waited for."""
+    """How many small files of a folder to read or write at a time: more for an object store."""
     return 1 if is_local(folder) else 8
 
 
 def check_answers(path: str) -> None:
-    """Makes sure, if the path is a URI, that its store is there and knows the bucket.
+    """Makes sure, if the path is a URI, that its store answers and has the bucket.
 
     Raises:
       UserError: if not, after `remote.ANSWER_TIMEOUT_S` at the latest.
@@ -62,7 +62,7 @@ def open_input(path: str) -> BinaryIO:
 def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
     """Reads a file, or its bytes from `start` up to `end`.
 
-    From an object store that takes fewer requests than `open_input`.
+    On an object store this takes fewer requests than `open_input`.
 
     Raises:
       FileNotFoundError: if there is no such file.
@@ -76,26 +76,26 @@ def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
 
 
 class NotRegularError(OSError):
-    """What is to be read is no regular file, or has no data now: reading it might never end."""
+    """The file is not a regular one, or has no data now: reading it might never end."""
 
 
 def read_regular_file(path: str, most_bytes: int) -> bytes:
-    """Reads a local file that anyone may have put there, at most its first `most_bytes` bytes.
+    """Reads at most the first `most_bytes` bytes of a local file that anyone may have put there.
 
-    A pipe, a terminal or a device is not opened; what only looks like a file, as a kernel's log
-    does, is not waited for.
+    A pipe, a terminal or a device is not opened; what only looks like a file, such as a kernel's
+    log, is not waited for.
 
     Raises:
       FileNotFoundError: if there is no such file.
-      NotRegularError: if it is no regular file, or reading it would wait for data.
+      NotRegularError: if it is not a regular file, or reading it would wait for data.
     """
-    _check_regular(os.stat(path), path)  # Opening a device may already do something.
+    _check_regular(os.stat(path), path)  # Merely opening a device may have an effect.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         _check_regular(status, path)
         blocks, left, size_bytes = [], most_bytes, status.st_size
-        # All in one block, and one byte that is not there; a file that grows takes more of them.
+        # All in one block, plus a byte to see the end; a file that grows takes more blocks.
         while left and (block := os.read(descriptor, min(left, size_bytes + 1))):
             blocks.append(block)
             left -= len(block)
@@ -113,7 +113,7 @@ def _check_regular(status: os.stat_result, path: str) -> None:
 
 
 def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:
-    """Reads a file block by block, each by one request of an object store."""
+    """Reads a file block by block; on an object store each takes one request."""
     start = 0
     while block := read_file(path, start, start + block_bytes):
         yield block
@@ -130,7 +130,7 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
     object visible only when it is closed, so there it is written in place.
 
     Raises:
-      UserError: if the disk is full, or the place must not be written to.
+      UserError: if the disk is full, or writing there is not allowed.
     """
     if not is_local(path):
         with remote.create(path) as file:
@@ -150,7 +150,7 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
             reason = os.strerror(error.errno)
             raise UserError(
-                f"Cannot write {path}: {reason}; free or allow it and run again, "
+                f"Cannot write {path}: {reason}; put that right and run again; "
                 "what is finished is kept."
             ) from error
         raise
@@ -168,7 +168,7 @@ def exists(path: str) -> bool:
 
 
 def is_file(path: str) -> bool:
-    """Tells whether there is a file at the path: one request where `exists` may take two."""
+    """Tells whether there is a file at the path: one request, where `exists` may take two."""
     return os.path.isfile(path) if is_local(path) else remote.is_file(path)
 
 
@@ -180,17 +180,17 @@ def list_files(folder: str, pattern: str) -> list[str]:
 
 
 def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
-    """All files below a URI, sorted: path relative to it, size in bytes, time of change in ns.
+    """All files below a URI, sorted: path relative to it, size in bytes, modification time in ns.
 
     Raises:
-      UserError: if there is no such bucket, or its store refuses, or does not answer.
+      UserError: if there is no such bucket, or its store refuses or does not answer.
     """
     for uri, size_bytes, modified_s in remote.list_tree(folder):
         yield uri[len(folder.rstrip("/")) + 1 :], size_bytes, int(modified_s * 1e9)
 
 
 def delete(*paths: str) -> None:
-    """Deletes files, together one request or a few; nothing happens to those that are not there."""
+    """Deletes files in as few requests as possible; missing ones are ignored."""
     for path in filter(is_local, paths):
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)
@@ -198,9 +198,9 @@ def delete(*paths: str) -> None:
 
 
 def delete_tree(path: str) -> None:
-    """Deletes a folder and all below it; nothing happens if it is not there.
+    """Deletes a folder and all below it; a missing one is ignored.
 
-    Locally it disappears in one step, so that a half-deleted folder never passes for a whole one.
+    Locally it disappears in one step, so that no half-deleted folder passes for a complete one.
     """
     if is_local(path):
         doomed = f"{path.rstrip('/')}.deleted"

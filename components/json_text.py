@@ -1,4 +1,4 @@
-"""JSON as its standard has it: there is no NaN in it, and no Infinity."""
+"""JSON by its standard, which has neither NaN nor Infinity."""
 
 import dataclasses
 import json
@@ -10,18 +10,17 @@ from image_pipeline.components import files
 
 
 def read_json(path: str) -> Any:
-    """Reads a file of JSON; earlier versions wrote NaN and Infinity, where now null stands."""
+    """Reads a JSON file; earlier versions wrote NaN and Infinity where null stands now."""
     return json.loads(files.read_file(path), parse_constant=lambda _: None)
 
 
 def to_json(value: Any, **options: Any) -> str:
-    """`json.dumps`, but that numbers which are not finite become null.
+    """`json.dumps`, but numbers that are not finite become null.
 
-    Python would write them as `NaN` and `Infinity`, on which every other reader of JSON fails.
+    Python would write `NaN` and `Infinity`, which other JSON readers reject.
 
     Args:
       value: what `json.dumps` takes, and dataclasses, which become objects of their fields.
-      **options: of `json.dumps`.
     """
     return json.dumps(_without_non_finite(value), allow_nan=False, **options)
 

@@ -1,8 +1,8 @@
 """A lock in an output folder: two runs that write there at once would spoil each other's results.
 
-The operating system's lock on the file is what counts where it is seen: it ends with its holder,
-however that ends. Not every network's file system shows it to other machines, so the file also says
-who holds it, and a running holder touches it again and again.
+The operating system's lock on the file is what counts: it ends with the process that holds it. But
+not every network file system shows it to other machines, so the file also says who holds it, and a
+running holder touches it every few seconds.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from image_pipeline.components.errors import UserError
 
 LOCK = ".lock"
 TOUCH_EVERY_S = 15.0
-# So long untouched, a holder on another machine counts as dead.
+# A holder on another machine counts as dead when the file has been untouched this long.
 STALE_S = 120.0
 
 
@@ -33,10 +33,10 @@ class Holder:
 
     Attributes:
       host: name of the machine.
-      boot: which start of which machine or container it is, since names repeat.
-      pid: of the process.
-      started_s: when the process started, since numbers of processes repeat; in seconds since 1970.
-      since: when the lock was taken, for people.
+      boot: identifies the boot of the machine or container, since host names repeat.
+      pid: its process.
+      started_s: when the process started, in seconds since 1970, since process ids repeat.
+      since: when the lock was taken, for messages.
     """
 
     host: str
@@ -48,9 +48,9 @@ class Holder:
 
 @contextlib.contextmanager
 def hold_lock(output_dir: str) -> Iterator[None]:
-    """Holds an output folder's lock while the block runs. A dead holder's lock is taken over.
+    """Holds an output folder's lock while the block runs; takes over a dead holder's.
 
-    An object store has no locks: behind a URI nothing is held.
+    An object store has no locks, so a URI is not locked.
 
     Raises:
       UserError: if another run holds it.
@@ -73,7 +73,7 @@ def hold_lock(output_dir: str) -> Iterator[None]:
 
 
 def _open_locked(path: str, output_dir: str) -> int:
-    """Opens and locks the file, and makes sure that it still lies there and nobody holds it."""
+    """Opens and locks the file; makes sure that it is still there and that nobody holds it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -94,7 +94,7 @@ def _lock(descriptor: int) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # A file system without locks: what the file says must do.
+    except OSError:  # A file system without locks: rely on what the file says.
         return True
     return True
 
@@ -107,7 +107,7 @@ def _is_same_file(path: str, descriptor: int) -> bool:
 
 
 def _read_holder(descriptor: int) -> Holder | None:
-    """Who the file says holds it; None if it says nothing that can be read."""
+    """The holder named in the file; None if it cannot be read."""
     try:
         return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
     except (ValueError, TypeError):
@@ -133,7 +133,7 @@ def _this_process() -> Holder:
 
 
 def _read_boot() -> str:
-    """Two containers on a machine may have one name, but not one space of process numbers."""
+    """Two containers on a machine may share a name, but not a process namespace."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"

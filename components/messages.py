@@ -1,4 +1,4 @@
-"""Parts of messages: what a library's error says in one line, and which name was meant."""
+"""Parts of messages: a library's error in one line, and the name that was probably meant."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ _RAISED = re.compile(
     r"([\w.]+)(?:: ((?:.|\n)*?))?(?=\nTraceback|\n\nDuring|\n\nThe above|\Z)",
     re.MULTILINE,
 )
-# First lines of Keras's and TensorFlow's that only lead up to the message.
+# First lines of Keras and TensorFlow messages that only introduce them.
 _LEADS_UP = re.compile(r".*:$|Exception encountered when calling")
 # "Arguments received by Dense.call():" and a list, at the end of Keras's messages.
 _ARGUMENTS = re.compile(r"^\s*(?:Call a|A)rguments received by ", re.MULTILINE)
@@ -22,20 +22,20 @@ _FIRST_NODE = re.compile(r"root error\(s\) found\.\s*^\s*\(0\)\s+(?:[A-Z_]+: +)?
 
 
 def describe_error(error: BaseException) -> str:
-    """Says in one line what an error nobody foresaw is about: "ValueError: must be positive".
+    """Describes an unforeseen error in one line: "ValueError: must be positive".
 
     Args:
-      error: whose message may have many lines, or hold a worker's traceback as text.
+      error: its message may have many lines, or hold a worker's traceback as text.
     """
     name, text = type(error).__name__, str(error)
-    if found := _RAISED.findall(text):  # The last of them is what the others came of.
+    if found := _RAISED.findall(text):  # The last one caused the others.
         name, text = found[-1]
     words = [name.rpartition(".")[2], find_line(text)]
     return ": ".join(filter(None, words))[:_MOST_CHARACTERS]
 
 
 def find_line(message: str) -> str:
-    """The line of a message that says what went wrong: the first one, if it does not lead up to it.
+    """The line of a message that says what went wrong: the first, unless it is an introduction.
 
     Keras's and TensorFlow's begin with the likes of "Graph execution error:", and end with lists of
     arguments and names of nodes; the message is the last line between them. Where several nodes
@@ -51,9 +51,9 @@ def find_line(message: str) -> str:
 
 
 def suggest(name: str, known: Iterable[str], most: int = 1) -> str:
-    """The question for a name that is not known: "did you mean rotate? ", or "" if none is like it.
+    """A hint for an unknown name: "did you mean rotate? ", or "" if no known name is similar.
 
-    It ends in a space, since what is known follows mostly.
+    It ends in a space, since a list of the known names usually follows.
 
     Args:
       name: as it was given; upper and lower case do not count.

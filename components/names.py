@@ -1,12 +1,12 @@
-"""Names of files and classes, shown to people: whoever made a file chose its name."""
+"""Names of files and classes, made safe to show: whoever made a file chose its name."""
 
 import os
 import re
 
-# Control characters (C0, DEL, C1), which move a terminal's cursor, change its colours or its
-# title; line ends, which would pass for further lines; marks that reverse the order of text
-# (Unicode's UAX 9) or cannot be seen, by which one name passes for another; and surrogates, which
-# stand for bytes that are not UTF-8 and cannot be printed.
+# Control characters (C0, DEL, C1), which move a terminal's cursor or change its colours or title;
+# line ends, which would look like further lines; marks that reverse the order of text (Unicode's
+# UAX 9) or are invisible, so that one name looks like another; and surrogates, which stand for
+# bytes that are not UTF-8 and cannot be printed.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\ud800-\udfff]"
@@ -14,14 +14,14 @@ _UNSAFE = re.compile(
 
 
 def decode_name(path: str) -> str:
-    """A name as labels and the index have it: bytes that are not UTF-8 become backslash escapes."""
+    """A name as in labels and the index: bytes that are not UTF-8 become backslash escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def printable(text: str) -> str:
-    """A name as any terminal or page can show it: what is unsafe becomes backslash escapes.
+    """A name that any terminal or page can show: unsafe characters become backslash escapes.
 
-    Two names that differ may look the same then: what must be exact is in the JSON lines.
+    Different names may then look the same; the JSON Lines files have them exactly.
     """
     return _UNSAFE.sub(_escape, text)
 

@@ -1,7 +1,7 @@
-"""How far the long work of this process has come: stages count, and who shows it looks.
+"""Progress of the long work in this process: stages count, and whoever shows it reads the counts.
 
-Counting is an addition under a lock, so stages need not know whether anyone looks. There is one
-piece of work at a time, as TFX and Beam's local runner do it, in this process; what Beam workers
+Counting is an addition under a lock, so stages need not know whether anyone reads it. There is one
+piece of work at a time, since TFX and Beam's local runner work that way; what Beam workers
 elsewhere have done comes from the job's counters (`components.beam.counters`).
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What is done of a piece of work.
+    """How much of a piece of work is done.
 
     Attributes:
       unit: what is counted, in the plural: "images".
-      total: how many there are to do.
+      total: how many there are.
       done: how many are done.
       bad: how many of these were quarantined.
-      skipped: how many are no images.
+      skipped: how many are not images.
     """
 
     unit: str
@@ -33,19 +33,19 @@ class Progress:
 
 _lock = threading.Lock()
 _current: Progress | None = None
-# What threads are at, and since when (`time.monotonic`), for what may take unforeseeably long.
+# What threads are doing, and since when (`time.monotonic`), for work that may take very long.
 _named: dict[int, tuple[float, str]] = {}
 
 
 def begin(unit: str, total: int, done: int = 0) -> None:
-    """A new piece of work: what was counted before is forgotten."""
+    """Begins a new piece of work; forgets what was counted before."""
     global _current
     with _lock:
         _current = Progress(unit, total, done)
 
 
 def advance(done: int = 1, bad: int = 0, skipped: int = 0) -> None:
-    """Counts what was done; nothing happens where no work was begun."""
+    """Counts what was done, if a piece of work was begun."""
     global _current
     with _lock:
         if _current is not None:
@@ -58,7 +58,7 @@ def advance(done: int = 1, bad: int = 0, skipped: int = 0) -> None:
 
 
 def reach(seen: Progress) -> None:
-    """Takes what workers elsewhere have done: as counted there, which may also have been here."""
+    """Takes over the counts of workers elsewhere, which may include what was counted here."""
     global _current
     with _lock:
         if _current is not None and _current.unit == seen.unit:
@@ -84,7 +84,7 @@ def named(what: str) -> Iterator[None]:
 
 
 def look_slow(seconds: float) -> tuple[str, float] | None:
-    """What a thread has been at for longest, and for how long; None if that is not `seconds`."""
+    """What takes a thread longest, and for how long; None if that is less than `seconds`."""
     oldest = min(list(_named.values()), default=None)
     if oldest is None or (taken := time.monotonic() - oldest[0]) < seconds:
         return None
@@ -92,13 +92,13 @@ def look_slow(seconds: float) -> tuple[str, float] | None:
 
 
 def look() -> Progress | None:
-    """What is done of the current piece of work; None if there is none."""
+    """The progress of the current piece of work; None if there is none."""
     with _lock:
         return _current
 
 
 def end() -> None:
-    """The current piece of work is over."""
+    """Ends the current piece of work."""
     global _current
     with _lock:
         _current = None

@@ -149,7 +149,7 @@ def compile_command(
 ) -> None:
     """Compile the pipeline for Kubeflow Pipelines or Vertex AI.
 
-    Beam flags go behind a separate --, for example: -- --runner=DataflowRunner --project=…
+    Beam flags go after a separate --, for example: -- --runner=DataflowRunner --project=…
     """
     from image_pipeline.components.beam.args import complete_beam_args
     from image_pipeline.config import load_config

@@ -1,6 +1,6 @@
 """Raw images to training batches and a served model, with TensorFlow, Beam and TFX.
 
-What most people need is here. Each name is imported when it is used: TFX alone takes 10 to 30 s.
+What most people need is here. Names are imported on first use: TFX alone takes 10 to 30 s.
 """
 
 import importlib

@@ -1,9 +1,9 @@
-"""Plain functions for people who want no TFX: `ingest`, `analyze`, `input_fn`, `steps_per_epoch`.
+"""Plain functions for use without TFX: `ingest`, `analyze`, `input_fn`, `steps_per_epoch`.
 
-They give the very bytes, statistics and batches of the command line and of the pipeline. Options
-are those of the configuration's group that each function reads, as keyword arguments; `config` is
-a file of the command line (or what `image_pipeline.config.load_config` made of it), which they
-override. Beam and TensorFlow are imported by the function that needs them.
+They give the same bytes, statistics and batches as the command line and the pipeline. Keyword
+options are those of the configuration group that each function reads; they override `config`, a
+YAML file as for the command line (or what `image_pipeline.config.load_config` returns for it). Beam
+and TensorFlow are imported by the functions that need them.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _explained(function: Function) -> Function:
-    """What a person can put right is said alone, not behind the tracebacks of Beam's stages."""
+    """Raises a `UserError` alone, without the tracebacks of Beam's stages."""
 
     @functools.wraps(function)
     def explained(*arguments: Any, **options: Any) -> Any:
@@ -37,7 +37,7 @@ def _explained(function: Function) -> Function:
 
 @contextlib.contextmanager
 def _unlogged() -> Iterator[None]:
-    """Beam also logs what a stage raises, and Python prints that where nobody set up logging."""
+    """Keeps Beam from also logging what a stage raises, which Python prints by default."""
 
     def is_news(log: logging.LogRecord) -> bool:
         return log.exc_info is None or not isinstance(log.exc_info[1], UserError)
@@ -64,11 +64,11 @@ def ingest(
 
     Args:
       images_dir: the folder of images, or its URI.
-      output_dir: the data set's folder; an interrupted ingest to it goes on.
-      config: whose group `ingest` is taken; None for the defaults.
+      output_dir: the data set's folder; an interrupted ingest to it continues.
+      config: its group `ingest` is used; None for the defaults.
       beam_args: Beam flags; none for the local runner.
       replace: whether a finished data set of other images or options may be replaced.
-      **options: of `ingest`, e.g. `shards=4` or `prepare={"encoding": "png"}`.
+      **options: options of `ingest`, e.g. `shards=4` or `prepare={"encoding": "png"}`.
 
     Returns:
       The summary: `found`, `written`, `duplicates`, `quarantined`, `skipped`, `splits`, `shards`,
@@ -104,11 +104,11 @@ def analyze(
     Args:
       data_dir: the folder that ingest wrote.
       graph_dir: the transform graph's folder; an earlier graph in it is replaced.
-      view: the model's input, or those of its options that `config` does not say.
-      config: whose groups `view` and `transform` are taken; None for the defaults.
+      view: the model's input; options left out are taken from `config`.
+      config: its groups `view` and `transform` are used; None for the defaults.
       beam_args: Beam flags; none for the local runner.
-      cache_dir: where what is found in a data set is kept for later analyses; None keeps nothing.
-      **options: of `transform`, e.g. `analyze_fraction=0.1`.
+      cache_dir: where the findings for a data set are kept for later analyses; None keeps nothing.
+      **options: options of `transform`, e.g. `analyze_fraction=0.1`.
 
     Returns:
       What `analysis.json` holds: `records`, `statistics`, `classes`, …; and `seconds` and
@@ -156,24 +156,25 @@ def input_fn(
       graph_dir: the folder of the transform graph, or None for uint8 images and class names.
       mode: "train" shuffles and makes random views, "eval" does neither; None means "train" for the
         split train, and "eval" for all others.
-      view: the model's input, or those of its options that `config` does not say. Left out, it is
-        what the transform graph was made for.
-      config: whose groups `view`, `feeding` and `training.seed` are taken; None for the defaults.
-      seed: of order and random views; None for `training.seed` of `config`, 0 by default.
-      epochs: passes over the records; None for passes without end.
+      view: the model's input; options left out are taken from `config`. By default, what the
+        transform graph was made for.
+      config: its groups `view` and `feeding` and its `training.seed` are used; None for the
+        defaults.
+      seed: decides order and random views; None for `training.seed` of `config`, 0 by default.
+      epochs: passes over the records; None repeats forever.
       first_epoch: number of the first pass.
       first_step: number of the first pass's first batch.
       worker: number of this worker, from 0.
       workers: how many share each batch.
       again: what iterating training's data again gives: the "next" epochs, or the "same".
-      **options: of `feeding`, e.g. `batch_size=64` or `augment=["flip_horizontal"]`.
+      **options: options of `feeding`, e.g. `batch_size=64` or `augment=["flip_horizontal"]`.
 
     Returns:
       A `tf.data.Dataset` of pairs of images and labels, see `components.feeding.input_fn.input_fn`.
 
     Raises:
       UserError: if there is no such data set or split, or an option does not fit it.
-      tf.errors.OpError: while it is iterated, around what is found only then: a damaged record.
+      tf.errors.OpError: while it is iterated, for what is found only then: a damaged record.
     """
     from image_pipeline.named_folder import list_split
 
@@ -212,8 +213,8 @@ def steps_per_epoch(
       data_dir: the folder that ingest wrote.
       split: whose records are read.
       mode: as for `input_fn`.
-      config: whose group `feeding` is taken; None for the defaults.
-      **options: of `feeding`, e.g. `batch_size=64` or `remainder="drop"`.
+      config: its group `feeding` is used; None for the defaults.
+      **options: options of `feeding`, e.g. `batch_size=64` or `remainder="drop"`.
 
     Raises:
       UserError: if there is no such data set or split, or an option does not fit it.
@@ -232,7 +233,7 @@ def _default_mode(split: str) -> str:
 
 
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
-    """The view asked for, which must be the graph's; if none was asked for, the graph's."""
+    """The view asked for, which must be the graph's; by default, the graph's."""
     from image_pipeline.graph_folder import read_graph
 
     asked = read_group("view", config, _as_dict(view))

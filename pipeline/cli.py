@@ -61,9 +61,9 @@ for command in (
 
 
 def _make_working_folder_importable() -> None:
-    """Lets dotted paths name modules of the folder in which a person stands, here and in workers.
+    """Lets dotted paths name modules in the current folder, here and in workers.
 
-    Behind all else, so that nothing there is taken for an installed package.
+    It comes last, so that nothing in it hides an installed package.
     """
     folder = os.getcwd()
     sys.path.append(folder)
@@ -73,7 +73,7 @@ def _make_working_folder_importable() -> None:
 
 def main(command: click.Command = cli) -> None:
     """Runs a command line in this process; errors become one message and an exit code."""
-    # TensorFlow reads these when it is imported; both lines are about messages only.
+    # TensorFlow reads these when it is imported; both only concern messages.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     _make_working_folder_importable()
@@ -89,7 +89,7 @@ def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -
     """Runs a command, and says what went wrong.
 
     Args:
-      arguments: of the command line; None for this process's.
+      arguments: the command's arguments; None for this process's.
       command: the command line.
 
     Returns:
@@ -105,7 +105,7 @@ def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -
     except UnexpectedError as error:
         _tell_unexpected(str(error), error.log_path)
         return 4
-    except Exception as error:  # Nobody foresaw it, and the command had opened no log.
+    except Exception as error:  # Unforeseen, and before the command opened a log.
         log_path = os.path.join(make_lasting_folder(), "error.log")
         with open(log_path, "w", encoding="utf-8") as log:
             traceback.print_exc(file=log)

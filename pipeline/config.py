@@ -38,8 +38,8 @@ class PipelineConfig(Options):
             )
         if self.feeding.dtype == "uint8" or self.feeding.layout != "NHWC":
             raise ValueError(
-                "the pipeline's trainer takes images normalised and channels last, but feeding has "
-                f"dtype={self.feeding.dtype} and layout={self.feeding.layout}; leave them to "
+                "the pipeline's trainer takes normalised images with channels last, but feeding "
+                f"has dtype={self.feeding.dtype} and layout={self.feeding.layout}; use them with "
                 "input_fn in a training loop of your own."
             )
         if self.feeding.mixes_labels and self.training.class_weights != "none":
@@ -77,12 +77,12 @@ def read_group(
 ) -> Any:
     """Reads the options of one group, for a part of the pipeline that is used alone.
 
-    What a whole pipeline needs beyond the group (a split "eval", say) is not asked of `options`.
+    What a whole pipeline needs beyond the group (a split "eval", say) is not checked.
 
     Args:
       group: the name of a field of `PipelineConfig`.
       config: a YAML file, a configuration, or None for the defaults.
-      options: values of the group's keys that override those.
+      options: values of the group's keys, which override it.
 
     Returns:
       The validated options of the group.
@@ -99,7 +99,7 @@ def read_group(
 
 
 def _explain_all(error: pydantic.ValidationError, *within: str) -> UserError:
-    """All of pydantic's findings in words, of the whole tree or of what is within a group."""
+    """All of pydantic's findings in words, for the whole tree or for a group in it."""
     lines = [_explain({**each, "loc": (*within, *each["loc"])}) for each in error.errors()]
     return UserError("\n".join(["The configuration is not valid:", *lines]))
 
@@ -138,7 +138,7 @@ def _override(values: dict, override: str) -> None:
 
 
 def _explain(error: Mapping[str, Any]) -> str:
-    """One line of pydantic's findings in words."""
+    """One of pydantic's findings in words, as a line."""
     location = ".".join(str(part) for part in error["loc"])
     if error["type"] != "extra_forbidden":
         message = error["msg"].removeprefix("Value error, ")
@@ -147,7 +147,7 @@ def _explain(error: Mapping[str, Any]) -> str:
         return f"  {location}: {message}, got {error['input']!r}"
     known = _known_keys(error["loc"][:-1])
     hint = suggest(str(error["loc"][-1]), known)
-    return f"  {location}: unknown key; {hint}known here: {', '.join(known)}"
+    return f"  {location}: unknown key; {hint}known: {', '.join(known)}"
 
 
 def _known_keys(location: Sequence[str | int]) -> list[str]:

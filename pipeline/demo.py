@@ -1,12 +1,12 @@
-"""The demo's data: 1,797 handwritten digits that scikit-learn ships, written out as image files."""
+"""The demo's data: the 1,797 handwritten digits of scikit-learn, written as image files."""
 
 import os
 
 from image_pipeline.components import files
 from image_pipeline.config import PipelineConfig
 
-# 8x8 pixels, stored without loss and seen by the model at four times the size; mirrored or cropped
-# digits would be others.
+# 8x8 pixels, stored losslessly and seen by the model at four times the size; a mirrored or cropped
+# digit might be another one.
 DEMO_CONFIG = PipelineConfig.model_validate(
     {
         "name": "digits-demo",
@@ -25,7 +25,7 @@ DEMO_CONFIG = PipelineConfig.model_validate(
 def write_digits(images_dir: str) -> int:
     """Writes each digit as `<images_dir>/<digit>/<number>.png`, grayscale, 8x8 pixels.
 
-    Files that are there already are left untouched, so that a second run finds nothing new.
+    Files that already exist are left untouched, so that a second run finds nothing new.
 
     Returns:
       The number of images.

@@ -1,4 +1,4 @@
-"""What a transform graph's folder says of the graph, read without TensorFlow."""
+"""What a transform graph's folder says about the graph, read without TensorFlow."""
 
 import json
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from image_pipeline.components import contract, files
 from image_pipeline.components.errors import UserError
 
-# What tf.Transform writes, which is not imported: it would take seconds.
+# Written by tf.Transform, whose import would take seconds.
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
-# What people are shown of it. `alpha_background` is not in older ones.
+# What is shown of it. Older ones lack `alpha_background`.
 _SHOWN = {
     *("view", "channel_order", "color_space", "preprocessing_fn", "function_version"),
     *("code_version", "columns", "manifests", "splits", "fraction", "records_in_splits", "records"),
@@ -18,14 +18,14 @@ _SHOWN = {
 
 
 def read_graph(graph_dir: str) -> dict[str, Any]:
-    """Reads what a transform graph says of itself.
+    """Reads a transform graph's description of itself.
 
     Returns:
       What `analysis.json` holds, and `vocabulary`: the class names in the order of their ids, or
       None if the `preprocessing_fn` made no such vocabulary.
 
     Raises:
-      UserError: if it was not written by the analysis, or by one that said less.
+      UserError: if it was not written by the analysis, or by a version that wrote less.
     """
     path = files.join(graph_dir, contract.ANALYSIS)
     try:
@@ -34,7 +34,7 @@ def read_graph(graph_dir: str) -> dict[str, Any]:
         missing = sorted(_SHOWN - analysis.keys())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
-            f"{graph_dir!r} is no folder of a transform graph: it has no {contract.ANALYSIS}; give "
+            f"{graph_dir!r} is not a transform graph's folder: it has no {contract.ANALYSIS}; give "
             "the folder that the analysis wrote, or run `image-pipeline analyze`."
         ) from error
     except (ValueError, AttributeError) as error:

@@ -1,10 +1,10 @@
-"""Ctrl-C and SIGTERM: one line and an exit code within seconds, wherever the work stands.
+"""Ctrl-C and SIGTERM: one line and an exit code within seconds, whatever is running.
 
-The main thread is told by an exception, so that scratch folders go and a job elsewhere is
-cancelled. It may not hear of it: it waits in TensorFlow's C++ for threads that wait themselves, or
-a library takes the exception for an error of its own and goes on. So a thread of its own hears of
-the signal as well, and ends the process if the main thread has not after some seconds. Nothing is
-lost by that: what is on the disk is whole or is done again, as after `kill -9`.
+An exception tells the main thread, so that scratch folders are deleted and a job elsewhere is
+cancelled. It may not get through: the main thread may be waiting in TensorFlow's C++ for other
+threads, or a library may take the exception for an error of its own and carry on. So a separate
+thread gets the signal as well, and ends the process if the main thread has not done so after some
+seconds. Nothing is lost by that: what is on disk is complete or will be redone, as after `kill -9`.
 """
 
 import contextlib
@@ -27,34 +27,34 @@ _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 _asked = threading.Event()
 _ending = threading.Lock()
-_first = signal.SIGINT  # The signal that came first, once one has.
+_first = signal.SIGINT  # The first signal received, once there is one.
 _is_raised = False
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody wants this process to end. (Beam copies an exception only if it has a text.)"""
+    """The process has been asked to end. (Beam copies an exception only if it has a text.)"""
 
 
 def listen() -> None:
-    """From now on, Ctrl-C and SIGTERM end this process. To be called once, by the main thread."""
+    """Makes Ctrl-C and SIGTERM end this process. To be called once, by the main thread."""
     numbers = [number for number in _NAMES if signal.getsignal(number) != signal.SIG_IGN]
     heard, told = os.pipe()
     os.set_blocking(told, False)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)
     os.register_at_fork(after_in_child=_stop_listening)
-    terminal = os.dup(2)  # A command sends what libraries say there to its log.
+    terminal = os.dup(2)  # A command redirects what libraries write to stderr to its log.
     threading.Thread(target=_watch, args=(heard, terminal), daemon=True).start()
     for number in numbers:
         signal.signal(number, _interrupt)
 
 
 def was_interrupted() -> bool:
-    """Whether this process is about to end: an error may be of that, and is of no interest."""
+    """Whether this process is about to end: an error may come from that, and does not matter."""
     return _asked.is_set()
 
 
 def end_if_interrupted() -> None:
-    """Ends the process if somebody asked for it, whatever has come of that."""
+    """Ends the process if it was asked to end, whatever the exception has turned into."""
     if was_interrupted():
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -62,7 +62,7 @@ def end_if_interrupted() -> None:
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
-    """Python calls it in the main thread, when that comes to its next step."""
+    """Called by Python in the main thread, at its next step."""
     global _first, _is_raised
     if not _is_raised:
         _first, _is_raised = signal.Signals(number), True
@@ -71,7 +71,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
 
 
 def _watch(heard: int, terminal: int) -> None:
-    """Waits for a signal, which arrives here at once; ends the process if nobody else does."""
+    """Waits for a signal, which arrives here at once; ends the process if nothing else does."""
     global _first
     _first = _await_signal(heard, None) or _first
     until_s = time.monotonic() + GRACE_S
@@ -79,12 +79,12 @@ def _watch(heard: int, terminal: int) -> None:
     time.sleep(_TWICE_S)
     while select.select([heard], [], [], 0)[0]:
         os.read(heard, 1)
-    _await_signal(heard, until_s)  # Another one: at once.
+    _await_signal(heard, until_s)  # A second signal ends it at once.
     _end(terminal)
 
 
 def _await_signal(heard: int, until_s: float | None) -> signal.Signals | None:
-    """The next signal that ends the process; None if there is none in time."""
+    """The next signal that ends the process; None if none comes in time."""
     while until_s is None or time.monotonic() < until_s:
         left_s = None if until_s is None else max(0, until_s - time.monotonic())
         if select.select([heard], [], [], left_s)[0]:
@@ -95,12 +95,12 @@ def _await_signal(heard: int, until_s: float | None) -> signal.Signals | None:
 
 
 def _end(terminal: int) -> NoReturn:
-    """Takes away what is temporary and what this process started, and says what happened."""
-    _ending.acquire()  # By one thread only.
+    """Deletes temporary files, ends child processes, and says what happened."""
+    _ending.acquire()  # Only one thread does this.
     _end_children()
     temporary.delete_folder()
-    line = f"Stopped by {_NAMES[_first]}; what is finished is kept: run the same command again.\n"
-    if os.isatty(terminal):  # The line with ^C and with what is left of a bar; and the cursor.
+    line = f"Stopped by {_NAMES[_first]}; what is finished is kept; run the same command again.\n"
+    if os.isatty(terminal):  # Clear the line with ^C and the rest of a bar; show the cursor.
         line = f"\r\x1b[K\x1b[?25h{line}"
     with contextlib.suppress(OSError):
         os.write(terminal, line.encode())
@@ -108,7 +108,7 @@ def _end(terminal: int) -> NoReturn:
 
 
 def _end_children() -> None:
-    """Workers and job servers of a local run."""
+    """Ends the workers and job servers of a local run."""
     import psutil
 
     for child in psutil.Process().children(recursive=True):
@@ -117,7 +117,7 @@ def _end_children() -> None:
 
 
 def _stop_listening() -> None:
-    """A copy of this process has the same pipe, and would end this one."""
+    """For forked children, which share the pipe and would end this process."""
     signal.set_wakeup_fd(-1)
     for number in _NAMES:
         if signal.getsignal(number) is _interrupt:

@@ -1,4 +1,4 @@
-"""What a folder that a person named is: a data set, a run, or a transform graph."""
+"""Finds out what a folder named by the user is: a data set, a run, or a transform graph."""
 
 import dataclasses
 from typing import Any
@@ -19,15 +19,15 @@ from image_pipeline.run_folder import DATA_SETS, GRAPHS, MODEL_RUN, RunFolder
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What lies in a folder that a person named: a data set alone, or a run.
+    """The contents of a folder that the user named: a data set alone, or a run.
 
     Attributes:
-      folder: as it was named.
+      folder: the path as given.
       data_dir: the data set's folder.
-      manifest: the data set's.
-      run: None for a data set alone.
+      manifest: the data set's manifest.
+      run: the run's folder; None for a data set alone.
       graph_dir: the folder of the run's transform graph; None for a data set alone.
-      summary: what the run's `summary.json` holds; None if it is not asked for, or not there.
+      summary: the content of the run's `summary.json`; None if it was not asked for or is missing.
     """
 
     folder: str
@@ -43,11 +43,11 @@ class Source:
         return None if path is None or self.run is None else self.run.relocate(path)
 
     def read_graph(self) -> dict[str, Any] | None:
-        """What the transform graph says of itself; None without one."""
+        """The transform graph's description of itself; None without a graph."""
         return None if self.graph_dir is None else read_graph(self.graph_dir)
 
     def read_history(self) -> History | None:
-        """What training reported; None if that is gone, or if there was none."""
+        """What training reported; None if that is missing, or if there was no training."""
         model_dir = self.artifact("model")
         if model_dir is None:
             return None
@@ -71,7 +71,7 @@ def find_source(folder: str) -> Source:
     data_sets = run.list_data_sets()
     if not data_sets:
         raise UserError(
-            f"{folder!r} holds neither a whole data set ({MANIFEST}) nor a run "
+            f"{folder!r} holds neither a complete data set ({MANIFEST}) nor a run "
             f"({DATA_SETS}/<number>/{MANIFEST}); give the --output of ingest or run."
         )
     graph_dir, _ = find_graph(folder)
@@ -79,14 +79,14 @@ def find_source(folder: str) -> Source:
     matching = [each for each in data_sets if hash_manifest(each) in analysed]
     if not matching:
         raise UserError(
-            f"{graph_dir!r} must have been made of a data set in {folder}/{DATA_SETS}, but that "
+            f"{graph_dir!r} must have been made from a data set in {folder}/{DATA_SETS}, but that "
             "is gone or was changed; run the pipeline again."
         )
     return Source(folder, matching[-1], read_whole_manifest(matching[-1]), run, graph_dir)
 
 
 def find_whole_run(folder: str) -> Source:
-    """As `find_source`, but of a run that has ended, what its summary describes.
+    """Like `find_source`, but for a finished run, finds what its summary describes.
 
     Raises:
       UserError: if the folder is neither a data set nor a run.
@@ -103,10 +103,10 @@ def find_whole_run(folder: str) -> Source:
 
 
 def find_graph(folder: str) -> tuple[str, int]:
-    """Finds the transform graph that a folder is, or the latest one that a run left in it.
+    """Finds the transform graph in a folder: the folder itself, or a run's latest one.
 
     Returns:
-      Its folder, and how many there are in the run's; 0 if the graph's own was named.
+      Its folder, and how many graphs the run has; 0 if the graph's own folder was named.
 
     Raises:
       UserError: if there is none.
@@ -124,11 +124,11 @@ def find_graph(folder: str) -> tuple[str, int]:
 
 
 def refuse_run(folder: str, command: str) -> None:
-    """Of commands that take a data set: a run's folder may hold several, so none is chosen.
+    """Refuses a run's folder where a data set is expected: it may hold several data sets.
 
     Args:
-      folder: that a person named.
-      command: what to call with the data set's own folder.
+      folder: the path that the user gave.
+      command: the command, for the message.
 
     Raises:
       UserError: if it is the output folder of a run; the message names the latest data set in it.
@@ -137,7 +137,7 @@ def refuse_run(folder: str, command: str) -> None:
         return
     if found := RunFolder(folder).list_data_sets():
         raise UserError(
-            f"{folder!r} is the folder of a run, not of a data set; for its latest data set write: "
+            f"{folder!r} is a run's folder, not a data set's; for its latest data set, write: "
             f"image-pipeline {command} {found[-1]}"
         )
 
@@ -151,6 +151,6 @@ def list_split(data_dir: str, split: str) -> str:
     splits = list(read_whole_manifest(data_dir).splits)
     if split not in splits:
         raise UserError(
-            f"split must be one of {', '.join(splits)}, which {data_dir} has, got {split!r}."
+            f"split must be one of those in {data_dir}, got {split!r}; known: {', '.join(splits)}."
         )
     return files.join(data_dir, in_split(split))

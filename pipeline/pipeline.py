@@ -1,4 +1,4 @@
-"""The pipeline: one component a paragraph. It knows no engine and no command line."""
+"""The pipeline, one component per paragraph. It depends on no engine and no command line."""
 
 import os
 
@@ -6,7 +6,7 @@ from tfx import v1 as tfx
 from tfx.dsl.components.base.base_component import BaseComponent
 
 # isort: split
-# After TFX, which puts a stand-in where this wants a module that tfx-bsl 1.21 no longer has.
+# After TFX, which provides a stand-in for a module that this needs and tfx-bsl 1.21 lacks.
 import tensorflow_data_validation as tfdv
 
 from image_pipeline.components import files
@@ -44,11 +44,11 @@ def create_pipeline(
       images_dir: the folder of images, or its URI; or a pattern of spans' folders.
       pipeline_root: where the components' outputs are kept, a folder or a URI.
       push_dir: where a blessed model is pushed.
-      fingerprint: of the images, so that a changed folder is ingested again; or the parameter in
-        which each run of a compiled pipeline gives it.
-      metadata_path: SQLite file of TFX's metadata; None where the engine has its own.
-      beam_args: Beam flags of all components.
-      span: which one of a pattern is ingested; None for the latest, as each run finds it.
+      fingerprint: fingerprint of the images, so that a changed folder is ingested again; or the
+        parameter by which each run of a compiled pipeline passes it.
+      metadata_path: SQLite file for TFX's metadata; None if the engine has its own.
+      beam_args: Beam flags for all components.
+      span: which of the pattern's spans to ingest; None for the latest at each run.
 
     Returns:
       The pipeline, for any of TFX's runners.
@@ -60,9 +60,9 @@ def create_pipeline(
     check_user_steps(config.feeding.augment)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))
-    # What is analysed, trained and evaluated on: that data set, or it and those of earlier spans.
+    # The data to analyse, train and evaluate on: that data set, or those of several spans.
     examples, span_resolvers = join_spans(example_gen, config.spans, span)
-    # Statistics of the columns that describe images, a schema, and a check of all splits by it.
+    # Statistics of the columns that describe images, a schema, and a check of all splits.
     checks = _check_columns(example_gen.outputs["examples"])
     # What must be known of the whole train split becomes a graph over uint8 pixel batches.
     cache_dir = _choose_cache_dir(config, pipeline_root)
@@ -106,12 +106,12 @@ def _check_columns(examples: tfx.dsl.Channel) -> list[BaseComponent]:
 
 
 def statistics_options() -> tfdv.StatsOptions:
-    """Which columns statistics are made of: not the images' bytes, which would only clog top-k."""
+    """Statistics options: leave out the images' bytes, which would only clog top-k."""
     return tfdv.StatsOptions(feature_allowlist=[column.key for column in record.METADATA_COLUMNS])
 
 
 def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:
-    """Where analysis keeps what it finds in each data set; None if no later run will ask for it."""
+    """Where the analysis caches its findings for each data set; None if no later run needs them."""
     if config.transform.keep_cache or config.spans.window != 1:
         return files.join(pipeline_root, "analyzer_cache")
     return None
@@ -136,7 +136,7 @@ def _create_trainer(
 
 
 def _version_of_training(config: PipelineConfig) -> str:
-    """Hashes of the code that trains: the project's, and what dotted paths name of the user's."""
+    """Hashes of the training code: the project's, and the user's that dotted paths name."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
     own = map(function_version, [config.training.model, *steps])
     return "-".join([code_version(*_USED_IN_TRAINING), *own])

@@ -1,4 +1,4 @@
-"""The options that a run was made with, as TFX's metadata have them."""
+"""The options that a run was made with, from TFX's metadata."""
 
 import json
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from image_pipeline.named_folder import Source
 from image_pipeline.run_folder import METADATA, RunFolder
 
 _TRAINER = "tfx.components.trainer.component.Trainer"
-# Groups of the configuration that the pipeline hands to the Trainer, and so to the metadata.
+# The groups that the pipeline passes to the Trainer, and so to the metadata.
 _STORED_GROUPS = ("view", "feeding", "training")
 
 
 def read_config(
     source: Source, path: str | None = None, overrides: Sequence[str] = ()
 ) -> PipelineConfig:
-    """Reads the options: of a file, else those that a run was made with, else the defaults.
+    """Reads the options: from a file, else those that a run was made with, else the defaults.
 
     Args:
       source: a data set, or a run.
@@ -36,8 +36,8 @@ def read_config(
         if not stored:
             raise
         raise UserError(
-            f"{error}\n(With the options that the run {source.folder} was made with: if another "
-            "version of image-pipeline made it, give --config.)"
+            f"{error}\n(These are the options that the run {source.folder} was made with; if "
+            "another version of image-pipeline made it, give --config.)"
         ) from error
     if source.graph_dir is not None:
         _check_view(config, source.graph_dir)
@@ -64,21 +64,21 @@ def _read_stored(run: RunFolder) -> list[str]:
     path = run.metadata_path
     if not files.is_local(path) or not files.exists(path):
         raise UserError(
-            f"{run.path!r} must have {METADATA}, which says what the run's options were, but it is "
-            "not there; give the options by --config."
+            f"{run.path!r} must have {METADATA}, which has the run's options, but it is "
+            "missing; give the options with --config."
         )
     configs = _read_trainer_configs(path)
     if not configs:
         raise UserError(
-            f"{path!r} knows no Trainer, whose options would be previewed: the run ended before; "
-            "give the options by --config."
+            f"{path!r} has no Trainer, whose options would be used: the run ended before it; "
+            "give the options with --config."
         )
     stored = json.loads(configs[-1])
     return [f"{group}={json.dumps(stored[group])}" for group in _STORED_GROUPS]
 
 
 def _read_trainer_configs(metadata_path: str) -> list[str]:
-    """What each execution of the Trainer got as `custom_config`, in their order."""
+    """The `custom_config` of each execution of the Trainer, in order."""
     from ml_metadata.metadata_store import metadata_store
     from ml_metadata.proto import metadata_store_pb2
 

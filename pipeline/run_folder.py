@@ -1,4 +1,4 @@
-"""What lies in the output folder of a run, and where: nobody else spells these names."""
+"""What is in a run's output folder, and where: its names are spelled out only here."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.json_text import read_json
 
 _ARTIFACTS, _PUSHED = "artifacts", "pushed_model"
-# Of each of TFX's components, a folder for each execution, numbered upwards.
+# Each of TFX's components has a folder for each execution, with ascending numbers.
 DATA_SETS = f"{_ARTIFACTS}/ImageExampleGen/examples"
 GRAPHS = f"{_ARTIFACTS}/ImageTransform/transform_graph"
 METADATA = "metadata.db"
@@ -21,7 +21,7 @@ class RunFolder:
     """The output folder of a run.
 
     Attributes:
-      path: of the folder, or its URI.
+      path: the folder's path or URI.
     """
 
     path: str
@@ -43,16 +43,16 @@ class RunFolder:
 
     @property
     def log_path(self) -> str:
-        """What libraries said while it ran."""
+        """The libraries' messages while it ran."""
         return files.join(self.path, "run.log")
 
     @property
     def summary_path(self) -> str:
-        """What a whole run did, as JSON."""
+        """The summary of a whole run, as JSON."""
         return files.join(self.path, "summary.json")
 
     def list_data_sets(self) -> list[str]:
-        """The folders of all whole data sets, in the order in which they were made."""
+        """The folders of all complete data sets, in the order in which they were made."""
         return self._list_outputs(DATA_SETS, MANIFEST)
 
     def list_graphs(self) -> list[str]:
@@ -64,7 +64,7 @@ class RunFolder:
         return read_json(self.summary_path) if files.exists(self.summary_path) else None
 
     def relocate(self, path: str) -> str:
-        """A path of the run's summary in the folder where the run is now: folders get moved."""
+        """A path from the run's summary, in the folder where the run is now: folders get moved."""
         for room in (_ARTIFACTS, _PUSHED):
             _, found, rest = path.rpartition(f"/{room}/")
             if found:
@@ -79,6 +79,6 @@ class RunFolder:
 
 
 def _sort_by_number(folders: Iterable[str]) -> list[str]:
-    """Of folders of executions, those that are named by a number, by it."""
+    """The execution folders, which are named by numbers, in numeric order."""
     numbered = (path for path in folders if path.rpartition("/")[2].isdigit())
     return sorted(numbered, key=lambda path: int(path.rpartition("/")[2]))

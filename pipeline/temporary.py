@@ -1,7 +1,7 @@
-"""One folder for all that is temporary in this process, libraries' files and folders included.
+"""One folder for all temporary files of this process, including the libraries'.
 
-TensorFlow, Beam and TFX leave files in the system's temporary folder when they are not asked to
-end, and TensorFlow some even then. They are put into one folder, which goes with the process.
+TensorFlow, Beam and TFX leave files in the system's temporary folder when they are interrupted, and
+TensorFlow leaves some in any case. They go into one folder, deleted with the process.
 """
 
 import atexit
@@ -15,21 +15,21 @@ _lasting: str | None = None
 
 
 def use_folder() -> None:
-    """Makes the folder; from now on, all that is temporary goes there. To be called once."""
+    """Makes the folder; from now on, all temporary files go there. To be called once."""
     global _folder, _lasting
     _lasting = tempfile.gettempdir()
     _folder = tempfile.mkdtemp(prefix=_PREFIX)
     tempfile.tempdir = _folder
-    os.environ["TMPDIR"] = _folder  # For C++ and for processes that are started.
-    atexit.register(delete_folder)  # Before all others, so that it is called after them.
+    os.environ["TMPDIR"] = _folder  # For C++ and for child processes.
+    atexit.register(delete_folder)  # Registered first, so that it is called last.
 
 
 def delete_folder() -> None:
-    """Deletes the folder, with what is in it."""
+    """Deletes the folder and its contents."""
     if _folder is not None:
         shutil.rmtree(_folder, ignore_errors=True)
 
 
 def make_lasting_folder() -> str:
-    """Makes a folder that stays when the process has ended."""
+    """Makes a folder that outlives the process."""
     return tempfile.mkdtemp(prefix=_PREFIX, dir=_lasting)

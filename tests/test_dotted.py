@@ -48,7 +48,7 @@ def test_a_missing_import_inside_the_module_passes_unchanged(tmp_path, monkeypat
 
 def test_a_path_from_before_the_rename_is_followed_with_a_warning():
     old = "components.training.model.build_model"
-    with pytest.warns(FutureWarning, match=rf"^{old} is called image_pipeline\.{old} now; write"):
+    with pytest.warns(FutureWarning, match=rf"^{old} is now called image_pipeline\.{old}; write"):
         assert TrainingOptions(model=old).model == TrainingOptions().model
     with pytest.warns(FutureWarning):
         assert follow_rename("pipeline.config.load_config") == "image_pipeline.config.load_config"

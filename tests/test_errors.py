@@ -76,7 +76,7 @@ def test_a_full_disk_is_named_whoever_wrote_there(error, where):
     outer.__cause__ = error
     assert str(find_user_error(outer)) == (
         f"{where}the disk is full; free some space, or choose a folder on another disk, and run "
-        "again: what is finished is kept."
+        "again; what is finished is kept."
     )
 
 

@@ -39,7 +39,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_place_that_cannot_be_written_is_the_users_error(tmp_path, code):
     with (
-        pytest.raises(UserError, match=rf"Cannot write .*file: {os.strerror(code)}; free or allow"),
+        pytest.raises(UserError, match=rf"Cannot write .*file: {os.strerror(code)}; put that"),
         files.write_atomically(str(tmp_path / "file")),
     ):
         raise OSError(code, "x")

@@ -53,7 +53,7 @@ def check_broken_pool(images: pathlib.Path, folder: pathlib.Path, cluster: Flink
     started = time.monotonic()
     given = [flag for flag in cluster.beam_args(1) if not flag.startswith("--environment_")]
     message = ingest_with_broken_pool(images, folder, given)
-    is_refused = f"No worker has begun the job within {START_TIMEOUT_S} s" in message
+    is_refused = f"No worker has started within {START_TIMEOUT_S} s" in message
     state = cluster.last_job()["state"]
     verdict = "ended with an error" if is_refused else f"DIFFERENT: {message}"
     print(f"  a pool without Beam: {verdict} after {time.monotonic() - started:.0f} s; job {state}")

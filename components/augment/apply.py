@@ -33,7 +33,7 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
       batch: images and what moves with them.
       keys: uint64 [batch], see `draws.record_keys`. Each step gets keys of its own, by its place in
         the list.
-      steps: options of the steps. `RandomResizedCrop` is passed over: it is made while the images
+      steps: options of the steps. `RandomResizedCrop` is skipped: it is applied while the images
         are decoded.
 
     Returns:
@@ -117,7 +117,7 @@ def _load_function(step: options.UserStep) -> Callable[..., Any]:
 
 
 def _check_images(images: Any, before: tf.Tensor, path: str) -> tf.Tensor:
-    """Checks what a user's function gives for the images `before`, while the step is traced.
+    """Checks what a user's function returns for the images `before`, while the step is traced.
 
     Raises:
       ValueError: if it is not uint8 of the same shape.
@@ -131,7 +131,7 @@ def _check_images(images: Any, before: tf.Tensor, path: str) -> tf.Tensor:
             f"gave {came}; round and clip to 0..255, cast to tf.uint8 and keep height, width and "
             "channels."
         )
-    # What may not be known before it runs. (Compiled, the shapes are known, and XLA drops this.)
+    # This may not be known until it runs. (If compiled, the shapes are known, and XLA drops this.)
     as_many = tf.debugging.assert_equal(
         tf.shape(images)[0],
         tf.shape(before)[0],

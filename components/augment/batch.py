@@ -12,9 +12,9 @@ class Batch(NamedTuple):
       images: uint8 [batch, height, width, channels], 1 or 3 channels.
       masks: uint8 [batch, height, width, 1], class numbers of the pixels; or None.
       boxes: float32 [batch, boxes, 4]: top, left, bottom, right as shares of height and width, or
-        None. A box of no area is no box: it fills up the list.
-      own_share: float32 [batch], what of an image and its label is its own; the rest is its
-        partner's, see `components.augment.partner`. None if no image is mixed.
+        None. A box without area only pads the list.
+      own_share: float32 [batch], the share of an image and its label that is its own; the rest is
+        its partner's, see `components.augment.partner`. None if no image is mixed.
     """
 
     images: tf.Tensor

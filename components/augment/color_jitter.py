@@ -70,7 +70,7 @@ def _draw_parts(numbers: list[tf.Tensor], options: ColorJitter) -> list[Part]:
 def _change_if(
     chosen: tf.Tensor, change: Callable, image: tf.Tensor, strength: tf.Tensor
 ) -> tf.Tensor:
-    """Applies a part in a branch of its own.
+    """Applies a part in a separate branch.
 
     XLA would merge several parts into one loop, which computes a pixel's colours anew for each
     channel of each part. It does not merge branches.

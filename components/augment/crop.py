@@ -1,4 +1,4 @@
-"""Where random crops lie: torchvision's rule, for a whole batch at once."""
+"""Where random crops are taken: torchvision's rule, for a whole batch at once."""
 
 import math
 
@@ -34,7 +34,7 @@ def draw_crop_windows(sizes: tf.Tensor, keys: tf.Tensor, options: RandomResizedC
     first = tf.gather(tried, tf.argmax(fits, axis=1), batch_dims=1)
     crop_sizes = tf.where(any_fits, first, _largest_central_sizes(image_sizes, options))
     room = image_sizes - crop_sizes
-    # The corner is one of the room + 1 whole numbers from 0 to room, each as probable.
+    # The corner is one of the integers from 0 to room, each equally likely.
     corners = tf.where(any_fits, tf.floor(drawn[:, -2:] * (room + 1)), tf.floor(room / 2))
     return tf.cast(tf.concat([corners, crop_sizes], axis=1), tf.int32)
 

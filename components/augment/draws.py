@@ -28,7 +28,7 @@ def record_keys(
       seed: the training run's seed.
       epoch: int64 scalar, counted from 0.
       record_ids: int64 [batch], the first eight bytes of each record's id, see `read_record_ids`.
-      copies: int64 [batch], how often the epoch has drawn the record before.
+      copies: int64 [batch], how often the epoch has already drawn the record.
 
     Returns:
       uint64 [batch].
@@ -73,7 +73,7 @@ def fold(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:
 def uniform(keys: tf.Tensor, count: int) -> tf.Tensor:
     """Draws numbers from [0, 1), evenly spread.
 
-    The same keys give the same numbers: whoever draws twice folds the keys in between.
+    The same keys give the same numbers: to draw twice, fold the keys in between.
 
     Args:
       keys: uint64 [batch].

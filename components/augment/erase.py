@@ -14,7 +14,7 @@ _TRIES = 10
 
 
 def cutout(batch: Batch, keys: tf.Tensor, options: Cutout) -> Batch:
-    """Fills a square around a random pixel; what of it lies outside the image is lost.
+    """Fills a square around a random pixel; any part outside the image is lost.
 
     DeVries and Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout",
     2017: the centre is any pixel of the image. An even square's centre is the pixel to the lower
@@ -36,13 +36,13 @@ def cutout(batch: Batch, keys: tf.Tensor, options: Cutout) -> Batch:
 def random_erasing(batch: Batch, keys: tf.Tensor, options: RandomErasing) -> Batch:
     """Fills a rectangle, by the rule of torchvision's RandomErasing with `value=fill`.
 
-    Zhong et al., "Random Erasing Data Augmentation", 2017. An image whose ten rectangles all are
-    as high or as wide as itself, or more, stays whole.
+    Zhong et al., "Random Erasing Data Augmentation", 2017. An image whose ten rectangles are all as
+    high or as wide as itself, or more, stays unchanged.
 
     Args:
       batch: the batch.
       keys: uint64 [batch].
-      options: the rectangle's area, aspect ratio and level, and with which probability.
+      options: the rectangle's area, aspect ratio and level, and the probability.
     """
     height, width = batch.images.shape[1:3]
     numbers = draws.uniform(keys, 3 + 2 * _TRIES)
@@ -87,7 +87,7 @@ def _draw_sizes(
 
 
 def _draw_start(numbers: tf.Tensor, length: int, erased: tf.Tensor) -> tf.Tensor:
-    """The first of some rows or columns: all places have one probability."""
+    """The first of some rows or columns: all positions are equally likely."""
     places = tf.maximum(length - erased + 1, 1)
     return tf.cast(numbers * tf.cast(places, tf.float32), tf.int32)
 

@@ -22,13 +22,13 @@ def gaussian_blur(batch: Batch, keys: tf.Tensor, options: GaussianBlur) -> Batch
     """Blurs some images by a Gaussian of a random width, mirrored at the edges.
 
     torchvision's `GaussianBlur`, whose kernel has a fixed size too: here the radius is three times
-    the greatest sigma, but less than the image's side. Weights are rounded to 1 / 4096: levels lie
-    up to one beside those of exact weights.
+    the greatest sigma, but less than the image's side. Weights are rounded to 1 / 4096: levels
+    differ by at most one from those of exact weights.
 
     Args:
       batch: see `Batch`; only its images change.
       keys: uint64 [batch].
-      options: least and greatest sigma, and how probable it is.
+      options: least and greatest sigma, and the probability.
     """
     chances, numbers = tf.unstack(draws.uniform(keys, 2), axis=1)
     places = tf.cast(numbers * float(_SIGMAS), tf.int32)
@@ -98,7 +98,7 @@ def _sum_neighbours(images: tf.Tensor, weights: tf.Tensor, axis: int) -> tf.Tens
     padding = [[0, 0]] * 4
     padding[axis] = [radius, radius]
     padded = tf.pad(images, padding, mode="REFLECT")
-    # Rows of pixels and channels as one axis: XLA makes twice as fast code of it.
+    # Pixels of a row and channels as one axis: XLA's code for that is twice as fast.
     rows = tf.reshape(padded, [-1, padded.shape[1], padded.shape[2] * channels])
 
     def shift(places: int) -> tf.Tensor:

@@ -8,15 +8,15 @@ from image_pipeline.components.augment.options import Grayscale
 
 
 def grayscale(batch: Batch, keys: tf.Tensor, options: Grayscale) -> Batch:
-    """Makes gray of some images' colour, three equal channels.
+    """Turns some images gray, with three equal channels.
 
-    torchvision's `RandomGrayscale`, with the very gray of Pillow's `convert("L")` (torchvision's
-    own lies up to one level beside it). An image with one channel stays as it is.
+    torchvision's `RandomGrayscale`, with exactly the gray of Pillow's `convert("L")` (torchvision's
+    own differs by up to one level). An image with one channel stays as it is.
 
     Args:
       batch: see `Batch`; only its images change.
       keys: uint64 [batch].
-      options: how probable it is.
+      options: its probability.
     """
     chosen = levels.choose(draws.uniform(keys, 1)[:, 0], options.probability)
     gray = tf.cast(levels.to_gray(tf.cast(batch.images, tf.float32)), tf.uint8)

@@ -41,7 +41,7 @@ def round_levels(levels: tf.Tensor) -> tf.Tensor:
 
 
 def to_gray(levels: tf.Tensor) -> tf.Tensor:
-    """The luma of colour, rounded: the very numbers of Pillow's `convert("L")`.
+    """The luma of colour, rounded: exactly the numbers of Pillow's `convert("L")`.
 
     Args:
       levels: float32 [batch, height, width, channels], whole numbers.
@@ -74,7 +74,7 @@ def scale_contrast(levels: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     Arguments and result are those of `scale_brightness`.
     """
     gray = tf.cast(to_gray(levels), tf.int32)
-    # Whole numbers add up to the same in any order; those of an image may need more than 32 bits.
+    # Integers add up to the same in any order; an image's sum may need more than 32 bits.
     rows = tf.cast(tf.reduce_sum(gray, axis=(2, 3), keepdims=True), tf.int64)
     sums = tf.reduce_sum(rows, axis=1, keepdims=True)
     pixels = levels.shape[1] * levels.shape[2]
@@ -105,7 +105,7 @@ def scale_sharpness(levels: tf.Tensor, factors: tf.Tensor) -> tf.Tensor:
     rows = levels[:, :-2] + levels[:, 1:-1] + levels[:, 2:]
     sums = rows[:, :, :-2] + rows[:, :, 1:-1] + rows[:, :, 2:]
     inner = levels[:, 1:-1, 1:-1]
-    # No 13th part lies half way between two whole numbers: rounding it is no question of bits.
+    # No multiple of 1 / 13 is half-way between two integers, so rounding does not depend on bits.
     smooth = tf.round((sums + 4.0 * inner) / 13.0)
     margins = [[0, 0], [1, 1], [1, 1], [0, 0]]
     return _blend(levels, levels + tf.pad(smooth - inner, margins), factors)

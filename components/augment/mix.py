@@ -1,4 +1,4 @@
-"""Mixes each image with its partner, see `components.augment.partner`, and says in which shares."""
+"""Mixes each image with its partner, see `components.augment.partner`, and records the shares."""
 
 import functools
 
@@ -24,8 +24,8 @@ def mixup(batch: Batch, keys: tf.Tensor, options: Mixup) -> Batch:
     """Blends each image with its partner, as torchvision's MixUp does for a whole batch at once.
 
     Zhang et al., "mixup: Beyond Empirical Risk Minimization", 2017. Every image draws its own
-    share, which may well be the lesser one, as in the paper. An image without a partner, the last
-    of an odd batch, stays whole.
+    share, which may be the smaller one, as in the paper. An image without a partner, the last of an
+    odd batch, is not mixed.
 
     Args:
       batch: the batch.

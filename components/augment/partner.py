@@ -1,4 +1,4 @@
-"""Who is mixed with whom."""
+"""Which images are mixed with each other."""
 
 import tensorflow as tf
 
@@ -6,8 +6,8 @@ import tensorflow as tf
 def partner_of(values: tf.Tensor) -> tf.Tensor:
     """Gives each element its partner's value: 0 and 1 are partners, 2 and 3, and so on.
 
-    So neighbours mix, and a batch that is cut at even places into workers' shares mixes as if it
-    were whole. The last of an odd batch is its own partner.
+    So neighbours mix, and a batch that is cut into workers' shares at even positions mixes as if it
+    were not cut. The last of an odd batch is its own partner.
 
     Args:
       values: [batch, ...], any type.

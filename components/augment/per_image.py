@@ -1,4 +1,4 @@
-"""Work that only some images of a batch need: one image after the other."""
+"""Work that only some images of a batch need, done one image after the other."""
 
 from collections.abc import Callable
 from typing import Any

@@ -35,7 +35,7 @@ _MOST_SHEAR, _MOST_SHIFT, _MOST_DEGREES, _MOST_FACTOR, _MOST_BITS = 0.3, 150 / 3
 
 
 def rand_augment(batch: Batch, keys: tf.Tensor, options: RandAugment) -> Batch:
-    """Takes several operations at random, all at one magnitude.
+    """Applies several random operations, all at one magnitude.
 
     Operations and their ranges are those of torchvision's `RandAugment`; its magnitudes 0 to 30
     are 0 to 10 here. It is bilinear (torchvision's default is the nearest pixel).
@@ -52,7 +52,7 @@ def rand_augment(batch: Batch, keys: tf.Tensor, options: RandAugment) -> Batch:
 
 
 def choose_operations(numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Makes operations and directions of random numbers.
+    """Turns random numbers into operations and directions.
 
     Args:
       numbers: float32 [batch, 2], uniform in [0, 1).

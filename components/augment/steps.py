@@ -1,4 +1,4 @@
-"""The list of random steps in a configuration: which there are, and how each may be written."""
+"""The list of random steps in a configuration: the steps that exist, and how to write them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
@@ -45,7 +45,7 @@ _STEPS: dict[str, type[Options]] = {
 
 
 def read_step(value: Any) -> Options:
-    """Makes options of what stands in a configuration's list of steps.
+    """Makes options from an entry of a configuration's list of steps.
 
     Args:
       value: a step's name, a dotted path, a mapping with its name or dotted path as "op", or

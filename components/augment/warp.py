@@ -1,4 +1,4 @@
-"""Moves images by coordinates: what a new pixel shows, and where that stands in the old image.
+"""Moves images by coordinates: where in the old image each new pixel comes from.
 
 Eager TensorFlow and XLA round a product and a sum differently (XLA fuses them), and one last bit
 decides which pixel a coordinate falls on. So all that follows works on numbers that no order of
@@ -13,7 +13,7 @@ from image_pipeline.components.augment.boxes import clip_boxes
 
 # Steps of a coordinate within a pixel. Two such shares times a level fit float32's 24 bits.
 _STEPS = 256
-# Coordinates may lie so many image sides from the centre.
+# Coordinates may be this many image sides from the centre.
 _REACH = 8
 
 
@@ -65,7 +65,7 @@ def warp(
       uint8 [batch, new_height, new_width, channels].
     """
     if mode == "constant":
-        # One pixel of it all around is enough: farther out is no different.
+        # One pixel all around is enough: farther out is no different.
         images = tf.pad(images, [[0, 0], [1, 1], [1, 1], [0, 0]], constant_values=fill)
     height, width = images.shape[1:3]
     row, row_share = _split(_to_steps(rows, height, mode))
@@ -158,7 +158,7 @@ def _to_steps(
         return tf.clip_by_value(steps + _STEPS, 0, last)
     if not last:
         return tf.zeros_like(steps)
-    # There and back again.
+    # One period of the mirrored image.
     return last - tf.abs(last - steps % (2 * last))
 
 

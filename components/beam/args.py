@@ -8,7 +8,7 @@ from image_pipeline.components.messages import suggest
 # Beam's plain DirectRunner first tries to fetch and start another runner, so the engine behind it
 # is named. One worker: parallelism comes from the pools of threads inside the tasks. Unless a flag
 # says where workers get their code, TFX packs itself up for every Beam component: 1 to 2 s of CPU,
-# and 44 MB that stay in the temporary folder. The local runner would send that nowhere.
+# and 44 MB that stay in the temporary folder. The local runner would never use them.
 LOCAL_BEAM_ARGS = (
     "--runner=FnApiRunner",
     "--direct_running_mode=in_memory",
@@ -26,22 +26,23 @@ _REFUSED = {
 
 
 def complete_beam_args(given: Sequence[str]) -> list[str]:
-    """The Beam flags to run with: the local ones, unless a runner was given.
+    """The Beam flags to run with: those of the local runner, unless a runner was given.
 
     Args:
-      given: flags as a person wrote them, for example `["--runner=FlinkRunner", …]`.
+      given: flags as the user wrote them, for example `["--runner=FlinkRunner", …]`.
 
     Returns:
       Flags that name a runner.
 
     Raises:
-      UserError: for a flag that is none, an unknown runner, and what is known to lose records.
+      UserError: for something that is not a flag, an unknown runner, or a mode known to lose
+        records.
     """
     flags = [_complete_runner(flag) for flag in given]
     if strange := [flag for flag in flags if not flag.startswith("--")]:
         raise UserError(
             f"Beam flags are written --name=value, got {strange[0]!r}; "
-            "put them behind a separate --, for example: -- --runner=FlinkRunner."
+            "put them after a separate --, for example: -- --runner=FlinkRunner."
         )
     if "--direct_running_mode=multi_threading" in flags:
         raise UserError(
@@ -58,9 +59,11 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
 
 
 def _complete_runner(flag: str) -> str:
-    """Beam also takes `--runner=flink`; the full name is what all else looks for."""
+    """Beam also takes `--runner=flink`; everything else looks for the full name."""
     name, equals, value = flag.partition("=")
-    if name != "--runner" or not equals or "." in value:  # A dotted path is anyone's own runner.
+    if (
+        name != "--runner" or not equals or "." in value
+    ):  # A dotted path names a runner of the user's own.
         return flag
     names = {known.lower(): known for known in (*_RUNNERS, *_REFUSED)}
     runner = names.get(value.lower()) or names.get(f"{value.lower()}runner")
@@ -68,5 +71,5 @@ def _complete_runner(flag: str) -> str:
         raise UserError(f"--runner={runner} is refused: {_REFUSED[runner]}; use FlinkRunner.")
     if runner is None:
         hint = suggest(value, names.values())
-        raise UserError(f"unknown Beam runner {value!r}; {hint}known here: {', '.join(_RUNNERS)}.")
+        raise UserError(f"unknown Beam runner {value!r}; {hint}known: {', '.join(_RUNNERS)}.")
     return f"--runner={runner}"

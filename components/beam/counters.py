@@ -1,8 +1,8 @@
 """Progress of a Beam job whose workers are elsewhere: its counters, read while it runs.
 
 Stages on this machine count in its memory (`components.progress`). A worker elsewhere has its own,
-so the job counts once more, by Beam's metrics, and what the runner tells of them is shown here.
-How soon that is depends on the runner: some tell only when the job has ended.
+so the job also counts with Beam's metrics, and what the runner reports of them is shown here. How
+soon depends on the runner: some report only when the job has ended.
 """
 
 import collections
@@ -23,7 +23,7 @@ _EVERY_S = 5.0
 
 
 def count(listed: int = 0, done: int = 0, bad: int = 0, skipped: int = 0) -> None:
-    """Adds to what the job has counted: files that are to be read, and what became of them."""
+    """Adds to the job's counters: files to be read, and what became of them."""
     added = {_TOTAL: listed, _DONE: done, _BAD: bad, _SKIPPED: skipped}
     for name, number in added.items():
         if number:
@@ -32,16 +32,16 @@ def count(listed: int = 0, done: int = 0, bad: int = 0, skipped: int = 0) -> Non
 
 @contextlib.contextmanager
 def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[None]:
-    """Shows what a job has counted as progress, again and again while the block runs it.
+    """Shows a job's counters as progress while the block runs it.
 
     Args:
       root: the pipeline.
-      every_s: how long to wait between two looks.
+      every_s: seconds between two reads.
     """
     ended = threading.Event()
 
     def watch() -> None:
-        # Beam gives a pipeline its result when the runner has taken the job; some do at its end.
+        # Beam sets a pipeline's result when the runner accepts the job, or only at the job's end.
         while not ended.wait(every_s) and show_counters(getattr(root, "result", None)):
             pass
 
@@ -56,14 +56,14 @@ def watch_counters(root: beam.Pipeline, every_s: float = _EVERY_S) -> Iterator[N
 
 
 def show_counters(result: PipelineResult | None) -> bool:
-    """Shows what a job has counted up to now; whether it is worth asking again."""
+    """Shows a job's counters as they are now; tells whether it is worth reading them again."""
     if result is None:
         return True
     try:
         counts = _read_counters(result)
-    except Exception:  # Whatever a runner raises: no job fails because a number is missing.
+    except Exception:  # Any error: no job should fail because a number is missing.
         return False
-    if not counts:  # A job of TFX's own components: what is shown of it is counted elsewhere.
+    if not counts:  # A job of TFX's own components, whose progress is counted elsewhere.
         return True
     current = progress.look()
     total = counts[_TOTAL] or (0 if current is None else current.total)
@@ -76,7 +76,7 @@ def show_counters(result: PipelineResult | None) -> bool:
 def _read_counters(result: PipelineResult) -> collections.Counter[str]:
     """The counts of all steps, by name."""
     if hasattr(result, "_metrics"):
-        result._metrics = None  # Beam's portable result would give its first answer again.
+        result._metrics = None  # Beam's portable result caches its first answer.
     found = result.metrics().query(MetricsFilter().with_namespace(_NAMESPACE))
     counts: collections.Counter[str] = collections.Counter()
     for counter in found["counters"]:

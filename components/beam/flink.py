@@ -1,7 +1,7 @@
-"""Jobs on a Flink cluster, by its REST interface.
+"""Cancels jobs on a Flink cluster, through its REST interface.
 
-Beam's runner does not cancel what it has sent to a cluster, not even when it is told to: the job
-keeps its slots, and waits for its workers, when the process that sent it is long gone.
+Beam's runner does not cancel what it has submitted to a cluster, not even when told to: the job
+keeps its slots, and waits for its workers, long after the process that submitted it is gone.
 """
 
 import json
@@ -14,14 +14,14 @@ _ANSWER_TIMEOUT_S = 5
 
 
 def cancel_flink_jobs(master: str, name: str) -> int:
-    """Cancels the jobs of a name that have not ended.
+    """Cancels the running jobs with this name.
 
     Args:
       master: host and port of the job manager's REST interface, or its URL.
-      name: of the jobs.
+      name: the jobs' name.
 
     Returns:
-      How many were told to end.
+      How many were cancelled.
 
     Raises:
       OSError: if the job manager does not answer.

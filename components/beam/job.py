@@ -1,9 +1,9 @@
 """A Beam job from its pipeline to its end: its progress, a limit for its start, and its errors.
 
-A runner may wait without an end for workers that never come. Flink does for those of a pool whose
-Python lacks Beam, and it starts a job anew, again and again, whose workers lack this project. So a
-branch of each job that runs elsewhere leaves a sign, in a folder that all machines see: the version
-of the worker's code. If there is none in time, the job is cancelled, and the error says why.
+A runner may wait forever for workers that never come. Flink does if a pool's Python lacks Beam, and
+it restarts a job over and over if its workers lack this project. So a branch of each job that runs
+elsewhere writes a sign, the version of the worker's code, to a folder that all machines see. If
+there is none in time, the job is cancelled, and the error says why.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from image_pipeline.components.errors import UserError, find_user_error, raise_i
 from image_pipeline.components.threads import call_within
 
 _LOOK_EVERY_S = 0.5
-# Of a runner that is asked to cancel a job.
+# For a runner to cancel a job.
 _CANCEL_TIMEOUT_S = 30
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 
@@ -45,13 +45,13 @@ class StartOptions(PipelineOptions):
             "--start_timeout_s",
             type=float,
             default=600.0,
-            help="Seconds within which a worker must have begun, or the job is cancelled.",
+            help="Cancel the job if no worker has started after this many seconds.",
         )
 
 
 @contextlib.contextmanager
 def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
-    """Runs the pipeline that the block builds, to its end.
+    """Runs the pipeline that the block builds, and waits for its end.
 
     Args:
       root: the empty pipeline.
@@ -61,11 +61,11 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
       The empty pipeline.
 
     Raises:
-      UserError: what a worker raised; or if no worker began within `--start_timeout_s`, or one has
-        other code than this machine, or lacks a module.
+      UserError: what a worker raised; or if no worker started within `--start_timeout_s`, or one
+        has other code than this machine, or lacks a module.
     """
     sign = files.join(shared_dir, f"begun-{uuid.uuid4().hex}")
-    if not _runs_here(root):  # Before all else: some runners take one branch after the other.
+    if not _runs_here(root):  # First of all: some runners run one branch after the other.
         _ = root | "Sign" >> beam.Create([sign]) | "LeaveSign" >> beam.Map(leave_sign)
     try:
         with watch_counters(root):
@@ -83,19 +83,19 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
 
 @contextlib.contextmanager
 def make_scratch(root: beam.Pipeline, shared_dir: str) -> Iterator[str]:
-    """A folder that all workers see, for what is needed only while the job runs.
+    """A folder that all workers see, for files needed only while the job runs.
 
     Args:
       root: the pipeline.
-      shared_dir: a folder or URI that this machine and all workers see. The scratch folder lies in
-        it only if workers are elsewhere: on the local disk it is faster than on an object store.
+      shared_dir: a folder or URI that this machine and all workers see. The scratch folder is in it
+        only if workers are elsewhere: the local disk is faster than an object store.
     """
     if _runs_here(root):
         with tempfile.TemporaryDirectory() as scratch:
             yield scratch
         return
     scratch = files.join(shared_dir, ".scratch")
-    files.delete_tree(scratch)  # Of a run that was killed.
+    files.delete_tree(scratch)  # Left by a run that was killed.
     try:
         yield scratch
     finally:
@@ -104,7 +104,7 @@ def make_scratch(root: beam.Pipeline, shared_dir: str) -> Iterator[str]:
 
 
 def leave_sign(sign: str) -> None:
-    """Writes the version of this worker's code to the file named."""
+    """Writes the version of this worker's code to the file."""
     files.write_file(sign, code_version(*ROOMS).encode())
 
 
@@ -112,43 +112,42 @@ def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:
     """Waits until a worker has left its sign, or the job has ended.
 
     Args:
-      result: of the job.
       sign: the file that `leave_sign` writes.
       timeout_s: how long to wait, in seconds.
 
     Raises:
-      UserError: if there is none in time, or if the worker has other code than this machine.
+      UserError: if there is no sign in time, or if the worker has other code than this machine.
     """
     until_s = time.monotonic() + timeout_s
     while not files.is_file(sign):
         state = result.state
         if PipelineState.is_terminal(state):
             return
-        if state == PipelineState.PENDING:  # Queued, for hours if a person asked for that.
+        if state == PipelineState.PENDING:  # Queued, for hours if the user asked for that.
             until_s = time.monotonic() + timeout_s
         elif time.monotonic() > until_s:
             raise UserError(
-                f"No worker has begun the job within {timeout_s:g} s, so it was cancelled: its "
+                f"No worker has started within {timeout_s:g} s, so the job was cancelled: its "
                 "workers cannot start, are busy with other jobs, or cannot write to "
                 f"{sign}, or not where this machine sees it. Most often their Python lacks Beam or "
                 "this project: the log of the pool of workers or the runner's page says "
-                "ModuleNotFoundError then. Give a busy cluster longer by --start_timeout_s=SECONDS."
+                "ModuleNotFoundError then. Give a busy cluster longer: --start_timeout_s=SECONDS."
             )
         time.sleep(_LOOK_EVERY_S)
     here, there = code_version(*ROOMS), files.read_file(sign).decode()
     if here != there:
         raise UserError(
-            f"The workers have another version of this project ({there}) than this machine "
+            f"The workers have a different version of this project ({there}) from this machine "
             f"({here}), and could write other bytes; install the same one in both places."
         )
 
 
 def _run(root: beam.Pipeline, sign: str) -> None:
-    """Runs the pipeline and waits; a job whose end is not waited for is cancelled."""
+    """Runs the pipeline and waits; cancels the job if the wait is interrupted."""
     if _runs_here(root):
         root.result = root.run()
         return
-    if _is_flink_cluster(root):  # By its name it is cancelled, so no other job may have it.
+    if _is_flink_cluster(root):  # It is cancelled by name, so no other job may have the name.
         named = root.options.view_as(GoogleCloudOptions)
         named.job_name = f"{named.job_name or 'image-pipeline'}-{uuid.uuid4().hex[:8]}"
     try:
@@ -165,13 +164,13 @@ def _runs_here(root: beam.Pipeline) -> bool:
 
 
 def _is_flink_cluster(root: beam.Pipeline) -> bool:
-    """Whether the job goes to a Flink by its address; `[local]` and the like are Beam's names."""
+    """Whether the job goes to a Flink at an address; `[local]` and the like start one."""
     master = root.options.view_as(FlinkRunnerOptions).flink_master
     return not master.startswith("[")
 
 
 def _cancel(root: beam.Pipeline) -> None:
-    """Whatever goes wrong: the error that is on its way says more."""
+    """Ignores all errors: the one being raised says more."""
     with contextlib.suppress(Exception):
         if _is_flink_cluster(root):
             name = root.options.view_as(GoogleCloudOptions).job_name
@@ -181,10 +180,10 @@ def _cancel(root: beam.Pipeline) -> None:
 
 
 def _find_missing_module(error: BaseException) -> UserError | None:
-    """Workers elsewhere may lack what this machine has; only the text of their error comes back."""
+    """Looks for a module that workers elsewhere lack; only the text of their error comes back."""
     if not (found := _MISSING_MODULE.findall(str(error))):
         return None
     return UserError(
-        f"A worker's Python has no module {found[-1]!r}; install the same as here wherever the "
+        f"A worker's Python has no module {found[-1]!r}; wherever the "
         "workers run: this project, and what your own functions are in."
     )

@@ -1,4 +1,4 @@
-"""A Beam pipeline for code of others, which only writes `with`: run as our own jobs are."""
+"""A Beam pipeline for third-party code that only uses `with`; it runs as our own jobs do."""
 
 import types
 
@@ -10,7 +10,7 @@ from image_pipeline.components.beam.job import run_job
 
 
 class JobPipeline(beam.Pipeline):
-    """Its `with` is `run_job`: a limit for the start, the workers' version, a cancel, errors."""
+    """Its `with` is `run_job`: start limit, check of the workers' version, cancellation, errors."""
 
     def __init__(
         self, runner: PipelineRunner | str | None, options: PipelineOptions, shared_dir: str
@@ -18,8 +18,7 @@ class JobPipeline(beam.Pipeline):
         """Makes an empty pipeline.
 
         Args:
-          runner: that runs it; None takes the one that the options name.
-          options: of the job.
+          runner: the runner; None takes the one that the options name.
           shared_dir: a folder or URI that this machine and all workers see.
         """
         super().__init__(runner=runner, options=options)

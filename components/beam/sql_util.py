@@ -1,8 +1,8 @@
 """A stand-in for `tfx_bsl.arrow.sql_util`, which TFDV 1.16.1 imports and tfx-bsl 1.21 lacks.
 
-`import tfx` puts one in its place, but a Beam worker that was sent TFDV's code imports TFDV alone,
-and none of our modules first. So `sql_util.pth` is installed among the packages, where Python reads
-it whenever it starts, and calls `offer_stand_in`. A real module always wins.
+`import tfx` puts one in its place, but a Beam worker that was sent TFDV's code imports only TFDV.
+So `sql_util.pth` is installed among the packages, where Python reads it at every start, and calls
+`offer_stand_in`. A real module always wins.
 """
 
 import sys
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-# No `importlib.abc`: it would cost every start of Python in this environment 50 ms.
+# No `importlib.abc`: it would make every start of Python in this environment 50 ms slower.
 
 _MISSING = "tfx_bsl.arrow.sql_util"
 
 
 class RecordBatchSQLSliceQuery:
-    """What TFDV names in its annotations, and calls only for slices that are given as SQL."""
+    """The class that TFDV names in annotations, and calls only for slices given as SQL."""
 
     def __init__(self, sql: str, arrow_schema: object):
         """Refuses."""
@@ -27,7 +27,7 @@ class RecordBatchSQLSliceQuery:
 
 
 class StandInFinder:
-    """Finds and loads the one module, after all other finders did not."""
+    """Finds and loads this one module, if no other finder does."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

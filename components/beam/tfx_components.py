@@ -1,7 +1,7 @@
-"""TFX's own components that run Beam jobs: the same, but their jobs are run as ours are.
+"""TFX's own components that run Beam jobs, with their jobs run as ours are.
 
-Else a job on a cluster whose workers cannot start would be waited for without an end, workers with
-other code would not be noticed, and an interrupted run would leave its job there.
+Otherwise a run would wait forever for a job whose workers cannot start, workers with other code
+would not be noticed, and an interrupted run would leave its job on the cluster.
 """
 
 import contextlib

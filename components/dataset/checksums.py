@@ -1,4 +1,4 @@
-"""Sizes and checksums of a data set's files, as the manifest has them."""
+"""Sizes and checksums of a data set's files, as listed in the manifest."""
 
 import hashlib
 import io
@@ -10,7 +10,7 @@ from image_pipeline.components import files
 
 
 class ManifestPart(pydantic.BaseModel):
-    """A part of the manifest; a key that this version does not know is passed over."""
+    """A part of the manifest; keys that this version does not know are ignored."""
 
     model_config = pydantic.ConfigDict(frozen=True, strict=True)
 
@@ -23,7 +23,7 @@ class ListedFile(ManifestPart):
 
 
 class HashedWriter(io.RawIOBase):
-    """Passes on what is written to a file, if there is one, and describes it."""
+    """Passes what is written on to a file, if there is one, and computes its size and checksum."""
 
     def __init__(self, file: BinaryIO | None = None):
         """Takes the file, which stays open."""
@@ -41,7 +41,7 @@ class HashedWriter(io.RawIOBase):
         return len(data)
 
     def writable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def describe(self) -> ListedFile:

@@ -1,4 +1,4 @@
-"""The index of a data set in memory: where each record lies, and what it is, column by column.
+"""A data set's index in memory: where each record is, and what it is, column by column.
 
 54 bytes a record: ten million take 0.54 GB.
 """
@@ -29,7 +29,7 @@ from image_pipeline.components.dataset.paths import (
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 
-# Columns that are taken as they are, with the types in which they are held.
+# Columns that are kept unchanged, with their types in memory.
 _NUMBERS = {
     "record_offset": np.int64,
     "record_length": np.int64,
@@ -39,9 +39,9 @@ _NUMBERS = {
     "channels": np.int8,
 }
 _COLUMNS = ("split", "shard", "record_id", "label", "format", *_NUMBERS)
-# Row groups that are read while one is taken apart; each is held as text.
+# Row groups that are read ahead while one is processed; each is held as text.
 _BATCHES_AHEAD = 4
-# Attributes of `RecordIndex` that hold a row a record, all but the label.
+# Attributes of `RecordIndex` with a row per record, all but the label.
 _ARRAYS = (
     *("shard", "offset", "length", "image_length"),
     *("height", "width", "channels", "is_raw", "record_id"),
@@ -50,15 +50,15 @@ _ARRAYS = (
 
 @dataclasses.dataclass(frozen=True)
 class RecordIndex:
-    """The records of some shards, in the order of the shards and of their places in them.
+    """The records of some shards, in the order of the shards and of their positions in them.
 
     Attributes:
       roots: the data sets' folders, sorted.
       shard_paths: the shards, by data set and sorted.
       shard: int32 [records], number of the record's shard in `shard_paths`.
-      offset: int64 [records], of the record's length field in its shard, in bytes.
-      length: int64 [records], of the serialized tf.train.Example, in bytes.
-      image_length: int32 [records], of the stored image, with which the example ends, in bytes.
+      offset: int64 [records], position of the record's length field in its shard, in bytes.
+      length: int64 [records], size of the serialized tf.train.Example, in bytes.
+      image_length: int32 [records], size of the stored image, which ends the example, in bytes.
       height: int32 [records], of the stored image, in pixels.
       width: int32 [records].
       channels: int8 [records], 1 or 3.
@@ -88,7 +88,7 @@ class RecordIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the columns hold in memory."""
+        """The columns' size in memory, in bytes."""
         return sum(getattr(self, name).nbytes for name in _ARRAYS) + self.label.nbytes
 
     @property
@@ -119,13 +119,13 @@ def is_indexed(shard_paths: Sequence[str]) -> bool:
 
 
 def read_index(shard_paths: Sequence[str]) -> RecordIndex:
-    """Reads what the index says of some shards, of one data set or several.
+    """Reads the index of some shards, which may be of several data sets.
 
     Args:
       shard_paths: see `is_indexed`; each at most once.
 
     Raises:
-      UserError: if an index does not know one of its shards, or was changed since it was written.
+      UserError: if a shard is missing from its index, or an index was changed since it was written.
     """
     indexes = [_read_one(root, paths) for root, paths in group_by_root(shard_paths)]
     if len(indexes) == 1:
@@ -146,15 +146,15 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
 
 
 def _renumber(index: RecordIndex, classes: tuple[str, ...]) -> np.ndarray:
-    """The labels as numbers of other classes, which are all of the index's and more."""
+    """The labels as positions in `classes`, which include all of the index's classes."""
     return np.array([classes.index(name) for name in index.classes], np.int32)[index.label]
 
 
 def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
     """Reads the index of one data set.
 
-    Row group by row group, so that no more than one is held as text: ten million records take
-    a few seconds and hardly more memory than their columns.
+    Row group by row group, so that at most one is held as text: ten million records take a few
+    seconds, and hardly more memory than their columns.
     """
     columns: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
     labels = []
@@ -163,7 +163,7 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
         for name, values in _hold_columns(path_number, rows).items():
             columns[name].append(values)
         labels.append(rows["label"].dictionary_encode())
-    # One column after the other, so that only one is there twice.
+    # One column after the other, so that only one exists twice at a time.
     joined = {name: _join(columns.pop(name)) for name in list(columns)}
     check_all_known(joined["shard"], paths, root)
     label, classes = _number_classes(labels)
@@ -178,7 +178,7 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
 
 
 def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np.ndarray]:
-    """The columns of some rows as they are held, all but the label."""
+    """The columns of some rows as they are kept in memory, all but the label."""
     numbers = {name: rows[name].to_numpy().astype(dtype) for name, dtype in _NUMBERS.items()}
     return {
         "shard": path_number,
@@ -207,7 +207,7 @@ def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
             columns=list(_COLUMNS),
             filter=pc.field("split").isin(splits),
             batch_readahead=_BATCHES_AHEAD,
-            # Buffered ahead, the columns of the whole file would be held until its end.
+            # With buffering, the columns of the whole file would be held until its end.
             fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
         )
     except (pa.ArrowException, OSError) as error:
@@ -262,7 +262,8 @@ def read_table(shard_paths: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Reads columns of the index for some shards, a row for each of `RecordIndex`'s records.
 
     Raises:
-      UserError: if the index does not know one of the shards, or was changed since it was written.
+      UserError: if a shard is missing from the index, or the index was changed since it was
+        written.
     """
     tables = [_read_columns(root, paths, columns) for root, paths in group_by_root(shard_paths)]
     return pa.concat_tables(tables).select(list(columns))
@@ -286,7 +287,7 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
 
 
 def _unhex(digits: pa.StringArray) -> np.ndarray:
-    """32 hexadecimal digits a row to uint8 [rows, 16], without a Python object a row."""
+    """32 hexadecimal digits a row to uint8 [rows, 16], without a Python object per row."""
     _, offsets, text = digits.buffers()
     ends = np.frombuffer(offsets, np.int32)[digits.offset : digits.offset + len(digits) + 1]
     binary = binascii.unhexlify(memoryview(text)[ends[0] : ends[-1]])

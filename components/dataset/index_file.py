@@ -1,4 +1,4 @@
-"""The index as a file: a row for each record, in the order of splits, shards and positions."""
+"""The index file: a row for each record, in the order of splits, shards and positions."""
 
 import functools
 import hashlib
@@ -54,7 +54,7 @@ def index_schema(further: Sequence[Column]) -> pa.Schema:
 
 
 def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Reads columns of the index, a part of the rows at a time."""
+    """Reads columns of the index, some rows at a time."""
     with files.open_input(files.join(data_dir, INDEX)) as file:
         for batch in pq.ParquetFile(file).iter_batches(columns=list(columns)):
             yield pa.Table.from_batches([batch])
@@ -70,8 +70,8 @@ def read_shard_rows(data_dir: str, split: str, shard: int) -> pa.Table:
 def check_index(data_dir: str) -> None:
     """Makes sure that a local data set's index is the one that its manifest names.
 
-    The index is hashed once for each time that it was written, at about a gigabyte a second: 62
-    bytes a record. A data set without a manifest is taken as it is.
+    The index is hashed once after each time it was written, at about a gigabyte a second: 62 bytes
+    a record. A data set without a manifest is not checked.
 
     Raises:
       UserError: if the index or the manifest was changed.
@@ -90,16 +90,16 @@ def check_index(data_dir: str) -> None:
 
 
 def unreadable_index(data_dir: str, why: object) -> UserError:
-    """The error of an index that cannot be relied on."""
+    """The error for an index that cannot be relied on."""
     return UserError(
         f"{files.join(data_dir, INDEX)!r} was changed since ingest wrote it ({why}), so no record "
-        f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Bring it back "
+        f"can be found by it; `image-pipeline verify {data_dir}` lists all damage. Restore it "
         "from a copy, or run ingest again."
     )
 
 
 @functools.lru_cache(maxsize=256)
 def _hash_file(path: str, *state: int) -> str:
-    """SHA-256 of a file whose size, time of change and inode are `state`."""
+    """SHA-256 of a file; `state` is its size, modification time and inode, for the cache."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

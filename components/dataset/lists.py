@@ -1,4 +1,4 @@
-"""The lists beside the shards: a line of JSON for each file that is no record of its own."""
+"""The lists beside the shards: a line of JSON for each file that did not become a record."""
 
 import dataclasses
 import json
@@ -8,12 +8,12 @@ from typing import ClassVar, TypeVar
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
 
-CONFLICTING_LABEL = "conflicting_label"  # a quarantined file's reason, if it is whole
+CONFLICTING_LABEL = "conflicting_label"  # the reason for an undamaged file in quarantine
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A line of the list `FILE`; its fields are the line's keys."""
+    """A line of the list `FILE`; its fields are the keys of the JSON."""
 
     FILE: ClassVar[str]
 
@@ -32,7 +32,7 @@ class Quarantined(Line):
 
 @dataclasses.dataclass(frozen=True)
 class Duplicate(Line):
-    """A file with the bytes of an earlier one, and whether it was written all the same."""
+    """A file with the bytes of an earlier one, and whether it was written nevertheless."""
 
     FILE = DUPLICATES
     path: str
@@ -56,7 +56,7 @@ class LookAlikes(Line):
 
 @dataclasses.dataclass(frozen=True)
 class Skipped(Line):
-    """A file that is no image."""
+    """A file that is not an image."""
 
     FILE = SKIPPED
     path: str
@@ -69,24 +69,24 @@ L = TypeVar("L", bound=Line)
 
 
 def read_list(data_dir: str, kind: type[L]) -> list[L]:
-    """Reads one of a data set's lists; keys that this version does not know are passed over."""
+    """Reads one of a data set's lists; keys that this version does not know are ignored."""
     known = {field.name for field in dataclasses.fields(kind)}
     lines = map(json.loads, files.read_file(files.join(data_dir, kind.FILE)).splitlines())
     return [kind(**{key: line[key] for key in line.keys() & known}) for line in lines]
 
 
 def write_list(data_dir: str, kind: type[L], lines: Sequence[L]) -> None:
-    """Writes a list in ASCII: names that are no UTF-8 are kept exactly, as escaped surrogates."""
+    """Writes a list in ASCII: names that are not UTF-8 are kept exactly, as escaped surrogates."""
     with files.write_atomically(files.join(data_dir, kind.FILE)) as file:
         for line in lines:
             file.write(json.dumps(vars(line)).encode() + b"\n")
 
 
 def kept_copies(quarantined: Sequence[Quarantined]) -> dict[str, int]:
-    """The files of which a copy is kept: the SHA-256 of each, in order, and its bytes.
+    """The files of which a copy is kept: the SHA-256 of each, in order, and its size in bytes.
 
-    Files without bytes, and those that could not be read, have nothing to keep; those of
-    conflicting labels are whole where they are.
+    Empty files, and those that could not be read, have nothing to keep; those with conflicting
+    labels are undamaged, so they need no copy.
     """
     kept = [line for line in quarantined if line.reason != CONFLICTING_LABEL and line.bytes]
     return dict(sorted((line.sha256, line.bytes) for line in kept if line.sha256))

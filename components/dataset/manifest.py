@@ -1,6 +1,6 @@
-"""The manifest: what a data set holds. It is written last, so its presence means the set is whole.
+"""The manifest: what a data set holds. It is written last: if it exists, the data set is complete.
 
-It has a checksum of itself, and neither times nor a machine's paths: the same input, options and
+It has its own checksum, and contains no times and no machine's paths: the same input, options and
 seed give the same bytes.
 """
 
@@ -19,7 +19,7 @@ from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
 _CHECKSUM = "manifest_sha256"
-# What manifests had before they had a checksum: one that lacks it may have nothing else.
+# The keys of manifests from before there was a checksum: one without it may have no others.
 _UNSEALED = {
     *("format_version", "found", "written", "duplicates", "quarantined", "quarantine_reasons"),
     *("conflicting_labels", "straddling", "classes", "near_duplicates", "splits", "files"),
@@ -28,21 +28,21 @@ _UNSEALED = {
 
 
 class Books(ManifestPart):
-    """What became of the files found: each is written, a duplicate, quarantined, or skipped.
+    """What became of the files found: each was written, a duplicate, quarantined or skipped.
 
     Attributes:
       found: how many files there were.
-      written: records.
-      duplicates: files left out, since another one has their bytes.
+      written: how many records were written.
+      duplicates: files left out because another one has the same bytes.
       quarantined: files that cannot be used.
       quarantine_reasons: how many of them for each reason, the most frequent first.
-      skipped: files that are no images; older data sets skipped nothing.
-      skipped_kinds: how many of them of each kind, the most frequent first.
+      skipped: files that are not images; older data sets skipped nothing.
+      skipped_kinds: how many there are of each kind, the most frequent first.
       skipped_examples: the path of one of each kind.
-      conflicting_labels: files with the bytes of another one, but another label.
+      conflicting_labels: files with the same bytes as another one, but another label.
       straddling: units (see `ingest.plan.join_units`) with records in more than one split.
-      classes: records of each class, by split.
-      near_duplicates: sets of different images that look alike; None if they were not looked for.
+      classes: number of records of each class, by split.
+      near_duplicates: sets of different images that look alike; None if there was no search.
     """
 
     found: int
@@ -52,7 +52,7 @@ class Books(ManifestPart):
     quarantine_reasons: dict[str, int]
     skipped: int = 0
     skipped_kinds: dict[str, int] = pydantic.Field(default_factory=dict)
-    # Paths, which not every version of pydantic takes for a str where they are not UTF-8.
+    # Paths, which some versions of pydantic do not accept as str where they are not UTF-8.
     skipped_examples: dict[str, Any] = pydantic.Field(default_factory=dict)
     conflicting_labels: int
     straddling: int = 0
@@ -61,16 +61,16 @@ class Books(ManifestPart):
 
     @property
     def accounted(self) -> int:
-        """Files of which is known what became of them."""
+        """How many files are accounted for."""
         return self.written + self.duplicates + self.quarantined + self.skipped
 
     def stored_form(self) -> dict[str, Any]:
-        """As JSON has them."""
+        """As stored in the JSON."""
         return self.model_dump(exclude_none=True)
 
 
 class ListedShard(ManifestPart):
-    """A shard: its path below the data set's folder, its records, and the file's description."""
+    """A shard: its path below the data set's folder, number of records, size and checksum."""
 
     file: str
     records: int
@@ -79,7 +79,7 @@ class ListedShard(ManifestPart):
 
 
 class ListedSplit(ManifestPart):
-    """A split: its records and the bytes of its shards, and the shards in their order."""
+    """A split: its number of records, its shards' total size, and the shards in order."""
 
     records: int
     bytes: int
@@ -90,12 +90,12 @@ class Manifest(ManifestPart):
     """What a data set holds.
 
     Attributes:
-      format_version: `FORMAT_VERSION` when it was written.
-      books: of the ingest.
+      format_version: `FORMAT_VERSION` at the time of writing.
+      books: what became of the files found.
       splits: by name, in the order of the options.
       files: the files beside the shards, by name.
-      options: of the ingest that decide what the bytes are, see `IngestOptions.stored_form`.
-      checksum: of all the rest; None if it is not written yet, or was before manifests had one.
+      options: the ingest options that affect the bytes, see `IngestOptions.stored_form`.
+      checksum: of everything else; None before it is written, and in older manifests.
     """
 
     format_version: int
@@ -111,13 +111,13 @@ class Manifest(ManifestPart):
         return further_columns(self.options.get("column_types", {}))
 
     def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
-        """Each shard with its split and its number in it."""
+        """Each shard, with its split and its number within the split."""
         for name, split in self.splits.items():
             for number, shard in enumerate(split.shards):
                 yield name, number, shard
 
     def to_bytes(self) -> bytes:
-        """The file's content, with the checksum that fits."""
+        """The file's content, with its checksum."""
         rest = self.model_dump(include={"splits", "files", "options"})
         books = self.books.stored_form()
         sealed = seal({"format_version": self.format_version, **books, **rest})
@@ -127,7 +127,7 @@ class Manifest(ManifestPart):
 def seal(content: dict[str, Any]) -> dict[str, Any]:
     """A manifest's JSON with its checksum: SHA-256 over its other keys as canonical JSON.
 
-    Canonical is: keys sorted, no spaces, ASCII. So a manifest may be indented anew, not changed.
+    Canonical means sorted keys, no spaces, ASCII. So a manifest may be reindented, but not changed.
     """
     rest = {key: value for key, value in content.items() if key != _CHECKSUM}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
@@ -135,7 +135,7 @@ def seal(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """Reads a manifest and checks it against its checksum, if it is not older than that.
+    """Reads a manifest and verifies its checksum; older manifests have none.
 
     Raises:
       ValueError: if it is damaged.
@@ -162,7 +162,7 @@ def read_manifest(data_dir: str) -> Manifest:
     """Reads a data set's manifest.
 
     Raises:
-      FileNotFoundError: if there is none: the data set is not whole.
+      FileNotFoundError: if there is none, so the data set is incomplete.
       UserError: if it is damaged.
     """
     path = files.join(data_dir, MANIFEST)
@@ -170,21 +170,21 @@ def read_manifest(data_dir: str) -> Manifest:
         return parse_manifest(files.read_file(path))
     except ValueError as error:
         raise UserError(
-            f"{path!r} was changed since ingest wrote it ({error}); bring it back from a copy, or "
+            f"{path!r} was changed since ingest wrote it ({error}); restore it from a copy, or "
             "run ingest again."
         ) from error
 
 
 def read_whole_manifest(data_dir: str) -> Manifest:
-    """Reads the manifest of a data set that a person named.
+    """Reads the manifest of a data set that the user named.
 
     Raises:
-      UserError: if there is no whole data set, or the manifest is damaged.
+      UserError: if there is no complete data set, or the manifest is damaged.
     """
     try:
         return read_manifest(data_dir)
     except FileNotFoundError as error:
-        what = "is not whole" if files.exists(data_dir) else "does not exist"
+        what = "is incomplete" if files.exists(data_dir) else "does not exist"
         raise UserError(
             f"The data set {data_dir!r} {what}: it has no {MANIFEST}; check the path, or run "
             "again what was writing it."
@@ -192,10 +192,10 @@ def read_whole_manifest(data_dir: str) -> Manifest:
 
 
 def has_manifest(data_dir: str) -> bool:
-    """Tells whether a folder holds a whole data set."""
+    """Tells whether a folder holds a complete data set."""
     return files.exists(files.join(data_dir, MANIFEST))
 
 
 def hash_manifest(data_dir: str) -> str:
-    """The SHA-256 of the file, 64 hexadecimal digits: what a data set is known by."""
+    """The SHA-256 of the file, 64 hexadecimal digits: it identifies a data set."""
     return describe_file(files.join(data_dir, MANIFEST)).sha256

@@ -1,6 +1,6 @@
-"""The names in a data set's folder, and what shards' paths tell of the rows of its index.
+"""The names in a data set's folder, and how shards' paths select rows of its index.
 
-They are spelled here, and nowhere else.
+The names are spelled out here and nowhere else.
 """
 
 import collections
@@ -18,12 +18,12 @@ QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 SKIPPED = "skipped.jsonl"  # only if a file was skipped
-_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # by TFX's and TFRecord's customs
+_SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
 _SHARD_PATH = re.compile(rf"(?P<root>.+)/{_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
 
 
 def in_split(split: str, name: str = "*") -> str:
-    """A file of a split, below the folder of all splits; `*` matches any."""
+    """A file's path in a split, below the folder of all splits; `*` matches any."""
     return f"{_SPLIT}{split}/{name}"
 
 
@@ -38,12 +38,12 @@ def name_shard(split: str, shard: int, shards: int) -> str:
 
 
 def name_copy(content: str) -> str:
-    """The copy of a quarantined file, named by the SHA-256 of its bytes; `*` matches any."""
+    """The path of a quarantined file's copy, by the SHA-256 of its bytes; `*` matches any."""
     return f"quarantine/{content}"
 
 
 def match_path(path: str) -> re.Match[str] | None:
-    """The `root`, `split` and `shard` in a path; None if it is no shard's."""
+    """The `root`, `split` and `shard` in a path; None if it is not a shard's."""
     return _SHARD_PATH.fullmatch(path)
 
 
@@ -51,7 +51,7 @@ def parse_path(path: str) -> re.Match[str]:
     """The `root`, `split` and `shard` in a shard's path.
 
     Raises:
-      UserError: if it is no shard's.
+      UserError: if it is not a shard's.
     """
     match = match_path(path)
     if match is None:
@@ -63,7 +63,7 @@ def parse_path(path: str) -> re.Match[str]:
 
 
 def group_by_root(shard_paths: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """The shards of each data set, sorted; their data sets, sorted."""
+    """The shards by data set, both sorted."""
     by_root: dict[str, list[str]] = collections.defaultdict(list)
     for path in shard_paths:
         by_root[parse_path(path)["root"]].append(path)
@@ -71,7 +71,7 @@ def group_by_root(shard_paths: Sequence[str]) -> list[tuple[str, tuple[str, ...]
 
 
 def numbers_by_split(shard_paths: Sequence[str]) -> Mapping[str, Mapping[int, int]]:
-    """The numbers of the paths by the split and the shard that they name."""
+    """The position of each path, by the split and the shard number that it names."""
     numbers: dict[str, dict[int, int]] = collections.defaultdict(dict)
     for number, match in enumerate(map(parse_path, shard_paths)):
         numbers[match["split"]][int(match["shard"])] = number
@@ -81,7 +81,7 @@ def numbers_by_split(shard_paths: Sequence[str]) -> Mapping[str, Mapping[int, in
 def number_paths(
     split: pa.Array, shard: pa.Array, numbers: Mapping[str, Mapping[int, int]]
 ) -> np.ndarray:
-    """int32 [rows], each row's number by its split and shard; -1 for those without one."""
+    """int32 [rows], the number of each row's split and shard; -1 for rows without one."""
     splits = split.dictionary_encode()
     codes, shards = splits.indices.to_numpy(), shard.to_numpy()
     path_number: np.ndarray = np.full(len(codes), -1, np.int32)
@@ -93,7 +93,7 @@ def number_paths(
 
 
 def order_by_path(path_number: np.ndarray) -> np.ndarray | slice:
-    """What sorts rows by their shard and keeps their places in it; nothing if they are sorted."""
+    """An index that sorts rows by shard, stably; a slice if they are already sorted."""
     if (path_number[1:] >= path_number[:-1]).all():
         return slice(None)
     # The index has a shard's records in their order, so a stable sort by shard keeps that.
@@ -105,6 +105,6 @@ def check_all_known(path_number: np.ndarray, shard_paths: Sequence[str], root: s
     counts = np.bincount(path_number, minlength=len(shard_paths))
     if len(unknown := np.flatnonzero(counts == 0)):
         raise UserError(
-            f"the index of {root} must know every shard that is read, but it has no record of "
+            f"the index of {root} must list every shard that is read, but it has no record of "
             f"{shard_paths[unknown[0]]}; run `image-pipeline verify {root}`."
         )

@@ -1,12 +1,12 @@
-"""What one record is: every feature key, its dtype and shape. A key is spelled here, nowhere else.
+"""What a record is: every feature key, its dtype and shape. Keys are spelled out here only.
 
 The keys are those of the TensorFlow Model Garden's tf.Example image formats
 (https://github.com/tensorflow/models/tree/master/official/vision/data), so that its parsers and
 other tools read these records unchanged.
 
 A record is a mapping from feature key to values, described by a sequence of `Column`s. Masks,
-boxes, several labels, arrays and a user's own columns are more `Column`s; nothing below knows how
-many there are.
+boxes, several labels, arrays or a user's own columns would be further `Column`s; nothing below
+depends on their number.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class Column:
     Attributes:
       key: the feature's name in tf.train.Example.
       dtype: "bytes", "int64" or "float32", the three kinds that tf.train.Example knows.
-      is_list: False for exactly one value a record, True for any number of them.
+      is_list: False for exactly one value per record, True for any number.
     """
 
     key: str
@@ -87,10 +87,10 @@ def all_columns(further: Sequence[Column]) -> tuple[Column, ...]:
 def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLUMNS) -> bytes:
     """Serializes one record as a tf.train.Example, its features in the order of `columns`.
 
-    The protocol-buffer wire format is written here, not by TensorFlow, for three reasons: the
-    bytes are the same on every machine (map fields have no fixed order in protobuf), ingest need
-    not import TensorFlow, and the last column's payload ends where the record ends, so a reader
-    that knows its length finds it without parsing.
+    The protocol-buffer wire format is written here, not by TensorFlow, for three reasons: the bytes
+    are the same on every machine (map fields have no fixed order in protobuf), ingest need not
+    import TensorFlow, and the last column's payload ends where the record ends, so a reader that
+    knows its length finds it without parsing.
 
     Args:
       values: feature key to value (or values, for list columns); exactly the keys of `columns`.
@@ -113,7 +113,7 @@ def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLU
 
 
 def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str, Any]:
-    """Reads what `encode_example` wrote; the inverse of it, and as strict.
+    """Reads what `encode_example` wrote: its inverse, and as strict.
 
     Args:
       data: a serialized tf.train.Example.
@@ -132,7 +132,7 @@ def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str
             key, feature = _read_fields(entry, 1, 2)
             name = bytes(key).decode()
             if name not in by_key or name in values:
-                raise ValueError(f"the feature {name!r} is not expected, or stands there twice")
+                raise ValueError(f"the feature {name!r} is not expected, or occurs twice")
             values[name] = _read_feature(by_key[name], feature)
     if missing := sorted(by_key.keys() - values.keys()):
         raise ValueError(f"the features {missing} are missing")
@@ -184,7 +184,7 @@ _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 def _varint(value: int) -> bytes:
     """Base-128 varint; negative numbers as 64-bit two's complement, as protobuf writes int64."""
-    if 0 <= value < 0x80:  # Nearly all of them: tags and lengths of short values.
+    if 0 <= value < 0x80:  # Most are tags, or lengths of short values.
         return _ONE_BYTE[value]
     value &= (1 << 64) - 1
     parts = bytearray()
@@ -234,7 +234,7 @@ def _read_fields(data: memoryview, *numbers: int) -> list[memoryview]:
 
 
 def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
-    """Reads a base-128 varint; returns it and the position behind it."""
+    """Reads a base-128 varint; returns it and the position after it."""
     value = shift = 0
     for byte in data[position:]:
         position += 1

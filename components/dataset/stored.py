@@ -1,8 +1,8 @@
-"""Stored images: of a record's features, or of a row of the index, by random access to the shards.
+"""Stored images, from a record's features or, by random access to the shards, from an index row.
 
-Records are read by `pread`, not through memory maps: it lets other Python threads run while it
-waits for the disk, where a page fault of a map stops them all, and a shard that is cut while it is
-read gives an error, where a map would end the process.
+Records are read by `pread`, not through memory maps. It lets other Python threads run while it
+waits for the disk, where a page fault would stop them all; and a shard that is truncated while it
+is read gives an error, where a map would end the process.
 """
 
 import collections
@@ -23,7 +23,7 @@ from image_pipeline.components.errors import UserError
 
 
 class StoredImage(NamedTuple):
-    """An image as a record holds it; sides in pixels."""
+    """An image as stored in a record; sides in pixels."""
 
     encoded: bytes | memoryview
     height: int
@@ -36,7 +36,7 @@ IMAGE_KEYS = (record.IMAGE, record.HEIGHT, record.WIDTH, record.CHANNELS, record
 
 
 def take_image(features: Mapping[str, Any]) -> StoredImage:
-    """The image of a record, of its features at least those of `IMAGE_KEYS`."""
+    """The image of a record, from its features, which must include those of `IMAGE_KEYS`."""
     encoded, height, width, channels, stored_as = (features[key] for key in IMAGE_KEYS)
     return StoredImage(encoded, int(height), int(width), int(channels), stored_as == record.RAW)
 
@@ -44,12 +44,12 @@ def take_image(features: Mapping[str, Any]) -> StoredImage:
 class StoredRecords:
     """Reads serialized records by their row in the index. Threads may share it.
 
-    At most `max_open` files are held open, those used last: a data set may have more shards than a
-    process may open files.
+    The `max_open` files used last stay open: a data set may have more shards than a process may
+    open files.
     """
 
     def __init__(self, index: RecordIndex, max_open: int = 128):
-        """Opens files only when they are read."""
+        """Prepares to read; a file is opened when it is first read."""
         self._index = index
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
@@ -59,8 +59,8 @@ class StoredRecords:
         """Reads one record.
 
         Args:
-          row: of the index.
-          verify: whether its checksums are computed, which takes 0.1 ms a megabyte.
+          row: the record's row in the index.
+          verify: whether to check its checksums, which takes 0.1 ms per megabyte.
 
         Returns:
           The serialized tf.train.Example.
@@ -82,10 +82,10 @@ class StoredRecords:
             raise self._bad_record(row, error.problem) from error
 
     def read_image(self, row: int, verify: bool = False) -> StoredImage:
-        """The image of one record, without parsing the record; else as `read`."""
+        """The image of one record, without parsing the record; otherwise like `read`."""
         index, serialized = self._index, self.read(row, verify)
         return StoredImage(
-            # The image is what a record ends with.
+            # A record ends with its image.
             memoryview(serialized)[len(serialized) - int(index.image_length[row]) :],
             int(index.height[row]),
             int(index.width[row]),
@@ -101,7 +101,7 @@ class StoredRecords:
                 while len(self._files) >= self._max_open:
                     # Not closed here: another thread may read it. It closes with its last user.
                     self._files.popitem(last=False)
-            self._files[shard] = file  # Last in the order: the one used least recently goes first.
+            self._files[shard] = file  # Moves to the end; the first is the one used least recently.
             return file
 
     def _open(self, shard: int) -> BinaryIO:

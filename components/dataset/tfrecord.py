@@ -1,4 +1,4 @@
-"""The TFRecord container: how a record lies in a file.
+"""The TFRecord container: how records are laid out in a file.
 
 A record is `length (8 bytes), masked CRC of the length (4), data, masked CRC of the data (4)`, all
 little-endian, the CRC being CRC-32C. Source: tensorflow/core/lib/io/record_writer.h.
@@ -16,7 +16,7 @@ _MASK_DELTA = 0xA282EAD8
 
 
 class Readable(Protocol):
-    """Whatever can be read like a binary file."""
+    """Anything that can be read like a binary file."""
 
     def read(self, size: int, /) -> bytes:
         """Reads at most `size` bytes."""
@@ -32,7 +32,7 @@ class CorruptRecord(Exception):
 
 
 def frame(data: bytes) -> bytes:
-    """Wraps one record's data as it lies in the file."""
+    """Frames one record's data as it is stored in the file."""
     length = struct.pack("<Q", len(data))
     return b"".join((length, _masked_crc(length), data, _masked_crc(data)))
 
@@ -41,14 +41,14 @@ def unframe(framed: bytes) -> bytes:
     """Takes one record's data out of its frame; the inverse of `frame`.
 
     Raises:
-      CorruptRecord: if a checksum is wrong, or the length is another than the frame's.
+      CorruptRecord: if a checksum is wrong, or the length is not that of the frame.
     """
     header, data = framed[:HEADER_BYTES], framed[HEADER_BYTES:-FOOTER_BYTES]
     if len(framed) < HEADER_BYTES + FOOTER_BYTES or _masked_crc(header[:8]) != header[8:]:
-        raise CorruptRecord("its length field or that one's checksum is damaged")
+        raise CorruptRecord("its length field or that field's checksum is damaged")
     (length,) = struct.unpack("<Q", header[:8])
     if length != len(data):
-        raise CorruptRecord(f"its length field says {length} bytes, expected are {len(data)}")
+        raise CorruptRecord(f"its length field says {length} bytes, but there are {len(data)}")
     if _masked_crc(data) != framed[-FOOTER_BYTES:]:
         raise CorruptRecord("its data or the data's checksum is damaged")
     return data
@@ -74,6 +74,6 @@ def read_records(file: Readable) -> Iterator[bytes]:
 
 
 def _masked_crc(data: bytes) -> bytes:
-    """CRC-32C, rotated and shifted so that a CRC of data that contains CRCs stays strong."""
+    """CRC-32C, rotated and shifted, since a CRC of data that contains CRCs would be weak."""
     crc = google_crc32c.value(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF)

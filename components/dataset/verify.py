@@ -35,7 +35,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
       output_dir: the data set's folder.
 
     Returns:
-      What is wrong, by file and record; nothing if the data set is whole.
+      What is wrong, by file and record; empty if the data set is intact.
 
     Raises:
       UserError: if there is no such folder.
@@ -45,7 +45,7 @@ def verify_data_set(output_dir: str) -> list[Finding]:
     try:
         manifest = parse_manifest(files.read_file(files.join(output_dir, MANIFEST)))
     except FileNotFoundError:
-        problem = "missing, so the data set is not whole; run again what was writing it"
+        problem = "missing, so the data set is incomplete; run again what was writing it"
         return [Finding(MANIFEST, problem)]
     except ValueError as error:
         return [Finding(MANIFEST, f"damaged ({type(error).__name__}: {error}); run ingest again")]
@@ -72,7 +72,7 @@ def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
 
 
 def _check_books(manifest: Manifest) -> list[Finding]:
-    """The manifest's own sums."""
+    """Checks that the manifest's figures add up."""
     books, splits = manifest.books, manifest.splits.values()
     sums = [
         ("found", books.found, books.accounted),
@@ -100,7 +100,7 @@ def _check_file(output_dir: str, name: str, listed: ListedFile) -> list[Finding]
 
 
 def _check_lists(manifest: Manifest, output_dir: str, unsound: set[str]) -> list[Finding]:
-    """The lists have a line for each file in the books, and bad files' copies are as they were."""
+    """Checks the lists against the counts, and the copies of bad files against the lists."""
     books, findings = manifest.books, []
     if Duplicate.FILE not in unsound:
         repeated = [line for line in read_list(output_dir, Duplicate) if not line.written]
@@ -122,7 +122,7 @@ def _check_count(lines: Sequence[Line], kind: type[Line], counted: int) -> list[
 
 
 def _find_strays(output_dir: str, known: set[str]) -> list[Finding]:
-    """A reader of all files in the splits' folders would read what is no part of the data set."""
+    """Finds files that a reader of all files in the splits' folders would wrongly read."""
     prefix = len(files.join(output_dir, ""))
     found = [path[prefix:] for path in files.list_files(output_dir, in_split("*"))]
     return [Finding(f, "not in the manifest; delete it") for f in found if f not in known]

@@ -1,6 +1,6 @@
 """Verifies one shard: its checksums, its records, and what the index says of them.
 
-The index knows where each record begins, so the check goes on behind a damaged one.
+The index knows where each record begins, so the check continues after a damaged one.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from image_pipeline.components.dataset.tfrecord import (
 )
 
 _BLOCK_BYTES = 2**20
-CHANGED = "changed: its SHA-256 is not the one that it was written with"
+CHANGED = "changed: its SHA-256 is not the one it was written with"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Finding:
       file: path below the data set's folder.
       problem: what is wrong with it.
       record: number of the record in its shard, from 0; None if it is about the whole file.
-      source: path of the record's source image, if it is known.
+      source: path of the record's source image, if known.
       offset: of the record's first byte in the shard.
     """
 
@@ -62,12 +62,12 @@ def check_shard(
     has_index: bool,
     further: Sequence[record.Column] = (),
 ) -> list[Finding]:
-    """Reads a shard once and checks all that is known of it.
+    """Reads a shard once and checks all that is known about it.
 
     Args:
       split: the shard's split.
-      number: of the shard in its split.
-      shard: what the manifest says.
+      number: the shard's number in its split.
+      shard: its entry in the manifest.
       output_dir: the data set's folder.
       has_index: whether the index can be relied on.
       further: the records' further columns.
@@ -90,14 +90,14 @@ def check_shard(
                 records = list(_check_indexed(shard, file, rows, further))
     except OSError as error:
         return [*findings, Finding(shard.file, explain_unreadable(error))]
-    # Records that are sound one by one may still be others than those that ingest wrote.
+    # Records may be sound, and still not be the ones that ingest wrote.
     if not records and file.digest.hexdigest() != shard.sha256:
         records = [Finding(shard.file, CHANGED)]
     return findings + records
 
 
 class _HashedFile:
-    """Hashes what is read, so that a shard is read once only."""
+    """Hashes what is read, so that a shard is read only once."""
 
     def __init__(self, file: BinaryIO):
         self._file = file
@@ -111,7 +111,7 @@ class _HashedFile:
 
 
 def _check_places(shard: ListedShard, rows: pa.Table) -> str | None:
-    """The index's records must follow one another from the file's first to its last byte."""
+    """Checks that the index's records follow one another from the file's first byte to its last."""
     if len(rows) != shard.records:
         return f"it has {len(rows)} rows, but the manifest counts {shard.records} records"
     offsets, lengths = (rows[name].to_numpy() for name in ("record_offset", "record_length"))
@@ -125,7 +125,7 @@ def _check_places(shard: ListedShard, rows: pa.Table) -> str | None:
 def _check_indexed(
     shard: ListedShard, file: _HashedFile, rows: pa.Table, further: Sequence[record.Column]
 ) -> Iterator[Finding]:
-    """Checks each record where the index says that it lies, whatever is wrong with others."""
+    """Checks each record at the place that the index gives, whatever is wrong with others."""
     number = 0
     for batch in rows.to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
@@ -138,16 +138,16 @@ def _check_indexed(
                 return
             number += 1
     if surplus := _count_rest(file):
-        yield Finding(shard.file, f"{surplus} bytes behind its last record")
+        yield Finding(shard.file, f"{surplus} bytes after its last record")
 
 
 def _find_cut(shard: ListedShard, number: int) -> str:
     later = shard.records - number - 1
-    return f"cut off: the file ends in it, {later} records behind it are missing"
+    return f"cut off: the file ends in it, and {later} records after it are missing"
 
 
 def _check_record(framed: bytes, row: dict, further: Sequence[record.Column]) -> str | None:
-    """Says what is wrong with a record, by its checksums, its format and its row of the index."""
+    """Says what is wrong with a record: its checksums, its format or its index row."""
     try:
         data = unframe(framed)
         values = record.decode_example(data, record.all_columns(further))
@@ -168,7 +168,7 @@ def _compute_id(values: dict) -> bytes:
 
 
 def _indexed_columns(values: dict, data: bytes, row: dict) -> Iterator[tuple[str, object]]:
-    """The columns of the index that follow from a record's bytes."""
+    """The index columns that follow from a record's bytes."""
     image = values[record.IMAGE]
     yield "payload_length", len(image)
     yield "payload_offset", row["record_offset"] + HEADER_BYTES + len(data) - len(image)
@@ -198,7 +198,7 @@ def _check_unindexed(shard: ListedShard, file: _HashedFile) -> Iterator[Finding]
             number += 1
             offset += HEADER_BYTES + len(data) + FOOTER_BYTES
     except CorruptRecord as error:
-        problem = f"{error.problem}; what is behind it cannot be found without the index"
+        problem = f"{error.problem}; what comes after it cannot be found without the index"
         yield Finding(shard.file, problem, number, offset=offset)
     else:
         if number != shard.records:

@@ -1,7 +1,7 @@
 """Batches of images, made by a pool of threads: decode, crop and resize whole batches at once.
 
-TensorFlow would do it with one small op after another for each image, and take 0.3 to 0.4 ms of
-processor time an image more (`python benchmarks/read.py`).
+TensorFlow would run many small ops for each image, and take 0.3 to 0.4 ms of processor time more
+per image (`python benchmarks/read.py`).
 """
 
 import concurrent.futures
@@ -25,11 +25,11 @@ class BatchMaker:
     """Makes batches of images of one size. Threads may share it."""
 
     def __init__(self, view: ViewOptions, threads: int | None = None):
-        """Starts no thread yet.
+        """Threads are started with the first batch.
 
         Args:
           view: the images' size.
-          threads: how many decode at once; None for one a core.
+          threads: how many decode at once; None for one per core.
         """
         self.view = view
         self._threads = threads or usable_cores()
@@ -41,7 +41,7 @@ class BatchMaker:
         Args:
           load: gives the pixels of the batch's image with this number, uint8 [height, width,
             channels]; called in any order, by several threads.
-          count: of the images.
+          count: number of images.
           windows: int32 [count, 4], the crop of each image that is resized (see
             `crop.draw_crop_windows`); None for the deterministic view.
 
@@ -63,7 +63,7 @@ class BatchMaker:
     def _do_all(self, make_chunk: Callable[[int], None], starts: range) -> None:
         try:
             futures = [self._pool.submit(make_chunk, start) for start in starts]
-        except RuntimeError:  # No pool takes work any more once the interpreter is ending.
+        except RuntimeError:  # Pools accept no work once the interpreter is shutting down.
             list(map(make_chunk, starts))
         else:
             for future in futures:

@@ -12,7 +12,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 # Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
 _READ_AHEAD_BYTES = 256 * 1024
-# More batches side by side would keep more cores busy, but each takes its memory.
+# More batches in parallel would keep more cores busy, but each takes memory.
 _MOST_BATCHES = 8
 # What the views are for: an analysis takes no random steps, and has no floats.
 Use = Literal["train", "eval", "analysis"]
@@ -24,9 +24,9 @@ class Stage:
     """One stage's share.
 
     Attributes:
-      name: of the stage, in the order of the data's way.
-      size_bytes: what it holds, about.
-      made_of: the product that this is, in words, with the options that decide it.
+      name: the stage's name.
+      size_bytes: about how much it holds.
+      made_of: how that is computed, with the options that decide it.
     """
 
     name: str
@@ -58,7 +58,7 @@ def plan_indexed(
 
 
 def batches_in_work() -> int:
-    """How many batches go through random steps and transform graph side by side."""
+    """How many batches go through random steps and transform graph in parallel."""
     return min(usable_cores(), _MOST_BATCHES)
 
 
@@ -98,10 +98,10 @@ def _plan_batches(
 
 
 def check_budget(stages: Sequence[Stage], feeding: FeedingOptions, use: Use = "train") -> str:
-    """Holds the plan against the budget.
+    """Checks the plan against the budget.
 
     Returns:
-      The plan as text, a line a stage.
+      The plan as text, a line per stage.
 
     Raises:
       UserError: if the stages together exceed it.
@@ -119,7 +119,7 @@ def check_budget(stages: Sequence[Stage], feeding: FeedingOptions, use: Use = "t
 
 
 def _explain(largest: Stage, feeding: FeedingOptions, use: Use) -> str:
-    """The budget in words, and what to do, by options that are read."""
+    """The budget in words, and what to do."""
     budget, available = _budget(feeding)
     of = f"of the {_megabytes(available)} available, {_megabytes(budget)}; lower "
     if use == "analysis":
@@ -133,8 +133,8 @@ def _explain(largest: Stage, feeding: FeedingOptions, use: Use) -> str:
 def fits(stages: Sequence[Stage], feeding: FeedingOptions) -> bool:
     """Tells whether the stages take half of the budget, or less.
 
-    Half, because training and evaluation each hold a data set, and what the one holds is not there
-    yet when the other one plans.
+    Half, because training and evaluation each hold a data set, and one is not in memory yet when
+    the other is planned.
     """
     return 2 * sum(stage.size_bytes for stage in stages) <= _budget(feeding)[0]
 

@@ -18,18 +18,18 @@ from image_pipeline.components import contract
 
 _LOG = logging.getLogger(__name__)
 Function = TypeVar("Function")
-# XLA keeps what it compiled as long as the process lives, so each function is compiled once only:
-# a notebook or a sweep makes many data sets.
+# XLA keeps what it compiled as long as the process lives, so each function is compiled only once: a
+# notebook or a sweep makes many data sets.
 _COMPILED: dict[Hashable, Any] = {}
 _LOCK = threading.RLock()
 
 
 def once(key: Hashable, make: Callable[[], Function]) -> Function:
-    """What `make` made for this key before, or makes now.
+    """The function that `make` returned for this key before, or returns now.
 
     Args:
-      key: all that the function depends on.
-      make: makes it.
+      key: everything that the function depends on.
+      make: makes the function.
     """
     with _LOCK:
         if key not in _COMPILED:
@@ -45,15 +45,15 @@ def compile_or_keep(
     Args:
       function: of tensors.
       sample: arguments to try it with.
-      warning: what it means for the person, after the reason.
+      warning: the consequence, shown after the reason.
     """
-    # A function of these arguments only: TensorFlow would take a partial function's for its own.
+    # A plain function: TensorFlow would take a partial function's arguments for its own.
     compiled = tf.function(lambda *arguments: function(*arguments), jit_compile=True)
     try:
         with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
             compiled(*sample)
     except (tf.errors.OpError, NotImplementedError) as error:
-        _LOG.warning("XLA compiles not all (%s): %s", str(error).splitlines()[0], warning)
+        _LOG.warning("XLA cannot compile everything (%s): %s", str(error).splitlines()[0], warning)
         return function
     return compiled
 

@@ -29,16 +29,16 @@ Pixels = Callable[[tf.Tensor], tf.Tensor]
 
 
 def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
-    """The random steps of the options, but for the crop that is made with decoding."""
+    """The random steps of the options, except the crop that is made while decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
-        # Each crop comes with its mirror image then, so chance would only undo that. It keeps its
-        # place in the list, by which those after it are seeded.
+        # Each crop then comes with its mirror image, which a random flip would undo. The flip keeps
+        # its place in the list, by which later steps are seeded.
         FlipHorizontal(probability=0) if mirrors and isinstance(step, FlipHorizontal) else step
         for step in feeding.augment
     ]
-    # Each step alone: fused with the next one, XLA would compute it again for each of its uses, and
-    # take up to five times as long.
+    # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
+    # and take up to five times as long.
     functions = [
         _compile_step(function, _key_of(step, place), feeding, view, tf.uint64)
         for place, step, function in apply.step_functions(steps)
@@ -65,7 +65,7 @@ def finish(
     training: bool,
     at_once: int | None = None,
 ) -> tf.data.Dataset:
-    """Turns what `Stages.read` gives into what `input_fn` gives, so many batches at once.
+    """Turns the batches of `Stages.read` into those of `input_fn`, several in parallel.
 
     The other arguments are those of `make_finish`.
     """
@@ -75,9 +75,10 @@ def finish(
 
 
 def keep_ready(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
-    """Keeps so many batches ready, with as many threads as cores, of which no op takes several.
+    """Keeps this many batches ready, with one thread per core, and one per op.
 
-    The batches are what is parallel here; ops that part their work once more only wait for others.
+    The batches are made in parallel; ops that split their work again would only wait for each
+    other.
     """
     options = tf.data.Options()
     options.threading.private_threadpool_size = usable_cores()
@@ -100,7 +101,7 @@ def make_finish(
       A function of a batch as `Stages.read` gives it to images and labels, see `input_fn`.
 
     Raises:
-      UserError: if labels are to be mixed, and there is no graph that numbers them.
+      UserError: if labels are to be mixed, but no graph numbers them.
     """
     if graph is None and feeding.mixes_labels:
         raise UserError(
@@ -158,7 +159,7 @@ def _take_as_they_are(
 
 
 def _key_of(step: Options, place: int) -> Hashable:
-    """What a step depends on; None for a person's own, which may depend on anything."""
+    """What a step depends on; None for a user's own, which may depend on anything."""
     return None if isinstance(step, UserStep) else (step.model_dump_json(), place)
 
 
@@ -169,7 +170,7 @@ def _compile_step(
     view: ViewOptions,
     second: tf.DType,
 ) -> apply.StepFunction:
-    """The step as the options want it; its second argument is of the type `second` [batch]."""
+    """The step, compiled if so configured; its second argument has the type `second` [batch]."""
     if not feeding.compiled:
         return function
     shape = (3, view.height_px, view.width_px, view.channels)

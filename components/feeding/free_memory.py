@@ -1,7 +1,7 @@
-"""How much memory is free: the machine's, or what the containers around this process leave it.
+"""How much memory is free, on the machine or in the containers around this process.
 
-What the kernel keeps of files that were read (its page cache) is counted as used by a container,
-but is given back when it is needed: the part that nobody has used lately (`inactive_file`) is free.
+The kernel's page cache counts as used by a container, but is released when needed: its part that
+has not been used lately (`inactive_file`) is free.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ _OWN_GROUPS = pathlib.Path("/proc/self/cgroup")
 
 
 def free_bytes() -> int:
-    """The free memory, of the machine or of the closest container that this process is in."""
+    """The free memory: the machine's, or that of the tightest container around this process."""
     machine = psutil.virtual_memory().available
     return max(0, min([machine, *_free_in_version_2(), *_free_in_version_1()]))
 
@@ -33,7 +33,7 @@ def _free_in_version_1() -> Iterator[int]:
 
 
 def _folders(root: pathlib.Path, controller: str) -> list[pathlib.Path]:
-    """The process's group and all around it: each of them may have a limit.
+    """The process's control group and all its parents: each may have a limit.
 
     Within a container, its own group may be the root, whatever the group's path says.
     """
@@ -48,13 +48,13 @@ def _folders(root: pathlib.Path, controller: str) -> list[pathlib.Path]:
 
 
 def _free_in(folder: pathlib.Path, limit: str, used: str, inactive: str) -> Iterator[int]:
-    """The limit less what is used and cannot be given back; nothing if there is no limit."""
+    """The limit less the used memory that cannot be released; nothing if there is no limit."""
     try:
         most = (folder / limit).read_text().strip()
         held = int((folder / used).read_text())
         if most != "max":
             yield int(most) - max(0, held - _read_stat(folder, inactive))
-    except (OSError, ValueError):  # No such group here, or another kernel's way to tell.
+    except (OSError, ValueError):  # No such group, or another kernel's format.
         return
 
 

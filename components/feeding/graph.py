@@ -12,8 +12,8 @@ from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
 
-# Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
-# because importing tf.Transform for it would cost every reader of batches ten seconds.
+# Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
+# because importing tf.Transform would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
 _WHITE = (255, 255, 255)
 
@@ -32,14 +32,14 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
             f"vocab_filename={contract.LABEL_VOCABULARY!r}."
         )
     with tf.io.gfile.GFile(path, "rb") as file:
-        # Bytes: a name may hold what text mode takes for the end of a line.
+        # As bytes: a name may hold what text mode takes for a line end.
         return [name.decode() for name in file.read().split(b"\n")[:-1]]
 
 
 def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     """The RGB colour on which ingest laid the transparent images of the analysed data sets.
 
-    A graph without `analysis.json`, of tf.Transform alone, says nothing of it: then it is white.
+    White for a graph of tf.Transform's own, which has no `analysis.json`.
     """
     path = os.path.join(transform_graph_dir, contract.ANALYSIS)
     if not tf.io.gfile.exists(path):
@@ -50,7 +50,7 @@ def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
 
 
 def _fingerprint(transform_graph_dir: str) -> str:
-    """A hash of all that a saved graph computes with; its vocabularies are no pixels."""
+    """A hash of all that a saved graph computes pixels with, which excludes vocabularies."""
     folder = os.path.join(transform_graph_dir, _SAVED_MODEL_DIR)
     digest = hashlib.sha256()
     for pattern in ("saved_model.pb", "variables/*"):
@@ -61,7 +61,7 @@ def _fingerprint(transform_graph_dir: str) -> str:
 
 
 class TransformGraph(tf.Module):
-    """What tf.Transform learnt from the whole data set, as a function of batches.
+    """What tf.Transform learned from the whole data set, as a function of batches.
 
     A `tf.Module`, so that a model that holds one is exported with its vocabulary.
     """
@@ -113,7 +113,7 @@ class TransformGraph(tf.Module):
         return read_class_names(self._folder)
 
     def transform_images(self, images: tf.Tensor) -> tf.Tensor:
-        """Transforms images of which nothing else is known, as when serving.
+        """Transforms images alone, as in serving.
 
         The image output depends on the image alone (the analysis made sure of it), so empty labels
         and zeros in the columns' places change nothing.

@@ -1,4 +1,4 @@
-"""The images of a data set by their row in the index: decoded each time, or only once."""
+"""A data set's images by their row in the index: decoded each time, or only once."""
 
 from typing import Any
 
@@ -14,11 +14,10 @@ class StoredImages:
     """Reads and decodes. Threads may share it."""
 
     def __init__(self, index: RecordIndex, channels: int):
-        """Opens files only when they are read.
+        """Prepares to read; a file is opened when it is first read.
 
         Args:
-          index: of the records.
-          channels: of the pixels, 1 or 3.
+          channels: 1 or 3; other images are converted.
         """
         self._index = index
         self._channels = channels
@@ -28,14 +27,14 @@ class StoredImages:
         """The pixels of one image.
 
         Args:
-          row: of the index.
-          verify: whether the record's checksums are computed.
+          row: row number in the index.
+          verify: whether to check the record's checksums.
 
         Returns:
-          uint8 [height, width, channels], not to be written to.
+          uint8 [height, width, channels], read-only.
 
         Raises:
-          UserError: naming the record, if it cannot be read or decoded.
+          UserError: if it cannot be read or decoded; it names the record.
         """
         image = self._records.read_image(row, verify)
         try:
@@ -48,9 +47,9 @@ class StoredImages:
 
 
 class HeldImages:
-    """Decodes each image once, and holds it. Threads may share it.
+    """Decodes each image once, and keeps it. Threads may share it.
 
-    Images of one size are held in one array, from which a batch is taken at once.
+    Images of one size are kept in one array, from which a batch is copied at once.
     """
 
     def __init__(self, index: RecordIndex, channels: int):
@@ -59,7 +58,7 @@ class HeldImages:
         self._is_held = np.zeros(len(index), bool)
         sides = np.stack([index.height, index.width], axis=1)
         self.shape = (*sides[0].tolist(), channels) if (sides == sides[0]).all() else None
-        # An array's memory is taken page by page, as images are decoded.
+        # The array's memory is allocated page by page, as images are decoded.
         self._pixels: Any = (
             [None] * len(index)
             if self.shape is None
@@ -68,7 +67,7 @@ class HeldImages:
 
     def load(self, row: int, verify: bool = False) -> np.ndarray:
         """As `StoredImages.load`; checksums are verified when it is decoded."""
-        # Threads that meet at an image decode it twice, to the same bytes: no lock is needed.
+        # If two threads decode the same image, both write the same bytes: no lock is needed.
         if not self._is_held[row]:
             self._pixels[row] = self._images.load(row, verify)
             self._is_held[row] = True

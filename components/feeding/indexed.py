@@ -1,4 +1,4 @@
-"""Records taken from shards in any order: exact, resumable at once, balanced, any subset."""
+"""Records read from shards in any order: exact, instantly resumable, balanced, any subset."""
 
 import dataclasses
 import logging
@@ -43,7 +43,7 @@ class IndexedRecords:
           paths: shards of one data set, or several.
           feeding: which records, in which batches.
           view: the model's input size.
-          training: whether every epoch has an order of its own.
+          training: whether every epoch has its own order.
           seed: decides the order, together with the epoch.
           columns: feature keys of further scalar columns to read.
 
@@ -65,7 +65,7 @@ class IndexedRecords:
         self._images: StoredImages | HeldImages = StoredImages(self.index, view.channels)
 
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """What the batches of one epoch hold, from a step on; no record is read.
+        """The contents of the batches of one epoch, from a step on; no record is read.
 
         Args:
           epoch: int64 scalar.
@@ -90,7 +90,7 @@ class IndexedRecords:
         return drawn
 
     def _read_columns(self, rows: tf.Tensor) -> parse.Tensors:
-        """The further columns of rows whose images have been read, and verified with them."""
+        """The further columns of rows, whose records were verified with their images."""
         if not self._columns:
             return {}
         (serialized,) = call_python(
@@ -108,8 +108,8 @@ class IndexedRecords:
     ) -> parse.Tensors:
         """Reads, decodes, crops and resizes the images of a batch.
 
-        In training, the places of skipped records are filled by others of the batch: a batch that
-        is short would shift all that follow, so that no one could go on from a step of theirs.
+        In training, others of the batch replace skipped records: a short batch would shift all that
+        follow, so that training could not resume at one of them.
 
         Args:
           drawn: a batch of `draw_epoch`, or a part of one.
@@ -154,7 +154,7 @@ class IndexedRecords:
         return images[kept], kept
 
     def _skip(self, row: int, number: int, bad: set[int], error: UserError) -> np.ndarray:
-        """Notes a record that cannot be read, and gives black pixels in its place."""
+        """Notes a record that cannot be read, and returns black pixels instead."""
         if self._feeding.bad_records == "stop":
             raise error
         with self._lock:  # Several threads read images.
@@ -165,7 +165,7 @@ class IndexedRecords:
         return np.zeros(size, np.uint8)
 
     def _fill(self, kept: np.ndarray, size: int) -> np.ndarray:
-        """In training repeats the numbers of the records that are left, up to the batch's size."""
+        """In training, repeats the numbers of the remaining records up to the batch's size."""
         if not self._training:
             return kept
         if not len(kept):
@@ -176,13 +176,13 @@ class IndexedRecords:
         return np.resize(kept, size)
 
     def _find_held(self, rows: np.ndarray) -> HeldImages | None:
-        """The images, if those of these rows are held in the model's size."""
+        """The held images, if those of these rows have the model's size."""
         view, images = self._view, self._images
         shape = (view.height_px, view.width_px, view.channels)
         return images if isinstance(images, HeldImages) and images.can_take(rows, shape) else None
 
     def count(self) -> int:
-        """The records of an epoch: one that is drawn twice counts twice."""
+        """The number of records in an epoch; one that is drawn twice counts twice."""
         return self.order.length
 
     def check_step(self, first_step: int) -> None:
@@ -202,15 +202,15 @@ class IndexedRecords:
         """From now on decodes each image only once, if all fit beside the other stages as pixels.
 
         Returns:
-          The stage that this is, or none.
+          The stage of the held images, or nothing.
         """
         index, channels = self.index, self._view.channels
         size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * channels
         stage = Stage("decoded images", size_bytes, "uint8")
         if not self._feeding.hold_decoded:
-            chosen = "decoded whenever they are read, as feeding.hold_decoded=false asks"
+            chosen = "decoded whenever they are read (feeding.hold_decoded=false)"
         elif not fits([*others, stage], self._feeding):
-            chosen = "decoded whenever they are read, as half of feeding.memory_fraction is less"
+            chosen = "decoded whenever they are read: half of feeding.memory_fraction is less"
         else:
             chosen = "decoded once and held"
             self._images = HeldImages(index, channels)
@@ -226,7 +226,7 @@ class IndexedRecords:
             step, self._feeding.batch_size, self.order.length, self.remainder
         )
         draws = self.order.draw(epoch, positions)
-        # Padding draws a row once more: no copy's number in an epoch is as high as its length.
+        # Padding draws a row once more: real copies' numbers are below the epoch's length.
         real = real_records(step, self._feeding.batch_size, self.order.length)
         copies = draws.copies.copy()
         copies[real:] += self.order.length
@@ -235,7 +235,8 @@ class IndexedRecords:
     def draw_columns(self, epoch: int, step: int) -> list[np.ndarray]:
         """One batch's rows, views, copies, record ids, heights, widths, class numbers: int64 [n].
 
-        A record id is the first eight bytes of it, as `augment.draws.read_record_ids` reads them.
+        A record id is given by its first eight bytes, as `augment.draws.read_record_ids` reads
+        them.
         """
         draws, index = self.draw(int(epoch), int(step)), self.index
         ids = np.ascontiguousarray(index.record_id[draws.rows, :8]).view(">i8")[:, 0]

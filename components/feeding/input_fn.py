@@ -125,7 +125,7 @@ def read_views(
     Raises:
       UserError: if a pattern matches no file.
     """
-    # Whole shards in their own order: nothing that an index would be needed for.
+    # Whole shards in their own order: no index is needed for that.
     feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
     passes = Passes(mode="eval")
     stages = Stages(match_files(files), view, feeding, passes, columns, keep, "analysis")
@@ -139,7 +139,7 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
       UserError: if there are none.
     """
     training = mode == "train"
-    # Nothing is viewed, so any view will do.
+    # No views are made, so any size will do.
     records = open_records(match_files(files), feeding, ViewOptions(), training, seed=0)
     count, remainder = records.count(), feeding.remainder if training else "keep"
     if count < (feeding.batch_size if remainder == "drop" else 1):

@@ -1,9 +1,9 @@
-"""Which number an iteration of a data set has, so that each is another epoch than the one before.
+"""Numbers the iterations of a data set, so that each is a different epoch.
 
-Whoever wants several epochs of a data set iterates it again: Keras does for every epoch of `fit`,
-`repeat()` does, and a loop of one's own. A data set that only knew its arguments would give them
-the same epoch each time. So it counts its iterators: an iterator takes its number when it is asked
-for its first batch, and keeps it, whatever others do meanwhile.
+To get several epochs, a data set is iterated again: by Keras for every epoch of `fit`, by
+`repeat()`, or by one's own loop. A data set that only knew its arguments would give the same epoch
+each time. So it counts its iterators: an iterator takes its number when it is asked for its first
+batch, and keeps it, whatever others do meanwhile.
 """
 
 import threading
@@ -23,10 +23,10 @@ class Iterations:
     """Numbers the iterations of one data set, from 0. Threads may share it."""
 
     def __init__(self, more: str | None = None) -> None:
-        """Starts with none.
+        """Starts with no iteration.
 
         Args:
-          more: how to get what follows, if there must be one iteration only; None for any number.
+          more: if only one iteration is allowed, how to get what follows; None for any number.
         """
         self._lock = threading.Lock()
         self._next = 0
@@ -34,8 +34,8 @@ class Iterations:
 
     def flat_map(self, read: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
         """What `read` gives for the number (int64 scalar) of the iteration that asks for it."""
-        # A checkpoint of an iterator holds what `flat_map` was given, so that one that is restored
-        # keeps its number, and takes none of this data set.
+        # An iterator's checkpoint holds the input of `flat_map`, so that a restored iterator keeps
+        # its number, and takes no new one.
         one = tf.data.Dataset.from_tensors(tf.constant(0, tf.int64))
         return one.map(self._take_number).flat_map(read)
 
@@ -47,10 +47,10 @@ class Iterations:
         """The number of an iteration that begins.
 
         Raises:
-          UserError: if there must be one only, and this is another.
+          UserError: if only one is allowed, and this is another.
         """
         with self._lock:
             number, self._next = self._next, self._next + 1
         if number and self._more:
-            raise UserError(f"these batches can be iterated once only; {self._more}.")
+            raise UserError(f"these batches can be iterated only once; {self._more}.")
         return np.int64(number)

@@ -9,7 +9,7 @@ from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
 
-# Of a batch, beside the transform graph's inputs.
+# Keys of a batch, besides the transform graph's inputs.
 KEY, MIRRORED = "key", "mirrored"
 
 
@@ -24,7 +24,7 @@ class KeyMaker:
     """Draws the keys of batches, and their crops."""
 
     def __init__(self, seed: int, feeding: FeedingOptions):
-        """Compiles what draws them, unless the options or a data service's workers forbid it."""
+        """Compiles the drawing, unless the options or a data service's workers forbid it."""
         self._seed = seed
         self._feeding = feeding
         is_compiled = feeding.compiled and feeding.data_service is None
@@ -41,7 +41,7 @@ class KeyMaker:
           `drawn` with `KEY` uint64 [batch] and `MIRRORED` bool [batch]; and int32 [batch, 4], see
           `crop.draw_crop_windows`, or None if the centre is taken.
         """
-        # With mirror images each crop comes twice, and both have all random steps in common.
+        # With mirror images each crop comes twice, and both share all random steps.
         mirrors = self._feeding.many_views.mirror
         views = drawn["view"] // 2 if mirrors else drawn["view"]
         seed = tf.constant(self._seed, tf.int64)

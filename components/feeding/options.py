@@ -188,7 +188,7 @@ class FeedingOptions(Options):
 
     @property
     def mixes_labels(self) -> bool:
-        """Whether labels are shares of all classes, since images are mixed in training."""
+        """Whether labels are shares of classes, because training mixes images."""
         return self._has(Mixup, CutMix)
 
     @property
@@ -201,7 +201,7 @@ class FeedingOptions(Options):
         return any(isinstance(step, kinds) for step in self.augment)
 
     def index_options(self) -> list[str]:
-        """The options set that only work with the index."""
+        """The options in use that need the index."""
         defaults = FeedingOptions.model_construct()
         names = ("select", "balance", "mix", "many_views", "eval_subset")
         needing = [name for name in names if getattr(self, name) != getattr(defaults, name)]

@@ -52,7 +52,7 @@ class Passes:
         """Records of each batch that this worker reads.
 
         Raises:
-          UserError: if the workers cannot share a batch equally, or part what is mixed.
+          UserError: if the workers cannot share a batch equally, or would separate mixed images.
         """
         size, rest = divmod(feeding.batch_size, self.workers)
         if rest:
@@ -68,10 +68,10 @@ class Passes:
         return size
 
     def cut_share(self, count: tf.Tensor, feeding: FeedingOptions) -> tuple[tf.Tensor, tf.Tensor]:
-        """Where this worker's part of a batch of so many records (int32 scalar) starts and ends."""
+        """Where this worker's part of a batch of `count` records (int32 scalar) starts and ends."""
         if not (feeding.mixes_labels and self.training):
             return worker_bounds(count, self.worker, self.workers)
-        # Two that are mixed are never parted.
+        # Images that are mixed with each other stay together.
         start, stop = worker_bounds((count + 1) // 2, self.worker, self.workers)
         return 2 * start, tf.minimum(2 * stop, count)
 
@@ -92,11 +92,11 @@ class Passes:
         stride = ENDLESS if self.epochs is None else self.epochs
         more = None
         if self.first_step and self.epochs is not None:
-            # Keras takes the first iteration's length for that of all, and would cut them short.
+            # Keras assumes the first iteration's length for all, and would cut them short.
             more = (
-                f"they begin at first_step={self.first_step}, and those that follow would be more: "
+                f"they begin at first_step={self.first_step}, and later ones would be longer: "
                 f"make another data set, with first_epoch={self.first_epoch + self.epochs}, or "
-                "say again='same'"
+                "set again='same'"
             )
         return Iterations(more).flat_map(
             lambda number: self._count_from(self.first_epoch + number * stride)

@@ -1,9 +1,9 @@
 """Python functions inside data sets, which let the process end while a data set is being read.
 
-TensorFlow takes a data set's iterator apart when the interpreter ends, and waits for the functions
-that it has called; these wait for the interpreter, which lets no other thread run any more: the
-process would hang for ever. So its end waits here until no call is under way. That takes as long as
-it takes to fill the data set's buffers, after which nothing is called.
+TensorFlow destroys a data set's iterator when the interpreter ends, and waits for the functions
+that it has called; these wait for the interpreter, which no longer lets other threads run: the
+process would hang forever. So its end waits here until no call is in progress. That takes as long
+as filling the data set's buffers, after which nothing is called.
 """
 
 import atexit
@@ -16,13 +16,13 @@ from typing import Any
 
 import tensorflow as tf
 
-# How long no function must have been called, and how long to wait for that at most.
+# How long no function must have been called, and the longest wait for that.
 _QUIET_S = 0.2
 _PATIENCE_S = 30.0
 
 
 class _Calls:
-    """Counts the calls that are under way."""
+    """Counts the calls in progress."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,14 +72,16 @@ def call_python(
             return function(*arrays)
 
     results = tf.numpy_function(_let_go(counted), list(inputs), list(dtypes), stateful=False)
-    return results if isinstance(results, list) else [results]  # Eagerly, one alone is no list.
+    return (
+        results if isinstance(results, list) else [results]
+    )  # Eagerly, a single result is not in a list.
 
 
 def _let_go(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Binds a function's life to the data set's, and with it all that the function holds.
+    """Binds the lifetime of a function, and of all that it holds, to the data set's.
 
-    TensorFlow keeps functions as long as the graph around all graphs, which is as long as the
-    process. So it gets a weak reference, and the data set's own graph the strong one.
+    TensorFlow keeps functions as long as the outermost graph, which lives as long as the process.
+    So it gets a weak reference, and the data set's own graph the strong one.
     """
     graph = tf.compat.v1.get_default_graph()
     if not hasattr(graph, "outer_graph"):  # Called at once, not in a data set.

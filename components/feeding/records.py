@@ -62,7 +62,7 @@ def open_records(
     columns: Sequence[str] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> Records:
-    """Chooses between the index and streaming; both say in one line what was chosen, and why.
+    """Chooses between the index and streaming; logs in one line which, and why.
 
     Args:
       paths: shards.
@@ -74,7 +74,7 @@ def open_records(
       keep: see `StreamedRecords`; makes the records stream.
 
     Raises:
-      UserError: if what is asked for needs an index, and there is none.
+      UserError: if an option needs an index, and there is none.
     """
     served = training and feeding.data_service is not None
     streams = feeding.source == "streaming" or keep is not None or served
@@ -93,7 +93,7 @@ def open_records(
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:
     """Why records stream, in words."""
     if feeding.data_service is not None:
-        return "feeding.data_service asks for it"
+        return "feeding.data_service is set"
     if feeding.source == "streaming" or keep is not None:
-        return "feeding.source asks for it"
-    return "they have no index beside them on a local disk"
+        return "feeding.source=streaming"
+    return "there is no index beside them on a local disk"

@@ -22,7 +22,7 @@ from image_pipeline.components.order.order import (
 )
 from image_pipeline.components.order.subset import eval_subset, select_rows
 
-# What `select_rows` and `eval_subset` may ask for.
+# Columns that `select_rows` and `eval_subset` may need.
 _SELECTING_COLUMNS = (
     *("record_id", "label", "group", "format", "height", "width", "channels", "split"),
     *("source", "source_format", "source_bytes", "source_height", "source_width", "orientation"),
@@ -108,7 +108,7 @@ def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.nd
 def _weights(
     option: str, wanted: str | Mapping[str, float], names: Sequence[str], codes: np.ndarray
 ) -> Weights:
-    """The weights by number; every name that there are rows of must have one, and no other."""
+    """The weights by number; exactly the names that have rows must have one."""
     if isinstance(wanted, str):
         return "uniform"
     there = {names[code]: code for code in np.unique(codes).tolist()}
@@ -116,6 +116,6 @@ def _weights(
         raise UserError(
             f"feeding.{option} must give a weight to all that is read, and to nothing else, but "
             f"{wrong[0]!r} is only in one of {option} ({sorted(wanted)}) and the selected records "
-            f"({sorted(there)}); correct it, or leave records out by feeding.select."
+            f"({sorted(there)}); correct it, or leave out records with feeding.select."
         )
     return {code: wanted[name] for name, code in there.items()}

@@ -1,8 +1,8 @@
-"""Images made one by one, of TensorFlow's ops alone: what travels to a data service's workers.
+"""Images made one by one, with TensorFlow's ops only: these run on a data service's workers.
 
 Everywhere else `batch_maker` makes whole batches, in a third of the time. The deterministic view is
-the same there and here; of a random crop a pixel may differ by one level, as OpenCV resizes in
-whole numbers.
+the same in both; pixels of random crops may differ by one level, as OpenCV resizes in whole
+numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ class ServedImages:
         passes: Passes,
         columns: Sequence[str],
     ):
-        """Reads nothing yet; `columns` are further scalar columns, by their feature keys."""
-        assert isinstance(records, StreamedRecords)  # options see to it
+        """Does not read yet; `columns` are feature keys of further scalar columns."""
+        assert isinstance(records, StreamedRecords)  # ensured by the options
         self._records = records
         self._view, self._feeding, self._passes = view, feeding, passes
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *columns)
@@ -44,7 +44,7 @@ class ServedImages:
 
         Args:
           epochs: their numbers.
-          address: of the service's dispatcher.
+          address: address of the service's dispatcher.
 
         Raises:
           UserError: if there is no such service, or it has no worker.
@@ -55,7 +55,7 @@ class ServedImages:
         return epochs.flat_map(lambda epoch: serve(epoch).batch(size, drop_remainder=is_static))
 
     def _read_share(self, epoch: tf.Tensor, share: service.Share) -> tf.data.Dataset:
-        """What one worker of the service reads, record by record."""
+        """The records that one worker of the service reads and decodes."""
         size, (number, shares) = self._feeding.batch_size, share
         records = self._records.read_serialized(epoch)
         batches = records.skip(self._passes.first_step_of(epoch) * size).batch(
@@ -112,7 +112,8 @@ def decode_window(features: Mapping[str, tf.Tensor], window: tf.Tensor, channels
       uint8 [height, width, channels], the same pixels as decoding everything and then cropping.
     """
     encoded = features[record.IMAGE]
-    # Of a JPEG only the rows and blocks inside the window are decoded; other formats know no parts.
+    # Of a JPEG, only the rows and blocks inside the window are decoded; other formats cannot do
+    # that.
     cropped = tf.cond(
         tf.io.is_jpeg(encoded) & ~parse.is_raw(features),
         lambda: tf.io.decode_and_crop_jpeg(

@@ -1,19 +1,19 @@
 """Records decoded and augmented on the workers of a tf.data service, not by the trainer.
 
-Each epoch is a job of its own that the workers share by static sharding: every worker reads all
-records of the streamed order, of which number n is decoded by worker n modulo their number. So each
-record comes exactly once an epoch, and a worker that is asked again never sends one twice.
+Each epoch is a separate job that the workers share by static sharding: every worker reads all
+records in the streamed order, and record n is decoded by worker n modulo their number. So each
+record comes exactly once per epoch, and a worker that is asked again never sends one twice.
 
-What this promises less than streaming without a service:
+What this does not guarantee, unlike streaming without a service:
   - the order depends on how fast the workers are, as their images interleave as they arrive; the
     records of an epoch and their pixels do not;
-  - a run that goes on within an epoch leaves out those records that would have come first had the
+  - a run that resumes within an epoch leaves out those records that would have come first had the
     workers been equally fast, so near that place some may come twice or not at all;
-  - a worker that is lost for good takes its share of the epoch with it: the epoch waits for it.
+  - an epoch waits for a worker that is lost for good, which still owes its share.
 
 The workers need TensorFlow (the trainer's version) and nothing of this package, must read the
-shards under the same paths, and be listed in the dispatcher's `worker_addresses`, as static
-sharding wants it.
+shards under the same paths, and must be listed in the dispatcher's `worker_addresses`, as static
+sharding requires.
 """
 
 import time
@@ -46,10 +46,10 @@ def serve(
       address: the dispatcher's, `grpc://host:port`.
       read_share: gives a share of an epoch (int64 scalar). Without state of its own, and without
         calls back into Python.
-      batch_size: elements a message from a worker, as each message costs time.
+      batch_size: elements per message from a worker, since each message costs time.
 
     Returns:
-      A function that gives the elements of all shares of an epoch, as they arrive.
+      A function that returns the elements of all shares of an epoch, as they arrive.
 
     Raises:
       UserError: if there is no dispatcher at the address, or it has no worker.
@@ -88,7 +88,7 @@ def _read_own_share(read_share: ReadShare, epoch: int, batch_size: int) -> tf.da
 
 
 def check_service(address: str, timeout_s: float) -> None:
-    """Waits for a dispatcher that has a worker: TensorFlow itself would wait without end.
+    """Waits for a dispatcher that has a worker: TensorFlow itself would wait forever.
 
     Args:
       address: `grpc://host:port`.

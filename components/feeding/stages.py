@@ -1,8 +1,8 @@
-"""The stages from shards to batches of images: `input_fn` and all who need a part of it use these.
+"""The stages from shards to batches of images, for `input_fn` and whatever needs a part of it.
 
-Each stage is a data set made of the one before it, over all epochs: the first batches of an epoch
-are made beside the last of the one before. The epoch's number travels with what is drawn, so that
-all functions are traced once for all epochs.
+Each stage is a data set made from the one before it, over all epochs: the first batches of an epoch
+are made alongside the last of the one before. The epoch's number is passed along, so that all
+functions are traced only once.
 """
 
 import logging
@@ -58,7 +58,7 @@ class Stages:
         _LOG.info(budget.check_budget(held, feeding, use or passes.mode))
 
     def read(self) -> tf.data.Dataset:
-        """All stages up to the images.
+        """Runs all stages up to the images.
 
         Returns:
           Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
@@ -81,7 +81,7 @@ class Stages:
         return images.apply(tf.data.experimental.assert_cardinality(number))
 
     def draw(self, epochs: tf.data.Dataset) -> tf.data.Dataset:
-        """Which records the batches have: pairs of the epoch and what `Records.draw_epoch` gives.
+        """Which records the batches have: pairs of the epoch and what `Records.draw_epoch` returns.
 
         Args:
           epochs: their numbers, int64 scalars.
@@ -94,8 +94,8 @@ class Stages:
         return epochs.flat_map(draw_epoch)
 
     def make_images(self, drawn: tf.data.Dataset) -> tf.data.Dataset:
-        """Reads, decodes, crops and resizes what `draw` gives; as `read`."""
-        # One batch is made, by all cores, while the one before it is handed on.
+        """Reads, decodes, crops and resizes what `draw` returns; returns as `read`."""
+        # One batch is made, by all cores, while the one before it is passed on.
         return drawn.map(self._make_batch, num_parallel_calls=2, deterministic=True)
 
     def _make_batch(self, epoch: tf.Tensor, drawn: Tensors) -> Tensors:
@@ -113,7 +113,7 @@ class Stages:
         return {name: values[start:stop] for name, values in batch.items()}
 
     def _select(self, batch: Tensors) -> Tensors:
-        """What `read` gives of a batch, in the shapes that are known."""
+        """The parts of a batch that `read` returns, with the known shapes."""
         view = self._view
         size = {contract.IMAGE_INPUT: [view.height_px, view.width_px, view.channels]}
         is_static = self._passes.training and self._feeding.remainder != "keep"

@@ -1,8 +1,7 @@
-"""Records read from the beginning of each shard on: any TFRecord files, on any file system.
+"""Records read from the beginning of each shard: any TFRecord files, on any file system.
 
-What streaming promises less than random access by an index: order is random within a window only,
-a run that goes on in the middle of an epoch reads (but does not decode) what came before, and every
-worker reads all records.
+Unlike random access by an index, streaming is random only within a window, a run that resumes
+within an epoch reads (but does not decode) what came before, and every worker reads all records.
 """
 
 import functools
@@ -26,7 +25,7 @@ from image_pipeline.components.threads import call_within
 from image_pipeline.components.views.fast import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
-# What a batch's images are decoded from, and are named by if they are damaged.
+# The columns that images are decoded from, and damaged records are named by.
 _ENCODED_KEYS = (record.SOURCE_ID, *IMAGE_KEYS)
 
 
@@ -69,7 +68,7 @@ class StreamedRecords:
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
         """The batches of one epoch from a step on, as `IndexedRecords.draw_epoch` gives them.
 
-        Their images are there already, encoded.
+        They already contain the encoded images.
         """
         batch_size = self._feeding.batch_size
         records = self.read_serialized(epoch).skip(first_step * batch_size)
@@ -83,15 +82,15 @@ class StreamedRecords:
     def check_step(self, first_step: int) -> None:
         """Raises UserError unless there is a first batch, as records with an index do.
 
-        Whether there is a later one is only found out by reading all before it: then, and once. Of
-        a data service's batches nobody sees all, so for them it is found out here.
+        Whether there is a later one is only known after reading all before it. Nobody sees all of
+        a data service's batches, so for those it is checked here.
         """
         is_served = self._feeding.data_service is not None
         if first_step and not (self._training and is_served):
             return
         before = first_step * self._feeding.batch_size
         needed = before + (self._feeding.batch_size if self._drops else 1)
-        # Mostly those tell that are read anyway: a remote shard is not opened once more for this.
+        # Usually the records read anyway tell: a remote shard is not opened again for this.
         if (
             len(self._first_sizes) < needed
             and (found := count_records(self.paths, needed)) < needed
@@ -104,7 +103,7 @@ class StreamedRecords:
             )
 
     def _refuse_none(self, batches: tf.data.Dataset, first_step: tf.Tensor) -> tf.data.Dataset:
-        """Raises UserError instead of giving no batch: endless epochs of none would never end."""
+        """Raises UserError if there is no batch: endless empty epochs would never end."""
 
         def refuse(step: np.ndarray) -> list[np.int64]:
             raise UserError(
@@ -129,7 +128,7 @@ class StreamedRecords:
         return f"{self.paths[0]} and {len(self.paths) - 1} more files"
 
     def parse_records(self, serialized: tf.Tensor) -> parse.Tensors:
-        """Parses records (string [batch]) to what `draw_epoch` gives."""
+        """Parses records (string [batch]) into what `draw_epoch` returns."""
         return parse.as_drawn(parse.parse_batch(serialized, self._parsed))
 
     def read_serialized(self, epoch: tf.Tensor) -> tf.data.Dataset:
@@ -137,7 +136,7 @@ class StreamedRecords:
         # Sets the seed of this function's graph only: otherwise the order would also depend on
         # `tf.random.set_seed`, which anyone may call. (A 0 here makes TensorFlow compare tensors.)
         tf.compat.v1.set_random_seed(1)
-        # Another order of shards every epoch, so that the window below meets other neighbours.
+        # A different order of shards every epoch, so that the window below gets other neighbours.
         shuffle = tf.random.experimental.stateless_shuffle
         order = shuffle(self.paths, [self._seed, epoch]) if self._training else self.paths
         # Several shards at once mix well and hide the delay of a remote store; `deterministic`
@@ -187,7 +186,7 @@ class StreamedRecords:
         return [self._maker.make(load, len(encoded[0]), windows if len(windows) else None)]
 
     def count(self) -> int:
-        """The records of an epoch, all of which are read for it."""
+        """The number of records in an epoch, by reading all of them."""
         return count_records(self.paths)
 
     def hold_decoded(self, others: list[Stage]) -> list[Stage]:
@@ -196,7 +195,7 @@ class StreamedRecords:
         return []
 
     def plan_memory(self, use: Use) -> list[Stage]:
-        """What reading batches of this view holds in memory, by the first 100 records' size."""
+        """What reading batches of this view holds in memory, from the first 100 records' size."""
         sizes = self._first_sizes
         mean = sum(sizes) // max(len(sizes), 1)
         shards = len(self.paths)
@@ -204,27 +203,27 @@ class StreamedRecords:
 
     @functools.cached_property
     def _first_sizes(self) -> list[int]:
-        """The sizes of the first shard's first 100 records, of which the first one is checked."""
+        """The sizes of the first shard's first 100 records; checks the first one."""
         first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
         if first:
             self._check_features(first[0])
         return [len(serialized) for serialized in first]
 
     def _check_features(self, serialized: bytes) -> None:
-        """The first record, maybe of other origin, must have all features that are parsed."""
+        """Checks that the first record, perhaps a foreign one, has all features that are parsed."""
         try:
             found = tf.train.Example.FromString(serialized).features.feature
         except DecodeError as error:
             raise UserError(
-                f"each record must be a tf.train.Example, but record 0 of {self.paths[0]} is none "
-                f"({error}); docs/migrating.md turns records of other origin into files for ingest."
+                f"each record must be a tf.train.Example, but record 0 of {self.paths[0]} is not "
+                f"one ({error}); docs/migrating.md turns other records into files for ingest."
             ) from error
         needed = [column.key for column in self._parsed if not column.is_list]
         missing = [key for key in needed if key not in found]
         if missing:
             raise UserError(
                 f"the records of {self.paths[0]} must have the features {', '.join(missing)}; "
-                "docs/migrating.md turns records of other origin into files for ingest."
+                "docs/migrating.md turns other records into files for ingest."
             )
 
     def _keep_by_id(self, serialized: tf.Tensor) -> tf.Tensor:
@@ -234,7 +233,7 @@ class StreamedRecords:
 
 
 def count_records(files: Sequence[str], at_most: int = -1) -> int:
-    """Counts the records of TFRecord files by reading them once, up to so many (-1 for all).
+    """Counts the records of TFRecord files by reading them, up to `at_most` (-1 for all).
 
     Raises:
       UserError: if a pattern matches no file.
@@ -263,7 +262,7 @@ def match_files(files: Sequence[str]) -> list[str]:
 
 
 def _match_pattern(pattern: str) -> list[str]:
-    """The paths that match. TensorFlow asks a store that is not there again for minutes."""
+    """The paths that match, within a time limit: TensorFlow retries a missing store for minutes."""
     try:
         if is_local(pattern):
             return tf.io.gfile.glob(pattern)

@@ -1,4 +1,4 @@
-"""Verifies an epoch of training: reads all of it, and holds it against what the options promise."""
+"""Verifies an epoch of training: reads all of it, and compares it with what the options promise."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ from image_pipeline.components.views.options import ViewOptions
 
 @dataclasses.dataclass(frozen=True)
 class VerifiedEpoch:
-    """An epoch that holds what it should.
+    """An epoch that was found correct.
 
     Attributes:
       epoch: its number.
       records: different records that were read.
-      draws: records that were read, each time that one came.
-      steps: batches.
-      padded: records that only fill up the last batch, and are no part of `draws`.
+      draws: records that were read, counting repetitions.
+      steps: number of batches.
+      padded: records that only fill up the last batch, and are not in `draws`.
       dropped: draws of the epoch that fill no batch, and were not read.
-      quality: of its shuffle; None if it has no whole batch, or only one record.
-      ideal: what a uniformly random permutation is expected to have; None where the options ask for
+      quality: quality of its shuffle; None if it has no full batch, or only one record.
+      ideal: the same, as expected of a uniformly random permutation; None if the options ask for
         another distribution than the data's.
     """
 
@@ -59,16 +59,16 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
       What the epoch holds.
 
     Raises:
-      UserError: naming the record, if one is damaged, lost, repeated, or another than the index
-        says; or if the shards have no index, or an option does not fit the data set.
+      UserError: if a record is damaged, lost, repeated, or not the one in the index, which it
+        names; or if the shards have no index, or an option does not fit the data set.
     """
     _check_indexed(paths, feeding)
     checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
-    # Nothing is viewed, so any view will do.
+    # No views are made, so any size will do.
     records = IndexedRecords(paths, checked, ViewOptions(), training=True, seed=seed)
     size, length = feeding.batch_size, records.order.length
     drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])
-    # What fills no batch is a part of the epoch's order all the same.
+    # Draws that do not fill a batch are still part of the epoch's order.
     dropped = records.order.draw(epoch, np.arange(min(records.steps * size, length), length))
     selected = select(records.index, feeding, True)
     _check_counts(_join([drawn, dropped]), selected, records, feeding)
@@ -88,19 +88,19 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
 def _check_indexed(paths: list[str], feeding: FeedingOptions) -> None:
     if feeding.source == "streaming" or feeding.data_service is not None:
         raise UserError(
-            "an epoch is verified as it is read by the index, but feeding.source="
+            "an epoch can only be verified by the index, but feeding.source="
             f"{feeding.source} and feeding.data_service={feeding.data_service} stream; "
-            "leave both out."
+            "leave out both."
         )
     if not is_indexed(paths):
         raise UserError(
-            "an epoch is verified by the data set's index on a local disk, but "
+            "an epoch can only be verified by an index on a local disk, but "
             f"{paths[0]} has none beside its Split folder; ingest again."
         )
 
 
 def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) -> Draws:
-    """Reads a batch, and checks that its records are those that the index says; without padding."""
+    """Reads a batch, without padding, and checks that its records are those in the index."""
     draws = records.draw(epoch, step)
     serialized = records.read_serialized(draws.rows, verify=True)
     for row, data in zip(draws.rows.tolist(), serialized, strict=True):
@@ -114,7 +114,7 @@ def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) 
 def _check_counts(
     drawn: Draws, selected: np.ndarray, records: IndexedRecords, feeding: FeedingOptions
 ) -> None:
-    """Checks an epoch's draws: every row as often as it must come, and no two draws alike."""
+    """Checks that every row is drawn as often as it must be, and that no two draws are alike."""
     index = records.index
     _check_ids(index)
     least, greatest = _count_due(index, selected, records, feeding)
@@ -126,7 +126,7 @@ def _check_counts(
         raise _order_error(
             index, row, f"due {due} times, but comes {counts[row]} times, as {len(wrong)} are wrong"
         )
-    # A draw's seed of augmentation: two that are alike would be the very same image.
+    # A draw's augmentation seed: two that are equal would give the same image twice.
     order = np.lexsort((drawn.copies, drawn.views, drawn.rows))
     alike = np.ones(max(len(order) - 1, 0), bool)
     for numbers in (drawn.rows, drawn.views, drawn.copies):
@@ -139,7 +139,7 @@ def _check_counts(
 def _count_due(
     index: RecordIndex, selected: np.ndarray, records: IndexedRecords, feeding: FeedingOptions
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How often each row of the index must come in an epoch, at least and at most: int64 [rows]."""
+    """The least and most times each row of the index must come in an epoch: int64 [rows]."""
     least = np.zeros(len(index), np.int64)
     least[selected] = feeding.many_views.count
     greatest = least.copy()
@@ -147,7 +147,7 @@ def _count_due(
         codes, _ = shared_by(index, feeding)
         for number, times in records.order.oversampling().items():
             rows = selected[codes[selected] == number]
-            # Of binary fractions such as 2.9999999 for 3.
+            # Against binary fractions such as 2.9999999 for 3.
             due = round(times * len(rows))
             least[rows], greatest[rows] = due // len(rows), -(-due // len(rows))
     return least, greatest
@@ -166,7 +166,7 @@ def _order_error(index: RecordIndex, row: int, problem: str) -> UserError:
     root = index.roots[index.data_set[row]]
     return UserError(
         f"{index.describe(row)} must be {problem}; run `image-pipeline verify {root}`, and "
-        "report the options, the seed and the epoch if that finds the data set whole."
+        "report the options, the seed and the epoch if that finds nothing."
     )
 
 
@@ -177,7 +177,7 @@ def _measure(
     feeding: FeedingOptions,
     epoch: int,
 ) -> tuple[ShuffleQuality | None, ShuffleQuality | None]:
-    """The figures of the shuffle, and what they ideally are."""
+    """The figures of the shuffle, and their ideal values."""
     if len(rows) < max(feeding.batch_size, 2) or len(np.unique(rows)) == 1:
         return None, None
     label, size = records.index.label, feeding.batch_size

@@ -30,9 +30,9 @@ REASONS = (
     TOO_SMALL,
 )
 
-# What a third party's decoder raises on hostile bytes, of which Pillow's plugins raise nearly all.
-# It is for their calls only: around code of ours it would call our own bugs corrupt images. No
-# MemoryError: sizes are checked before pixels are decoded, so that it says nothing of the image.
+# What a third party's decoder raises on hostile bytes; Pillow's plugins raise nearly all of these.
+# Only for calls into such code: around our own it would report our bugs as corrupt images. No
+# MemoryError: sizes are checked before pixels are decoded, so it says nothing about the image.
 DECODER_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -59,9 +59,9 @@ class BadImage(Exception):
 
     def __init__(self, reason: str, message: str):
         """Keeps both in `args`, so that the error survives pickling between Beam workers."""
-        # Where an object lies in memory is another place in every run.
+        # An object's address differs in every run.
         message = _ADDRESS.sub("", message)
-        # A decoder may quote the file, all of it.
+        # A decoder may quote the whole file.
         message = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}…"
         super().__init__(reason, message)
         self.reason = reason
@@ -78,13 +78,11 @@ def call_decoder(
     errors: tuple[type[Exception], ...] = DECODER_ERRORS,
     **settings: Any,
 ) -> Any:
-    """Calls a third party's function, which may choke on hostile bytes.
+    """Calls a third party's function, which may fail on hostile bytes.
 
     Args:
       function: the third party's own, never one of ours: its errors become the image's.
-      *args: of the function.
-      errors: what it raises on bad bytes, where that is less than anything.
-      **settings: of the function.
+      errors: what it may raise on bad bytes.
 
     Returns:
       What the function returns.

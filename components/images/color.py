@@ -50,7 +50,7 @@ def orient(pixels: np.ndarray, orientation: int) -> np.ndarray:
 
 
 def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Converts from the embedded colour profile; a broken or unfitting one is ignored.
+    """Converts from the embedded colour profile; a broken or mismatched one is ignored.
 
     Args:
       pixels: uint8 gray [height, width], RGB [height, width, 3] or CMYK [height, width, 4].
@@ -73,17 +73,17 @@ def convert_to_srgb(pixels: np.ndarray, icc: bytes | None) -> tuple[np.ndarray, 
     return pixels, notes
 
 
-# A data set has few profiles, and building a transform costs 7 ms, thrice a photo's decoding.
+# A data set has few profiles, and building a transform costs 7 ms, three times a photo's decoding.
 @functools.lru_cache(maxsize=64)
 def _srgb_transform(icc: bytes, mode: str) -> Callable[[np.ndarray], np.ndarray] | None:
     """Returns the perceptual transform from a profile to sRGB, or None if it is sRGB already.
 
     Where LittleCMS gives up, here or in the transform, it is a `BadImage`.
 
-    sRGB goes by the profile's name: half of all profiles are sRGB, and converting those too would
-    change next to no pixel. The transform keeps no state between pixels, so threads may share it.
-    LittleCMS defines the result, at 26 ns a pixel; where a faster way gives the same, it is taken:
-    gray has only 256 levels to convert, and most RGB profiles are a matrix.
+    sRGB is recognised by the profile's name: half of all profiles are sRGB, and converting those
+    would change almost no pixel. The transform keeps no state between pixels, so threads may share
+    it. LittleCMS defines the result, at 26 ns a pixel; a faster way is taken where it gives the
+    same: gray has only 256 levels to convert, and most RGB profiles are a matrix.
     """
     profile = call_decoder(ImageCms.ImageCmsProfile, io.BytesIO(icc))
     name = call_decoder(ImageCms.getProfileDescription, profile).lower()
@@ -105,7 +105,7 @@ def _srgb_transform(icc: bytes, mode: str) -> Callable[[np.ndarray], np.ndarray]
 
 
 def composite(color: np.ndarray, alpha: np.ndarray, background: tuple[int, int, int]) -> np.ndarray:
-    """Lays uint8 gray or RGB over one RGB colour.
+    """Composites uint8 gray or RGB over one RGB colour.
 
     Returns:
       uint8 [height, width, 3], rounded to the nearest level.

@@ -28,7 +28,7 @@ class DecodedImage:
     uint8 gray [height, width], RGB [height, width, 3] or CMYK [height, width, 4]."""
     icc: bytes | None
     """Colour profile of `pixels`; None means sRGB. Not applied yet: that can cost 25 ns a pixel,
-    more than decoding a JPEG does, so it is for the caller to shrink the image first."""
+    more than decoding a JPEG, so the caller should shrink the image first."""
     header: Header
     """The file's. Its orientation is already applied."""
     notes: tuple[str, ...]
@@ -47,10 +47,10 @@ def decode_image(
 ) -> DecodedImage:
     """Decodes a file, whatever its name, and applies orientation and alpha.
 
-    A file whose first frame is not whole is always refused. A PNG's checksums find any damage. JPEG
-    has none: what is found is a broken marker structure, a code that means nothing, pixels without
-    data, and zeros that no image has. Bytes that are left over are noted. What only changes pixels
-    goes unseen (docs/damage.md has the shares).
+    A file whose first frame is incomplete is always refused. A PNG's checksums find any damage.
+    JPEG has none: what is found is a broken marker structure, an invalid code, pixels without data,
+    and zeros that no image has. Surplus bytes are noted. What only changes pixels goes unnoticed
+    (docs/damage.md has the shares).
 
     Args:
       data: the whole file.
@@ -59,14 +59,14 @@ def decode_image(
       min_side_px: least length of each side.
       max_pixels: most pixels; checked against the header, before anything is decoded.
       max_file_bytes: most bytes of the file.
-      target_size: (height, width) of the file to those that it will be resized to. A JPEG of a
-        multiple of that size is decoded at a half, a quarter or an eighth of its own.
+      target_size: from the file's (height, width) to the size that it will be resized to. A JPEG of
+        a multiple of that size is decoded at a half, a quarter or an eighth of its own.
 
     Returns:
       The upright pixels, in the file's own colours.
 
     Raises:
-      BadImage: the file is not a whole, readable image within the limits.
+      BadImage: the file is not a complete, readable image within the limits.
     """
     _check_file(data, max_file_bytes)
     with open_image(data) as image:
@@ -130,6 +130,6 @@ def _decode_opened(
         color, profile_notes = convert_to_srgb(color, icc)
         color, icc = composite(color, alpha, alpha_background), None
         notes += profile_notes
-    if header.source_format != "tiff":  # both decoders turn TIFFs upright by themselves
+    if header.source_format != "tiff":  # both decoders turn TIFFs upright themselves
         color = orient(color, header.orientation)
     return DecodedImage(pixels=color, icc=icc, header=header, notes=header.notes + notes)

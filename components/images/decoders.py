@@ -28,11 +28,11 @@ from image_pipeline.components.images.jpeg_pixels import decode_jpeg
 from image_pipeline.components.images.png import read_transparent_level, take_default_image
 from image_pipeline.components.images.tiff import decode_tiff_samples, read_tiff_layout
 
-# The caller's pool of threads, an image each, is the parallelism; OpenCV's own threads inside each
-# of them would only compete for the same cores.
+# The caller's threads, with an image each, already use all cores; OpenCV's own threads would only
+# compete with them.
 cv2.setNumThreads(0)
 # A bad file is reported as a `BadImage`, so OpenCV's own log lines would only repeat it. The few
-# lines that libjpeg and libpng print to stderr by themselves cannot be turned off from Python.
+# lines that libjpeg and libpng print to stderr cannot be turned off from Python.
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # type: ignore[attr-defined]
 
 
@@ -57,7 +57,7 @@ def read_pixels(
       reduction: by how many times smaller a JPEG is decoded: 8, 4, 2 or 1.
 
     Raises:
-      BadImage: the pixels are not whole, or of a kind that is not read.
+      BadImage: the pixels are incomplete, or of an unsupported kind.
     """
     if source_format == "jpeg":
         return _decode_jpeg(data, image, luma_only, reduction)
@@ -73,7 +73,7 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
     structure = read_jpeg_structure(data)
     notes = ("arithmetic",) if is_arithmetic(structure) else ()
     if image.mode == "CMYK":
-        # Pillow does not say what it has left over, so all zeros at the end are taken for padding.
+        # Pillow does not report surplus bytes, so all zeros at the end are taken for padding.
         check_holes(data, structure, left_over=count_last_zeros(data, structure))
         data = expose_missing_data(data, structure)
         with call_decoder(Image.open, io.BytesIO(data), formats=("JPEG",)) as reopened:
@@ -112,14 +112,15 @@ def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:
     """Decodes a TIFF by whichever decoder reads its layout right; the rarer ones are refused."""
     decoded = decode_tiff_samples(data, image, read_tiff_layout(image))
     if decoded is None:
-        # Pillow would turn the pixels as XMP says, and leave the size and everything else as it is.
+        # Pillow would turn the pixels as XMP says, but leave the size and everything else as it
+        # was.
         image.info.pop("xmp", None)
         return _decode_with_pillow(image)
     return _split_alpha(_check_decoded(decoded, image))
 
 
 def _check_decoded(pixels: np.ndarray | None, image: Image.Image, reduction: int = 1) -> np.ndarray:
-    """Returns OpenCV's pixels, or raises where it gave none, or not those of the header."""
+    """Returns OpenCV's pixels; raises if there are none, or if their size is not the header's."""
     if pixels is None:
         raise BadImage(CORRUPT, "the compressed data is damaged or ends before the last pixel")
     header = (image.height // reduction, image.width // reduction)
@@ -147,7 +148,7 @@ def _split_alpha(pixels: np.ndarray) -> Pixels:
 
 
 def _decode_with_pillow(image: Image.Image) -> Pixels:
-    """Decodes the first frame of anything of at most 8 bits a channel."""
+    """Decodes the first frame of anything with at most 8 bits per channel."""
     call_decoder(image.load)
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         pixels = np.asarray(call_decoder(image.convert, "RGBA"))

@@ -1,4 +1,4 @@
-"""What a file's header says of its image, or a `BadImage` that says why it does not open."""
+"""What a file's header says about its image, or a `BadImage` that says why it does not open."""
 
 import contextlib
 import io
@@ -45,7 +45,7 @@ _OPENED_FORMATS = tuple(name for name in _FORMATS if name != "MPO")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of an image before its pixels are decoded."""
+    """What is known about an image before its pixels are decoded."""
 
     source_format: str
     """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif` or `avif`, by content."""
@@ -65,7 +65,7 @@ class Header:
 
 
 def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
-    """Reads the header, by content. A file of a known format that does not open is damaged."""
+    """Opens an image by its content. A file of a known format that does not open is damaged."""
     if plain := read_plain_header(data):
         return contextlib.nullcontext(plain)  # type: ignore[arg-type]
     file = io.BytesIO(move_metadata_up(data))
@@ -78,7 +78,7 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
 
 
 def _explain_unopened(data: bytes) -> BadImage:
-    """Tells a kind of image that is not read from a damaged one, and from what is no image."""
+    """Distinguishes an unsupported kind of image, a damaged one, and what is not an image."""
     kind = tell_kind(data)
     if kind.group == "unsupported_image":
         return BadImage(UNSUPPORTED, f"{kind.name} is not read; {kind.way_out}")
@@ -87,7 +87,7 @@ def _explain_unopened(data: bytes) -> BadImage:
     if kind.group != "image":
         return BadImage(NOT_AN_IMAGE, f"no image starts with {data[:8]!r}; this is {kind.name}")
     if data.startswith(b"\xff\xd8"):
-        read_jpeg_structure(data)  # raises, with the damage's name, where it can
+        read_jpeg_structure(data)  # raises an error that names the damage, if it can
     if kind.name == "tiff":
         return _explain_tiff(data)
     return BadImage(CORRUPT, "the header of this file is damaged: Pillow does not recognise it")
@@ -121,7 +121,7 @@ def read_header(image: Image.Image) -> Header:
         notes += note_other_orientation(image.info)
     frames = call_decoder(getattr, image, "n_frames", 1)
     icc = image.info.get("icc_profile")
-    if icc and not isinstance(icc, bytes):  # A TIFF's tag may say that it is a text.
+    if icc and not isinstance(icc, bytes):  # A TIFF's tag may declare it as text.
         notes += ("icc_broken",)
     return Header(
         source_format=source_format,

@@ -29,7 +29,7 @@ class JpegStructure(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlainHeader:
-    """What a JPEG's header says if it says little, under the names of Pillow's `Image`."""
+    """The content of a simple JPEG header, with the attribute names of Pillow's `Image`."""
 
     height: int
     """In pixels."""
@@ -103,7 +103,7 @@ def find_markers(data: bytes) -> list[int]:
 
 
 def expose_missing_data(data: bytes, structure: JpegStructure) -> bytes:
-    """Returns the file so that decoders fail where it has no data for some of its pixels.
+    """Returns the file changed so that decoders fail if it has no data for some of its pixels.
 
     Where the data ends early, libjpeg fills the rest of the image with gray and reports success.
     It does so because it meets a marker. With the end marker of a single-scan file replaced by a

@@ -1,7 +1,7 @@
 """Zeros where a JPEG's coded data should be, as interrupted downloads and bad disks leave them.
 
-Zero bytes are codes like any others, and in drawings and of white walls they are common. But the
-file's own tables say what they stand for, and in most files that is what no image has: hundreds of
+Zero bytes are codes like any others, and are common in drawings and white walls. But the file's own
+tables say what they stand for, and in most files that is something no image has: hundreds of
 coefficients one after the other, all equal; a mean that falls below black; blocks each said to end
 a run of empty ones, where one code would do for all.
 """
@@ -12,8 +12,8 @@ from image_pipeline.components.images.jpeg_scans import Component, Scan, read_sc
 
 # Fewer zero bytes than this are left to the decoder.
 LEAST_HOLE_BYTES = 64
-# So many equal coefficients in a row (four blocks of them, each of -1) have been drawn by nobody,
-# if each block has many: stripes and other patterns repeat a block of few for ever.
+# No image has this many equal coefficients in a row (four blocks of them, each -1), if each block
+# has many: stripes and other patterns repeat blocks with few.
 _IMPOSSIBLE_COEFFICIENTS = 256
 _MANY_IN_BLOCK = 16
 _ALL_OF_FEW = 5  # The first five, which the usual first scan of details codes, and all are there.
@@ -31,14 +31,13 @@ _SHORT_RUN = 2
 
 
 def check_holes(data: bytes, structure: JpegStructure, left_over: int) -> None:
-    """Refuses a JPEG that has zeros amid its coded data which cannot stand for an image.
+    """Refuses a JPEG with zeros in its coded data that cannot stand for an image.
 
     A file without `LEAST_HOLE_BYTES` zeros in a row costs no more than the search for them.
 
     Args:
       data: the whole file.
-      structure: of the file.
-      left_over: so many bytes before the end marker the decoder did not need: zeros among them are
+      left_over: how many bytes before the end marker the decoder did not need; zeros among them are
         padding.
 
     Raises:
@@ -88,7 +87,7 @@ def _is_impossible(scan: Scan, zero_bits: int) -> bool:
 
 
 def _is_impossible_from_mean(scan: Scan, zero_bits: int) -> bool:
-    """Of a scan of means, which those of files that are not progressive are too."""
+    """For a scan of means, including the scans of files that are not progressive."""
     bits = coefficients = 0
     for component in scan.components:
         if component.dc is None or (component.ac is None and not scan.progressive):
@@ -96,7 +95,7 @@ def _is_impossible_from_mean(scan: Scan, zero_bits: int) -> bool:
         block_bits, block_coefficients = _read_zeros_as_block(component, scan.progressive)
         bits += component.blocks * block_bits
         coefficients += component.blocks * block_coefficients
-    # The zeros may begin and end amid a group of blocks.
+    # The zeros may begin and end inside a group of blocks.
     groups = zero_bits // bits - 2 if bits else 0
     falls = [component.blocks * _fall_of_mean(component) for component in scan.components]
     return groups * coefficients >= _IMPOSSIBLE_COEFFICIENTS or (
@@ -125,7 +124,7 @@ def _read_zeros_as_block(component: Component, progressive: bool) -> tuple[int, 
 
 
 def _is_impossible_detail(scan: Scan, zero_bits: int) -> bool:
-    """Of a progressive file's scan of one channel's coefficients other than the mean."""
+    """For a progressive file's scan of one channel's coefficients other than the mean."""
     codes = scan.components[0].ac
     if codes is None:
         return False

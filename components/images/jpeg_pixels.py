@@ -1,4 +1,4 @@
-"""A JPEG's bytes to pixels, by libjpeg-turbo; what it finds damaged is refused."""
+"""Decodes a JPEG by libjpeg-turbo; refuses what that finds damaged."""
 
 import re
 
@@ -10,12 +10,12 @@ from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadIm
 from image_pipeline.components.images.jpeg import JpegStructure, expose_missing_data
 from image_pipeline.components.images.jpeg_holes import check_holes, count_last_zeros, lacks_scans
 
-# What libjpeg says where pixels have no data, or not their own. Its other remarks are about habits
-# of those who wrote the file (unknown versions, stray bytes between segments).
+# What libjpeg says if pixels have no data, or wrong data. Its other warnings are about quirks of
+# the software that wrote the file (unknown versions, stray bytes between segments).
 _DAMAGED = re.compile(r"[Pp]remature end|bad Huffman|before marker 0xd[0-7]|instead of RST")
 _DAMAGED_BETWEEN_SCANS = re.compile(r"before marker 0x(c4|da)")
 _EXTRA_AT_END = re.compile(r"(\d+) extraneous bytes before marker 0xd9")
-# Of the zeros before the end marker: so many may still belong to the last pixels.
+# This many of the zeros before the end marker may still belong to the last pixels.
 _LAST_ZERO_BYTES = 8
 
 
@@ -26,9 +26,8 @@ def decode_jpeg(
 
     Args:
       data: the whole file.
-      structure: of the file.
       size: (height, width) in the header, multiples of `reduction`.
-      gray: whether its colour is skipped.
+      gray: whether to skip its colour.
       reduction: 1, 2, 4 or 8: how many times smaller than the file it may be decoded.
 
     Returns:
@@ -63,7 +62,7 @@ def decode_jpeg(
 def _check_extra_bytes(
     data: bytes, structure: JpegStructure, extra_bytes: int, lacks_scans: bool
 ) -> None:
-    """Refuses a file whose end is not what was left over, but what is missing.
+    """Refuses a file whose surplus bytes show that data is missing.
 
     Padding begins where the pixels have ended. Zeros that the decoder took for the last pixels, or
     whatever stands in place of scans that never came, are no padding.
@@ -80,9 +79,9 @@ def _check_extra_bytes(
 
 
 def _decode_strictly(data: bytes, size: tuple[int, int], gray: bool, reduction: int) -> np.ndarray:
-    """By libjpeg-turbo's own interface: a tenth faster than through OpenCV, in the same bits.
+    """By libjpeg-turbo's own interface: a tenth faster than through OpenCV, with the same bits.
 
-    It stops at any remark of libjpeg, and knows only the sampling factors that encoders use.
+    It stops at any warning of libjpeg, and knows only the sampling factors that encoders use.
     """
     pixels = call_decoder(
         simplejpeg.decode_jpeg,
@@ -100,7 +99,7 @@ def _decode_strictly(data: bytes, size: tuple[int, int], gray: bool, reduction: 
 def _decode_leniently(
     data: bytes, structure: JpegStructure, size: tuple[int, int], gray: bool, reduction: int
 ) -> np.ndarray | None:
-    """By OpenCV, which passes over remarks; but not over missing data, of files with one scan."""
+    """By OpenCV, which ignores warnings, but not missing data in files with one scan."""
     flags = cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR_RGB
     exposed = np.frombuffer(expose_missing_data(data, structure), np.uint8)
     flags |= cv2.IMREAD_IGNORE_ORIENTATION

@@ -1,4 +1,4 @@
-"""What a JPEG says of its scans: which coefficients each one codes, and by which codes."""
+"""What a JPEG says about its scans: which coefficients each one codes, and by which codes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _FRAMES = (0xC0, 0xC1, 0xC2)
 
 
 class Codes(NamedTuple):
-    """Of a Huffman table, as much as is asked for."""
+    """The parts of a Huffman table that are needed."""
 
     zeros_symbol: int
     """What a code of nothing but zero bits stands for."""
@@ -64,7 +64,7 @@ class _State:
 
 
 def read_scans(data: bytes) -> list[Scan]:
-    """Lists the scans of a JPEG that is coded by Huffman's codes, as far as it is well formed.
+    """Lists the scans of a Huffman-coded JPEG, as far as it is well formed.
 
     Returns:
       The scans in their order; none for other kinds.

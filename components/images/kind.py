@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes: an image, one of a kind that is not read, or none."""
+"""What a file is, by its first bytes: an image, an unsupported kind of image, or neither."""
 
 import codecs
 import re
@@ -37,7 +37,7 @@ _IMAGES = (
     # A camera's raw file is a TIFF of a thumbnail to whoever does not know it.
     ("tiff", rb"II\*\0(?!....CR\x02)|MM\0\*|II\+\0"),
     ("gif", rb"GIF8"),
-    # Its third to sixth byte are the file's length: four letters would be half a gigabyte.
+    # Its third to sixth bytes are the file's length: as letters they would mean half a gigabyte.
     ("bmp", rb"BM(?![ -~\s]{1,4}\Z|[ -~\s]{4})"),
     ("avif", rb"....ftypavi[fs]"),
 )
@@ -73,7 +73,7 @@ _UNSUPPORTED = (
     ("XBM", rb"\s*#define\s+\S+_width\s+\d", _MAGICK),
     (
         "SVG",
-        # Possessive: between comments there is nothing to try again.
+        # Possessive: there is nothing to backtrack to between comments.
         rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+"
         rb"(?:<!DOCTYPE svg[^>]*>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<svg\b",
         _SVG,
@@ -129,7 +129,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], FileKind], ...] = tuple(
         *((pattern, FileKind("other", name)) for name, pattern in _OTHER),
     )
 )
-# What no text holds: all control characters but tab, line feed, form feed, return and escape.
+# What no text contains: control characters except tab, line feed, form feed, return, escape.
 _NOT_IN_TEXT = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _TEXT_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
@@ -137,8 +137,8 @@ _TEXT_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16
 def tell_kind(head: bytes) -> FileKind:
     """Tells what a file is from its first bytes.
 
-    A damaged image is still an image by this: only its first few bytes count. What has the
-    signature of nothing is `text` if it reads as such, else `other`.
+    A damaged image is still an image by this: only its first few bytes count. A file without a
+    known signature is `text` if it reads as such, else `other`.
 
     Args:
       head: the first `HEAD_BYTES` of the file, or all of it; more are ignored.
@@ -168,7 +168,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _decodes(data: bytes, encoding: str) -> bool:
-    """Tells whether the bytes are of an encoding; a character may be cut off at their end."""
+    """Tells whether the bytes are in an encoding; the last character may be cut off."""
     try:
         codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""How an image is to be turned, where that is said elsewhere than in EXIF: noted, not applied.
+"""Orientations stated elsewhere than in EXIF: noted, not applied.
 
 Browsers and TensorFlow's decoders do not look there, so whoever labelled the image saw it as it is
-stored, and so will a model that is served. Pillow, ImageMagick and Lightroom do look.
+stored, and so will a served model. Pillow, ImageMagick and Lightroom do look.
 """
 
 import re
@@ -20,7 +20,7 @@ _RAW_PROFILE = re.compile(r"\s*\w+\s+\d+\s+([0-9a-fA-F\s]*)")
 
 
 def note_other_orientation(info: dict[Any, Any]) -> tuple[str, ...]:
-    """Returns notes of orientations other than 1 that no EXIF says.
+    """Returns notes on orientations other than 1 that are not in EXIF.
 
     Args:
       info: what Pillow read of the header.

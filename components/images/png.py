@@ -1,21 +1,21 @@
-"""A PNG's chunks: an animation's still image, and metadata that stands behind the pixels."""
+"""A PNG's chunks: an animation's still image, and metadata that comes after the pixels."""
 
 import zlib
 from typing import NamedTuple
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PIXELS, _END = b"IDAT", b"IEND"
-# PNG 3rd edition, 11.3.6: the chunks of an animation. A decoder that leaves them out sees what one
-# that does not know them sees, the default image in IDAT, which need not be the first frame.
+# PNG 3rd edition, 11.3.6: the chunks of an animation. Without them, decoders see the default image
+# in IDAT, which need not be the first frame.
 _ANIMATION = (b"acTL", b"fcTL", b"fdAT")
-# Those that may stand anywhere (5.6), and that tell of orientation.
+# Chunks that may occur anywhere (5.6), and that may state an orientation.
 _METADATA = (b"eXIf", b"tEXt", b"zTXt", b"iTXt")
 
 
 class _Chunk(NamedTuple):
     name: bytes
     start: int
-    end: int  # behind its checksum
+    end: int  # after its checksum
 
 
 def take_default_image(data: bytes) -> bytes:
@@ -29,12 +29,12 @@ def take_default_image(data: bytes) -> bytes:
     if not any(chunk.name in _ANIMATION for chunk in chunks):
         return data
     kept = [data[c.start : c.end] for c in chunks if c.name not in _ANIMATION]
-    behind = chunks[-1].end  # An end that was cut off stays so, and the decoder finds it.
+    behind = chunks[-1].end  # A truncated end stays, and the decoder finds it.
     return b"".join([_SIGNATURE, *kept, data[behind:]])
 
 
 def move_metadata_up(data: bytes) -> bytes:
-    """Returns the file with all metadata before its pixels, for who reads no further than those."""
+    """Returns the file with all metadata before its pixels, for readers that stop there."""
     if not data.startswith(_SIGNATURE):
         return data
     chunks = _list_chunks(data)
@@ -76,6 +76,6 @@ def _list_chunks(data: bytes) -> list[_Chunk]:
 
 
 def _is_whole(data: bytes, chunk: _Chunk) -> bool:
-    """Tells whether the checksum is right: a broken remark is no reason to lose an image."""
+    """Tells whether the checksum is right: broken metadata is no reason to lose an image."""
     stored = int.from_bytes(data[chunk.end - 4 : chunk.end], "big")
     return zlib.crc32(data[chunk.start + 4 : chunk.end - 4]) == stored

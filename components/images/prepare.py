@@ -110,7 +110,7 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
       The stored image, upright and in sRGB, without metadata (but see `encoding="original"`).
 
     Raises:
-      BadImage: the file is not a whole, readable image within the limits of `options`.
+      BadImage: the file is not a complete, readable image within the limits of `options`.
     """
     decoded = decode_image(
         data,
@@ -156,7 +156,7 @@ def _target_size(height: int, width: int, options: PrepareOptions) -> tuple[int,
         return height, width
     if options.resize == "exact":
         return size_px, size_px
-    # Whole numbers, rounded half up: no side depends on how a float was rounded.
+    # In integers, rounded half up: no side depends on how a float was rounded.
     return tuple(  # type: ignore[return-value]
         max(1, (2 * side * size_px + reference_px) // (2 * reference_px))
         for side in (height, width)
@@ -191,7 +191,7 @@ def _can_keep_bytes(decoded: DecodedImage, notes: tuple[str, ...], pixels: np.nd
     return (
         decoded.header.source_format in ("jpeg", "png")
         and decoded.header.orientation == 1
-        and not notes  # each of them stands for a conversion or a rarely readable file
+        and not notes  # each stands for a conversion, or a file that few programs read
         and pixels is decoded.pixels  # neither resized nor converted
         and decoded.header.channels == (1 if pixels.ndim == 2 else 3)
     )

@@ -1,10 +1,10 @@
 """A TIFF's layout of samples, by its tags, and the pixels of those that Pillow would spoil.
 
-Pillow reads most TIFFs of 8 bits right, but drops half of 16 bits. OpenCV keeps 16 bits, but takes
+Pillow reads most 8-bit TIFFs correctly, but drops half of 16 bits. OpenCV keeps 16 bits, but takes
 planes that lie one after the other (PlanarConfiguration 2) for pixels, and what it then finds no
-data for is whatever was in memory. So it is given each plane as an image of its own, by a directory
-of that plane at the file's end. What neither reads right is refused. (`tifffile` reads all of it,
-but needs a large package of codecs for LZW, which is what most programs write.)
+data for is whatever was in memory. So it gets each plane as an image of its own, through a
+directory for that plane at the file's end. What neither reads correctly is refused. (`tifffile`
+reads all of it, but needs a large package of codecs for LZW, which is what most programs write.)
 """
 
 import io
@@ -103,7 +103,7 @@ def _read_tag(image: Image.Image, tag: int) -> tuple[int, ...]:
 
 
 def decode_tiff_samples(data: bytes, image: Image.Image, layout: TiffLayout) -> np.ndarray | None:
-    """Decodes what Pillow would not decode right, by OpenCV.
+    """Decodes by OpenCV what Pillow would not decode correctly.
 
     Returns:
       None for a TIFF that Pillow reads right, else upright pixels as they are stored: uint8 or
@@ -139,9 +139,9 @@ def _check_layout(layout: TiffLayout) -> None:
 
 
 def _check_places(image: Image.Image, layout: TiffLayout) -> None:
-    """Refuses a TIFF that names too few strips or tiles, or too short ones, for all its pixels.
+    """Refuses a TIFF whose strips or tiles are too few or too short for all its pixels.
 
-    OpenCV does not look, and leaves what was in memory where nothing was decoded to.
+    OpenCV does not check, and leaves old memory contents where nothing was decoded.
     """
     width, height, strip_rows, tile_width, tile_height = (
         next(iter(_read_tag(image, tag)), 0)
@@ -214,7 +214,7 @@ def _point_to_plane(data: bytes, image: Image.Image, layout: TiffLayout, plane: 
 
 
 def _append_directory(data: bytes, tags: dict[int, tuple[int, ...]]) -> bytes:
-    """Returns the TIFF with another first directory, behind all else (TIFF 6.0, section 2).
+    """Returns the TIFF with a new first directory at its end (TIFF 6.0, section 2).
 
     All values are written as the longest whole numbers: 4 bytes each, or 8 in a BigTIFF.
     """
@@ -247,9 +247,9 @@ def _places_of_plane(places: tuple[int, ...], plane: int, planes: int) -> tuple[
 
 
 def _resolve_extra(pixels: np.ndarray, layout: TiffLayout) -> np.ndarray:
-    """Makes of the sample after the colours an alpha that they are not multiplied by, or nothing.
+    """Turns the sample after the colours into unassociated alpha, or drops it.
 
-    Where nothing is said of it, it is alpha; where it is said to be neither, it is left out.
+    If unspecified, it is alpha; if it is said to be neither kind of alpha, it is left out.
     """
     if not layout.has_extra or layout.extra in (None, _UNASSOCIATED):
         return pixels
@@ -258,6 +258,6 @@ def _resolve_extra(pixels: np.ndarray, layout: TiffLayout) -> np.ndarray:
         return colors[:, :, 0] if colors.shape[2] == 1 else colors
     top = np.iinfo(pixels.dtype).max
     alpha = pixels[:, :, -1:].astype(np.uint64)
-    # Rounded; a colour above its alpha is no colour, and is held to white.
+    # Rounded; a colour above its alpha is impossible, and clipped to white.
     colors = (pixels[:, :, :-1] * np.uint64(top) + alpha // 2) // np.maximum(alpha, 1)
     return np.dstack([np.minimum(colors, top), alpha]).astype(pixels.dtype)

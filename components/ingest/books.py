@@ -1,7 +1,7 @@
 """The books of an ingest: every file found is written, a duplicate, quarantined, or skipped.
 
 They are left in the working folder: the counts as `books.json`, and the lists, each in the order of
-the listing. Copies that are written all the same are listed, but are not counted as duplicates.
+the listing. Copies that are written nevertheless are listed, but not counted as duplicates.
 """
 
 import collections
@@ -42,15 +42,14 @@ def write_books(
     work_dir: str,
     options: IngestOptions,
 ) -> None:
-    """Writes the files.
+    """Writes the counts and the lists.
 
     Args:
       tables: the rows of all sources, in their order.
-      sources: what the plan knew of them.
-      placement: what it decided.
+      sources: the columns that the plan used.
+      placement: the plan's decisions.
       labels: the label that each code in `sources.label` stands for.
       work_dir: the working folder.
-      options: of ingest.
     """
     lists = _list_files(tables, sources, placement, options)
     books = _count_files(lists, sources, placement, labels, options)
@@ -110,7 +109,7 @@ def _count_files(
 
 
 def count_conflicts(sources: Sources, placement: Placement) -> int:
-    """How many files repeat the bytes of another one, but under another label."""
+    """How many files have the same bytes as another one, but another label."""
     return int((sources.is_good & (sources.label != sources.label[placement.copies])).sum())
 
 
@@ -153,7 +152,7 @@ def _repeats(copies: np.ndarray) -> np.ndarray:
 
 
 def _rows_of_note(tables: Iterable[pa.Table], is_noted: np.ndarray) -> Iterator[tuple[int, dict]]:
-    """The rows that the books name, with their numbers; the many others are never looked at."""
+    """The rows that the books name, with their numbers; the many others are skipped."""
     first = 0
     for table in tables:
         noted = np.flatnonzero(is_noted[first : first + len(table)])

@@ -1,4 +1,4 @@
-"""Which images look alike, and what must stay together. Columns only: no files, no images."""
+"""Which images look alike, and which must stay together. Columns only: no files, no images."""
 
 import itertools
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ HASH_BITS = 64
 _LINKS_AT_ONCE = 1_000_000
 # Pairs compared at once: 8 bytes each.
 _PAIRS_AT_ONCE = 1_000_000
-# From this many hashes that agree in a table's bits, comparing all with all beats step by step.
+# From this many hashes that agree in a table's bits, comparing all pairs beats stepping.
 _LONG_RUN = 128
 
 
@@ -81,7 +81,7 @@ def _near_pairs(hashes: np.ndarray, table: np.uint64, max_distance: int) -> Iter
     """Finds near pairs among hashes that are sorted by the table's bits and agree in them.
 
     In short runs of hashes that agree, step s compares each hash of every run with the one s places
-    on; long runs are compared one by one.
+    on; in long runs all pairs are compared.
 
     Yields:
       int64 [2, any], the positions of the pairs, each pair once.
@@ -105,7 +105,7 @@ def _near_pairs(hashes: np.ndarray, table: np.uint64, max_distance: int) -> Iter
 
 
 def _near_pairs_in_run(hashes: np.ndarray, max_distance: int) -> Iterator[np.ndarray]:
-    """Compares all with all, in blocks of bounded memory; yields as `_near_pairs` does."""
+    """Compares all pairs, in blocks of bounded memory; yields as `_near_pairs` does."""
     rows = max(1, _PAIRS_AT_ONCE // len(hashes))
     for first in range(0, len(hashes), rows):
         distance = np.bitwise_count(hashes[first : first + rows, None] ^ hashes[None, first:])
@@ -114,7 +114,7 @@ def _near_pairs_in_run(hashes: np.ndarray, max_distance: int) -> Iterator[np.nda
 
 
 def join_groups(*groupings: np.ndarray) -> np.ndarray:
-    """Joins all that is equal in any of several columns, directly or through others.
+    """Joins rows that are equal in any of several columns, directly or through others.
 
     Args:
       *groupings: each [n], of any type that sorts.

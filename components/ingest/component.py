@@ -32,7 +32,7 @@ SERIES_PROPERTY = "ingest_series"
 
 
 class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
-    """Runs ingest into the examples artifact."""
+    """Ingests into the examples artifact."""
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Unpacks the artifact and the parameters and ingests."""
@@ -53,10 +53,10 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
 
 
 class ImageExampleGenDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver):
-    """Before TFX looks into its cache: what the images are, where the pipeline does not say it.
+    """Identifies the images before TFX looks into its cache, if the pipeline does not.
 
-    As the driver of TFX's own ExampleGens. Engines without drivers (open-source Kubeflow) need the
-    fingerprint as a parameter of the run.
+    It corresponds to the driver of TFX's own ExampleGens. Engines without drivers (open-source
+    Kubeflow) need the fingerprint as a parameter of the run.
     """
 
     def __init__(self, metadata_handle: metadata.Metadata):
@@ -65,7 +65,7 @@ class ImageExampleGenDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver):
         ir_base_driver.BaseDriver.__init__(self, metadata_handle)
 
     def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:
-        """The parameters of this run; TFX re-uses an execution with the same ones."""
+        """The parameters of this run; TFX reuses an execution with the same ones."""
         found = driver_output_pb2.DriverOutput()
         for name, value in _identify_images(execution_info.exec_properties).items():
             data_types_utils.set_metadata_value(found.exec_properties[name], value)
@@ -81,12 +81,12 @@ def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
     options = complete_options(folder.path, options)
     found = {"fingerprint": fingerprint_refs(open_source(folder.path, options).list())}
     if has_span(exec_properties["images_dir"]):
-        found["span"] = str(folder.span)  # The latest of now, of which the fingerprint is.
+        found["span"] = str(folder.span)  # The latest at present, whose fingerprint it is.
     return exec_properties | found
 
 
 def _find_folder(exec_properties: dict[str, Any]) -> SpanFolder:
-    """The folder of images: where it is a pattern, that of the span, which may be the latest.
+    """The folder of images; for a pattern, the span's, which may be the latest.
 
     Found here, not in a driver before the step: open-source Kubeflow runs no TFX driver.
     """
@@ -99,7 +99,7 @@ def _find_folder(exec_properties: dict[str, Any]) -> SpanFolder:
 def _describe_input(
     examples: standard_artifacts.Examples, exec_properties: dict[str, Any], folder: SpanFolder
 ) -> None:
-    """Says what was ingested, in the words of TFX's own ExampleGens, for its resolvers."""
+    """Describes what was ingested as TFX's own ExampleGens do, for its resolvers."""
     series = _hash({name: exec_properties[name] for name in ("images_dir", "options")})
     examples.set_string_custom_property(SERIES_PROPERTY, series)
     examples.set_string_custom_property(
@@ -111,7 +111,7 @@ def _describe_input(
 
 
 def _work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
-    """Beside the outputs of all executions, so that the next one goes on after a failed one."""
+    """Beside the outputs of all executions, so that the next one continues after a failed one."""
     folder = examples_uri.rstrip("/").rpartition("/")[0]
     return files.join(folder, f".work-{_hash(exec_properties)}")
 
@@ -155,12 +155,12 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         Args:
           images_dir: the folder of images, or its URI; or a pattern of spans (`span_pattern`).
           options: of ingest; None for its defaults.
-          fingerprint: of the images (`sources.folder.fingerprint_refs`). TFX re-uses the outputs of
+          fingerprint: of the images (`sources.folder.fingerprint_refs`). TFX reuses the outputs of
             an earlier run with the same parameters, so a changed folder must change one of them. If
-            it is empty, each run lists the folder and finds it, on engines that run TFX's drivers
-            (LocalDagRunner does). A pipeline compiled for Kubeflow takes it as a parameter of each
-            run.
-          span: which span of a pattern is ingested: its number, its date or `LATEST`.
+            it is empty, each run lists the folder and computes it, on engines that run TFX's
+            drivers (LocalDagRunner does). A pipeline compiled for Kubeflow takes it as a parameter
+            of each run.
+          span: which of a pattern's spans is ingested: its number, its date or `LATEST`.
         """
         super().__init__(
             ImageExampleGenSpec(

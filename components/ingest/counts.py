@@ -1,8 +1,8 @@
-"""In == out: what enters a stage of ingest leaves it, or the run fails and names the stage.
+"""In = out: what enters a stage of ingest leaves it, or the run fails and names the stage.
 
 The counts travel in the data and in small files in the working folder, since not every runner has
-Beam's metrics. Here are the stages up to the plan, and the last one; the plan's books and the
-written shards are counted by `output.check_books`.
+Beam's metrics. Here are the stages up to the plan, and the last one; `output.check_books` counts
+the plan's books and the written shards.
 """
 
 import json
@@ -20,12 +20,12 @@ from image_pipeline.components.sources.references import Chunk, make_chunks
 
 
 def start_counts(work_dir: str) -> None:
-    """Forgets the counts of an earlier run, before this one begins."""
+    """Deletes the counts of an earlier run, before this one begins."""
     files.delete(_listed(work_dir), *(files.join(work_dir, name) for name in (BOOKS, FINISHED)))
 
 
 def list_chunks(images_dir: str, work_dir: str, options: IngestOptions) -> Iterator[Chunk]:
-    """Lists the images in chunks, and leaves the number of files for `check_prepared`."""
+    """Lists the images in chunks, and writes the number of files for `check_prepared`."""
     listed = 0
     for chunk in make_chunks(open_source(images_dir, options).list()):
         listed += len(chunk.refs)
@@ -64,7 +64,7 @@ def check_unpacked(names: Sequence[str], output_dir: str) -> Sequence[str]:
 
 
 def check_finished(work_dir: str) -> Manifest:
-    """Reads the mark that `write_manifest` left: an earlier manifest must not pass for this run's.
+    """Reads the mark left by `write_manifest`: an earlier manifest must not pass for this run's.
 
     Returns:
       The manifest.

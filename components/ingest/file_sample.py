@@ -1,7 +1,7 @@
 """A random sample of a folder's files, stratified by size, from one listing.
 
-Each group's file sizes lie within a factor of two. A group's mean times its number of files is an
-unbiased estimate, and a precise one, since what is stored goes with the file's size.
+Each group's file sizes are within a factor of two. A group's mean times its number of files is an
+unbiased estimate, and a precise one, since what is stored depends on the file's size.
 """
 
 import collections
@@ -25,7 +25,7 @@ class Stratum:
 
 @dataclasses.dataclass
 class Census:
-    """What the listing tells of all files."""
+    """What the listing says about all files."""
 
     classes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     forced_splits: collections.Counter = dataclasses.field(default_factory=collections.Counter)
@@ -54,7 +54,7 @@ class Sampled:
 def take_census(
     refs: Iterable[ImageRef], options: IngestOptions, sample_size: int, seed: int
 ) -> Census:
-    """Counts the files and draws, from every group of size, as many as could be needed.
+    """Counts the files, and draws from every size group as many as could be needed.
 
     Each group keeps a reservoir (Vitter 1985, algorithm R), so no list of all files is held.
     """
@@ -72,7 +72,7 @@ def take_census(
         elif (place := generator.randrange(stratum.files)) < len(stratum.sample):
             stratum.sample[place] = ref
     for stratum in census.strata.values():
-        generator.shuffle(stratum.sample)  # Any part of it from the front is a sample, too.
+        generator.shuffle(stratum.sample)  # So that its first files are a sample, too.
     return census
 
 

@@ -1,4 +1,4 @@
-"""What an ingest will store, need and take, before it runs: from a sample of the files.
+"""Forecasts what an ingest will store, need and take, from a sample of the files.
 
 The folder is listed once; the sample is prepared exactly as ingest would, in every encoding.
 """
@@ -27,34 +27,36 @@ from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.sources.references import Source
 from image_pipeline.components.threads import map_in_order
 
-# Rows and index of a record in the working folder, and CPU time of Beam, the plan and the index,
-# which no sample shows. Measured on 50,000 CIFAR-10 images.
+# A record's rows and index in the working folder, and the CPU time of Beam, the plan and the index,
+# none of which a sample shows. Measured on 50,000 CIFAR-10 images.
 _ROW_BYTES = 600
 _ROW_SECONDS = 60e-6
-# Beam's own start.
+# Time that Beam takes to start.
 _START_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """An ingest's numbers, estimated. Byte-identical files are counted as often as they occur.
+    """An ingest's estimated figures. Byte-identical files are counted as often as they occur.
 
     Attributes:
-      found: files.
-      source_bytes: of all of them.
-      classes: files of each class, by their paths.
+      found: number of files.
+      source_bytes: size of all files.
+      classes: number of files of each class, by their paths.
       sampled: how many were prepared.
       bad_fraction: share of the files that will be quarantined.
       bad_reasons: for each reason how many of the sampled files, and one of them.
-      records: that will be written.
-      stored_bytes: of all shards together, for each encoding.
-      error_fraction: of the configured encoding's stored bytes; 19 in 20 forecasts are nearer.
+      records: how many will be written.
+      stored_bytes: size of all shards together, for each encoding.
+      error_fraction: relative error of the configured encoding's stored bytes; 19 in 20 forecasts
+        are closer.
       encoding: the configured one.
-      shards: of each split, at the configured encoding.
-      seconds: of work on this machine.
-      cpu_seconds: of all its cores together.
-      serial_seconds: of these, what one process does alone: the plan and the index.
-      peak_disk_bytes: while it runs, at the configured encoding: prepared images and shards.
+      shards: number for each split, at the configured encoding.
+      seconds: duration on this machine.
+      cpu_seconds: CPU time, of all its cores together.
+      serial_seconds: the part of it that one process does alone: the plan and the index.
+      peak_disk_bytes: disk space while it runs, at the configured encoding: prepared images and
+        shards.
     """
 
     found: int
@@ -74,11 +76,10 @@ class Forecast:
     peak_disk_bytes: int
 
     def cluster_seconds(self, cores: int) -> float:
-        """How long so many cores like this machine's take, from when all of them work.
+        """The duration on this many cores like this machine's, once all of them work.
 
-        Files are prepared and shards written side by side, if there are many more chunks of files
-        than cores; that files come from far away is hidden by threads, which need no cores while
-        they wait.
+        Files are prepared and shards written in parallel, if there are many more chunks of files
+        than cores; threads hide the latency of remote files, and need no cores while they wait.
         """
         parallel_seconds = self.cpu_seconds - self.serial_seconds
         return _START_SECONDS + self.serial_seconds + parallel_seconds / cores
@@ -104,7 +105,6 @@ def forecast_ingest(
 
     Args:
       images_dir: the folder of images, or its URI.
-      options: of ingest.
       sample_size: about how many files to prepare; at least two of each group are.
       seed: chooses the sample.
 
@@ -134,10 +134,10 @@ def forecast_ingest(
 def _run_trials(
     sample: list[Sampled], source: Source, options: IngestOptions
 ) -> tuple[list[_Trial], float]:
-    """Prepares the sample; tells also how many CPU seconds a second of the pool of threads does.
+    """Prepares the sample; measures the thread pool's CPU seconds per second, too.
 
-    That is fewer than there are cores where images are small (threads wait for Python's lock) or
-    where the disk is slow.
+    Those are fewer than the cores where images are small (threads wait for Python's lock) or where
+    the disk is slow.
     """
     with tempfile.TemporaryDirectory() as work_dir:  # for copies of bad files
         run = functools.partial(_run_trial, source=source, work_dir=work_dir, options=options)
@@ -160,7 +160,7 @@ def _run_trial(sampled: Sampled, source: Source, work_dir: str, options: IngestO
 
 
 def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
-    """The record as it will lie in the shard, with tf.train.Example's and TFRecord's framing."""
+    """The record's size in the shard, with tf.train.Example's and TFRecord's framing."""
     further = record.further_columns(options.column_types)
     values = record_values(row, payload, further)
     return len(frame(record.encode_example(values, record.all_columns(further))))

@@ -1,6 +1,6 @@
 """Masks among images, by names alone: `masks/7.png` of `images/7.jpg`, `7_mask.png` of `7.jpg`.
 
-They cannot be stored yet, and would pass for images: of a class of their own, or of none.
+They cannot be stored yet, and would be taken for images: of a class of their own, or of none.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ _IMAGE_WORDS = {
 }
 _SEPARATOR = re.compile(r"[-_. ]+")
 _SUFFIX = re.compile(r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte)$")
-# A mask is called like its image, with or without an ending such as _mask or _L.
+# A mask is named like its image, with or without an ending such as _mask or _L.
 _ANY_SUFFIX = re.compile(r"_[A-Za-z]+$")
-_ENOUGH = 0.9  # of what may be masks must have an image: a class may be called "mask"
-_MOST_SAMPLED = 10_000  # so many may-be masks tell as much as millions, and are held in memory
+_ENOUGH = 0.9  # of the possible masks must have an image: a class may be called "mask"
+_MOST_SAMPLED = 10_000  # these tell as much as millions, and are held in memory
 
-# A place for an image: the path without the folder that may be called otherwise, and without the
-# ending; with it, the mask's own path.
+# An image's key: the path without the folder that may have another name and without the ending; and
+# the mask's own path.
 _Place = tuple[str, str, str]
 
 
@@ -43,7 +43,7 @@ class Masks:
     """Masks that were found.
 
     Attributes:
-      count: how many files have an image that they are the mask of, of those that were looked at.
+      count: how many of the files looked at are the mask of an image.
       mask: path of one.
       image: path of its image.
       image_dir: the folder of all images; None if it holds masks too, or there are several.
@@ -60,10 +60,10 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
 
     Args:
       list_paths: gives the paths of all files, relative to one folder, with slashes. It is called a
-        second time only if names of some are a mask's.
+        second time only if some have a mask's name.
 
     Returns:
-      What was found; None if there are none, or only files that are merely called so.
+      What was found; None if there are none, or only files with a mask's name.
     """
     named = (path for path in list_paths() if _is_called_mask(path))
     candidates = list(itertools.islice(named, _MOST_SAMPLED))
@@ -86,7 +86,7 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
 def check_masks(
     images_dir: str, options: IngestOptions, list_paths: Callable[[], Iterable[str]]
 ) -> None:
-    """Masks must not be ingested as images, unless the options say which class they are of.
+    """Refuses masks among the images, unless the options say what class they are.
 
     Raises:
       UserError: if there are masks among the images.
@@ -101,12 +101,12 @@ def check_masks(
 
 def explain_masks(images_dir: str, masks: Masks) -> str:
     """What was found, the rule and what to do."""
-    way_out = "move the masks to a folder elsewhere"
+    way_out = "move the masks to another folder"
     if masks.image_dir:
-        way_out = f"take the images alone: {images_dir.rstrip('/')}/{masks.image_dir}"
+        way_out = f"give only the images: {images_dir.rstrip('/')}/{masks.image_dir}"
     return (
         f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}, "
-        f"but masks are not stored yet, and would pass for images; {way_out}."
+        f"but masks cannot be stored yet, and would be taken for images; {way_out}."
     )
 
 
@@ -134,7 +134,7 @@ def _words(folder: str) -> set[str]:
 
 
 def _places_of_image(mask: str) -> Iterable[_Place]:
-    """Where an image may be that the path may be a mask of."""
+    """The keys of the images that the path may be a mask of."""
     folder, _, name = mask.rpartition("/")
     stem = os.path.splitext(name)[0]
     bare = stem[: found.start()] if (found := _SUFFIX.search(stem.lower())) else None
@@ -157,7 +157,7 @@ def _places(image: str) -> Iterable[_Place]:
 
 
 def _fits(mask: str, image: str) -> bool:
-    """Whether two folders of files of the same names are masks and images, and no two classes."""
+    """Whether two folders with the same file names are masks and images, and not two classes."""
     folder = mask.rpartition("/")[0]
     if folder == image.rpartition("/")[0]:
         return True
@@ -167,7 +167,7 @@ def _fits(mask: str, image: str) -> bool:
 
 
 def _find_image_dir(paired: dict[str, str]) -> str | None:
-    """The one folder below which all images lie, where no mask lies; None if there is none."""
+    """The one folder that holds all images and no mask; None if there is none."""
     shared = posixpath.commonpath([posixpath.dirname(image) for image in paired.values()])
     inside = any(mask.startswith(f"{shared}/") for mask in paired)
     return shared if shared and not inside else None

@@ -91,7 +91,7 @@ class IngestOptions(TableOptions):
             )
         if unknown := set(self.split_names.values()) - self.splits.keys():
             raise ValueError(
-                f"split_names must lead to splits, {', '.join(self.splits)}, got "
+                f"split_names must map to splits, {', '.join(self.splits)}, got "
                 f"{', '.join(sorted(unknown))}; add it to splits."
             )
         if bad := [name for name in self.splits if not re.fullmatch(r"[A-Za-z0-9_]+", name)]:
@@ -99,7 +99,7 @@ class IngestOptions(TableOptions):
         return self
 
     def stored_form(self) -> dict:
-        """The options that decide what the output's bytes are (threads never do)."""
+        """The options that affect the output's bytes (threads never do)."""
         dumped = self.model_dump(mode="json", exclude={"threads"})
         unset = {name for name in _SINCE if getattr(self, name) == _default(name)}
         return {name: value for name, value in dumped.items() if name not in unset}
@@ -119,7 +119,7 @@ def _default(name: str) -> object:
 
 
 def flatten_options(stored: dict) -> dict:
-    """Options as `IngestOptions.stored_form` has them, by the names that people give them."""
+    """Options from `IngestOptions.stored_form`, by their names in the configuration."""
     nested = {f"ingest.prepare.{name}": value for name, value in stored["prepare"].items()}
     return nested | {f"ingest.{n}": value for n, value in stored.items() if n != "prepare"}
 
@@ -129,7 +129,7 @@ def _compile(pattern: str, group: str) -> re.Pattern:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(
-            f"{group}_pattern must be a regular expression of Python's, got {pattern!r}: {error}; "
+            f"{group}_pattern must be a Python regular expression, got {pattern!r}: {error}; "
             f"for class folders write (?P<{group}>[^/]+)/.+"
         ) from error
 
@@ -139,5 +139,5 @@ class SpanOptions(Options):
 
     window: pydantic.PositiveInt | Literal["all"] = 1
     """How many of the latest spans are analysed, trained on and evaluated together, each ingested
-    separately and only once. `all` takes every span up to the one that is run. With more than one,
-    what the analysis finds in each is kept, as with `transform.keep_cache`."""
+    separately and only once. `all` takes every span up to the one being run. With more than one,
+    the analysis of each is cached, as with `transform.keep_cache`."""

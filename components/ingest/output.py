@@ -37,7 +37,7 @@ from image_pipeline.components.ingest.partition import ShardTask
 from image_pipeline.components.ingest.shards import WrittenShard, read_index
 from image_pipeline.components.threads import call_together, map_in_order
 
-FINISHED = "finished.json"  # In the working folder: the manifest, and that this run wrote it.
+FINISHED = "finished.json"  # In the working folder: the manifest, as a sign that this run wrote it.
 
 
 def write_manifest(
@@ -49,7 +49,6 @@ def write_manifest(
       written: every shard, in any order.
       work_dir: the working folder.
       output_dir: where the shards are.
-      options: of ingest.
 
     Returns:
       The manifest as it was written.
@@ -82,7 +81,7 @@ def write_manifest(
 
 
 def _read_books(work_dir: str) -> Books:
-    """Reads the plan's counts, which an earlier run's are not: `start_counts` deletes those."""
+    """Reads the plan's counts; `start_counts` has deleted those of an earlier run."""
     try:
         return Books(**json.loads(files.read_file(files.join(work_dir, BOOKS))))
     except FileNotFoundError as error:
@@ -95,9 +94,9 @@ def _name_lists(books: Books) -> list[str]:
 
 
 def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
-    """Makes sure that the output passes for whole only when it is: called before the first shard.
+    """Makes sure, before the first shard, that no incomplete output passes for a complete one.
 
-    The manifest of an earlier run goes, and so does what this run may not overwrite.
+    Deletes the manifest of an earlier run, and what this run may not overwrite.
     """
     old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
     _, found = call_together(
@@ -109,7 +108,7 @@ def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardT
 
 
 def check_books(books: Books, shards: Sequence[WrittenShard]) -> None:
-    """Found is all that became of files, and the shards hold what was planned."""
+    """Checks that every file found is accounted for, and that the shards hold what was planned."""
     numbers = [shard.task.number for shard in shards]
     total = shards[0].task.total if shards else 0
     if numbers != list(range(total)) or not total:
@@ -119,7 +118,7 @@ def check_books(books: Books, shards: Sequence[WrittenShard]) -> None:
         raise RuntimeError(f"Stage Write lost records: {books.written} in, {records} out.")
     if books.found != books.accounted:
         raise RuntimeError(
-            f"The books do not balance: {books.found} found, {books.accounted} known."
+            f"The books do not balance: {books.found} found, {books.accounted} accounted for."
         )
 
 
@@ -149,7 +148,7 @@ def _describe_splits(
 def _write_index(
     shards: Sequence[WrittenShard], output_dir: str, options: IngestOptions
 ) -> ListedFile:
-    """Writes one row group a shard, so that few shards' rows are held."""
+    """Writes one row group per shard, so that few shards' rows are held in memory."""
     paths = [shard.index_path for shard in shards]
     schema = index_schema(further_columns(options.column_types))
     with files.write_atomically(files.join(output_dir, INDEX)) as file:
@@ -165,7 +164,7 @@ def _copy(name: str, source_dir: str, target_dir: str) -> ListedFile:
 
 
 def _copy_quarantined(work_dir: str, output_dir: str) -> None:
-    """Copies what the list in the working folder names, and deletes what an earlier run left."""
+    """Copies the files listed in the working folder, and deletes those of an earlier run."""
     lines, found = call_together(
         lambda: read_list(work_dir, Quarantined),
         lambda: files.list_files(output_dir, name_copy("*")),

@@ -1,7 +1,7 @@
 """Brings the rows of all chunks into the order of the shards, in bounded memory.
 
 The rows are read twice, chunk by chunk: first the few columns that the plan needs, then whole, to
-be written in the shards' order into one file. A shard's task knows where in it its rows are.
+be written in the shards' order into one file. A shard's task knows where in that file its rows are.
 """
 
 import collections
@@ -44,7 +44,7 @@ class ShardTask:
       shards: how many the split has.
       number: number over all splits.
       total: how many there are over all splits.
-      rows_file: in the working folder, of all shards' rows.
+      rows_file: the file in the working folder that has all shards' rows.
       row_span: where in it this shard's rows are.
       further: the records' further columns.
     """
@@ -72,13 +72,12 @@ def plan_shards(
     Args:
       prepared: every chunk, in any order.
       work_dir: the working folder.
-      options: of ingest.
 
     Returns:
       A task for each shard.
 
     Raises:
-      UserError: if there is nothing to write, or too much of it is bad.
+      UserError: if there is nothing to write, or too many files are bad.
       RuntimeError: if the runner lost a chunk.
     """
     chunks = sorted(prepared, key=lambda chunk: chunk.number)
@@ -115,7 +114,7 @@ def plan_shards(
 def check_share_of_bad(
     chunks: Sequence[PreparedChunk], work_dir: str, options: IngestOptions
 ) -> None:
-    """Stops the run if no image is usable or too many are bad, and shows why they are."""
+    """Stops the run if no image is usable or too many are bad, and says why."""
     found, bad = sum(chunk.found for chunk in chunks), sum(chunk.bad for chunk in chunks)
     judged = found - sum(chunk.skipped for chunk in chunks)
     if not found:
@@ -133,7 +132,11 @@ def check_share_of_bad(
         if bad < judged
         else f"None of the {found} files found is a usable image"
     )
-    raise UserError("\n".join([f"{verdict}:", *lines, "Repair or remove them, or allow more."]))
+    raise UserError(
+        "\n".join(
+            [f"{verdict}:", *lines, "Repair or remove them, or raise ingest.max_bad_fraction."]
+        )
+    )
 
 
 def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:
@@ -142,14 +145,14 @@ def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:
 
 
 def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
-    """Names all that the rows' places depend on: those of another plan are never read."""
+    """Hashes all that the rows' places depend on, so that another plan's rows are never read."""
     depends_on = [options.model_dump(mode="json"), *(chunk.name for chunk in chunks)]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
 def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list[str]]:
-    """Paths on this machine's disk to the rows of chunks; copies, if they lie elsewhere."""
+    """Paths on this machine's disk to the rows of chunks; copies, if they are elsewhere."""
     paths = [rows_path(work_dir, chunk.name) for chunk in chunks]
     if files.is_local(work_dir):
         yield paths

@@ -12,12 +12,12 @@ from image_pipeline.components import files
 from image_pipeline.components.ingest.places import order_keys
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
-# Spans of a remote file that lie nearer than this are read by one request: at 100 MB/s what lies
-# between takes less than Python's part of another request, 1.5 ms.
+# Spans of a remote file that are closer than this are read in one request: at 100 MB/s the gap
+# takes less time than Python's part of another request, 1.5 ms.
 _GAP_BYTES = 128 * 2**10
-_SPAN_BYTES = 2**20  # Of them each thread holds one.
+_SPAN_BYTES = 2**20  # Each thread holds one of these.
 
-# Images that are brought into order before they are written to a store: some 300.
+# Images that are sorted before they are written to a store: about 300.
 _BLOCK_BYTES = 8 * 2**20
 
 Result = tuple[dict, bytes]  # a source's row, and its prepared image: b"" if it is quarantined
@@ -25,7 +25,7 @@ Span = tuple[str, int, int]  # chunk, first byte, end
 
 
 class Payloads(Protocol):
-    """Whatever gives prepared images."""
+    """A source of prepared images."""
 
     def read(self, chunk: str, offset: int, length: int) -> bytes:
         """Reads `length` bytes at `offset` of a chunk's payloads."""
@@ -34,12 +34,12 @@ class Payloads(Protocol):
 def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: int) -> list[dict]:
     """Writes the payloads of a chunk, as they come.
 
-    To a store they go in blocks, each in the shuffled order: what a block holds of a shard then
-    lies together, and is read by one request instead of one for each image.
+    To a store they go in blocks, each in the shuffled order: a shard's images in a block are then
+    adjacent, and are read in one request instead of one each.
 
     Args:
       results: what was prepared, in the order of the sources.
-      name: of the chunk.
+      name: name of the chunk.
       work_dir: the working folder.
       seed: of the shuffled order.
 
@@ -62,7 +62,7 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
 
 
 def make_blocks(results: Iterable[Result], block_bytes: int) -> Iterator[list[Result]]:
-    """Groups results until their payloads have so many bytes."""
+    """Groups results until their payloads reach this many bytes."""
     block: list[Result] = []
     size_bytes = 0
     for result in results:
@@ -85,8 +85,8 @@ def _shuffle(block: list[Result], seed: int) -> list[Result]:
 def open_payloads(rows: pa.Table, work_dir: str) -> Iterator[Payloads]:
     """Gives access to the payloads of some rows.
 
-    From a remote working folder they are first copied to a temporary file, by threads: one by one
-    and in a shard's order, each would wait for the store.
+    From a remote working folder, threads first copy them to a temporary file: read one by one, each
+    would wait for the store.
 
     Args:
       rows: with the columns chunk, payload_offset and payload_length.
@@ -101,7 +101,7 @@ def open_payloads(rows: pa.Table, work_dir: str) -> Iterator[Payloads]:
 
 
 class CopiedPayloads:
-    """Payloads in a local file of their own."""
+    """Payloads copied to a local file."""
 
     def __init__(self, rows: pa.Table, work_dir: str, copy: BinaryIO):
         """Copies the payloads of the rows."""
@@ -116,7 +116,7 @@ class CopiedPayloads:
         fetched = map_in_order(fetch, spans, REMOTE_THREADS, ahead=1)
         for span, content in zip(spans, fetched, strict=True):
             first = span[0][1]
-            for chunk, start, end in span:  # What lies between them is not kept.
+            for chunk, start, end in span:  # The gaps between them are not kept.
                 self._places[chunk, start] = copy.tell()
                 copy.write(content[start - first : end - first])
 
@@ -127,7 +127,7 @@ class CopiedPayloads:
 
 
 def join_spans(rows: pa.Table) -> list[list[Span]]:
-    """Joins the rows' payloads that lie near each other, up to `_SPAN_BYTES`, in their order."""
+    """Joins the rows' payloads that are close together, up to `_SPAN_BYTES`, in order."""
     columns = (rows[name].to_pylist() for name in ("chunk", "payload_offset", "payload_length"))
     joined: list[list[Span]] = []
     for chunk, start, length in sorted(zip(*columns, strict=True)):
@@ -147,10 +147,10 @@ def join_spans(rows: pa.Table) -> list[list[Span]]:
 
 
 class PayloadReader:
-    """Payloads where they are, at most 128 files of them open."""
+    """Payloads read in place, with at most 128 files open."""
 
     def __init__(self, work_dir: str, max_open: int = 128):
-        """Opens files only when they are read."""
+        """Prepares to read; a file is opened when it is first read."""
         self._work_dir = work_dir
         self._max_open = max_open
         self._open: dict[str, BinaryIO] = {}
@@ -162,7 +162,7 @@ class PayloadReader:
             if len(self._open) >= self._max_open:
                 self._open.pop(next(iter(self._open))).close()
             file = files.open_input(payload_path(self._work_dir, chunk))
-        self._open[chunk] = file  # Last in the dict: the one used least recently is closed first.
+        self._open[chunk] = file  # Moves to the end; the first is the one used least recently.
         file.seek(offset)
         return _check_length(file.read(length), chunk, offset, length)
 

@@ -11,7 +11,7 @@ from image_pipeline.components.images.prepare import PreparedImage
 def hash_image(image: PreparedImage) -> int:
     """Hashes what an image looks like, as pHash does (`imagehash.phash`).
 
-    The image is shrunk to 32 x 32 grey pixels; each of the 64 bits tells whether one of the 8 x 8
+    The image is shrunk to 32 x 32 grey pixels; each of the 64 bits says whether one of the 8 x 8
     lowest frequencies of its cosine transform is above their median. Size, compression, brightness
     and contrast hardly change that; a mirrored, turned or cropped image has another hash, and all
     blank images look alike. Decoding the luma of a stored 256-pixel JPEG and hashing it costs

@@ -2,8 +2,8 @@
 
 The rows come in the listing's order. A quarter of a million at a time is sorted by place and left
 on the local disk as a run; then the runs are merged, again so many rows at a time. In the file, a
-shard's rows lie behind one another in one Arrow record batch, which small shards share: a batch
-costs 2 kB, and one for each shard would be more than its rows.
+shard's rows are consecutive in one Arrow record batch, which small shards share: a batch costs 2
+kB, more than the rows of a small shard.
 """
 
 import dataclasses
@@ -19,8 +19,8 @@ from image_pipeline.components.ingest.plan import NOWHERE, Placement
 from image_pipeline.components.ingest.prepare import ROW_SCHEMA, read_rows
 
 ROWS_AT_ONCE = 250_000
-# Of a record batch, which is filled up with further shards' rows: 60 kB, which a task reads in the
-# time of a few rows.
+# Rows of a record batch, which is filled up with further shards' rows: 60 kB, which a task reads as
+# fast as a few rows.
 _BATCH_ROWS = 256
 _RUN_SCHEMA = ROW_SCHEMA.append(pa.field("shard", pa.int32())).append(
     pa.field("position", pa.int32())
@@ -33,9 +33,9 @@ class RowSpan:
 
     Attributes:
       start: first byte of the record batch that has them.
-      end: the byte behind it.
+      end: the byte after it.
       first_row: number of the first one in the record batch.
-      rows: how many they are.
+      rows: how many there are.
     """
 
     start: int
@@ -50,10 +50,10 @@ def write_placed_rows(
     """Writes the rows of all shards, in their order.
 
     Args:
-      paths: of the prepared rows, on this machine's disk, in the listing's order.
+      paths: files of the prepared rows, on this machine's disk, in the listing's order.
       placement: where each row goes.
       target: the file.
-      scratch_dir: a local folder for as many bytes again; None for the system's own.
+      scratch_dir: a local folder with room for the same size again; None for the system's own.
 
     Returns:
       For each shard, where its rows are.
@@ -87,7 +87,7 @@ def read_placed_rows(path: str, span: RowSpan) -> pa.Table:
 
 
 def _write_runs(paths: Sequence[str], placement: Placement, folder: str) -> Iterator[pa.Table]:
-    """Sorts so many rows at a time by place; yields them as they are mapped from the disk."""
+    """Sorts some rows at a time by place; yields each run, mapped from the disk."""
     done = 0
     for number, rows in enumerate(_large_tables(paths)):
         window = slice(done, done + len(rows))
@@ -105,11 +105,11 @@ def _write_runs(paths: Sequence[str], placement: Placement, folder: str) -> Iter
 
 
 def _group_shards(ends: np.ndarray, rows: int) -> Iterator[tuple[int, int]]:
-    """Cuts consecutive shards into groups of so many rows, or a few more: first shard and end.
+    """Cuts consecutive shards into groups of about this many rows: first shard and end.
 
     Args:
       ends: int64 [shards], how many rows the shards up to each one have together.
-      rows: of a group; the last one may have fewer.
+      rows: least number for a group; the last one may have fewer.
     """
     first, done = 0, 0
     while first < len(ends):

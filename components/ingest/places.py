@@ -1,4 +1,4 @@
-"""Which record stands where: a pure function of the seed and the record ids."""
+"""Which record goes where: a pure function of the seed and the record ids."""
 
 import math
 
@@ -24,7 +24,7 @@ def order_keys(record_ids: np.ndarray, seed: int) -> np.ndarray:
 
 
 def count_shards(total_bytes: int, records: int, shard_bytes: int, shards: int | None) -> int:
-    """The number of shards of a split: as asked, or as many as keep each near `shard_bytes`.
+    """The number of shards of a split: as configured, or so that each is near `shard_bytes`.
 
     Never more than there are records, and at least one.
     """

@@ -1,7 +1,7 @@
 """Decides where every prepared source goes: duplicate, quarantined, or a place in a shard.
 
 Arithmetic on columns only (NumPy): no files, no Beam; for at most 2^31 sources. It takes about 95
-bytes of memory a source, or 160 with near-duplicates and strata.
+bytes of memory per source, or 160 with near-duplicates and strata.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ NOWHERE = -1
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """What the plan knows of n sources, in the order of the listing.
+    """What the plan knows about n sources, in the order of the listing.
 
     Attributes:
       is_good: bool [n], False for sources that are not usable, whose other columns mean nothing.
@@ -47,7 +47,7 @@ class Sources:
 
 
 def empty_sources(count: int) -> Sources:
-    """Columns for so many sources, to be filled in: nothing is held twice on the way."""
+    """Empty columns for this many sources, so that nothing is held twice while they are filled."""
     return Sources(
         is_good=np.zeros(count, bool),
         is_skipped=np.zeros(count, bool),
@@ -92,14 +92,14 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
     """Places every source; the same sources and options always give the same places.
 
     Raises:
-      UserError: if a split would be empty, or there are duplicates or conflicting labels and they
+      UserError: if a split would be empty, or if there are duplicates or conflicting labels that
         are not allowed.
     """
     copies = first_copies(sources.content, sources.is_good)
     is_copy = sources.is_good & (copies != np.arange(len(copies)))
     if options.duplicates == "error" and is_copy.any():
         raise UserError(
-            f"{is_copy.sum()} files repeat the bytes of another one and ingest.duplicates=error; "
+            f"{is_copy.sum()} files repeat the bytes of another one, and ingest.duplicates=error; "
             "remove them, or set ingest.duplicates=keep_first."
         )
     conflicts = _judge_conflicts(sources, copies, options)
@@ -116,14 +116,14 @@ def place_sources(sources: Sources, options: IngestOptions) -> Placement:
 
 
 def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOptions) -> np.ndarray:
-    """What `find_conflicts` finds, if it is to be quarantined; raises if it is not allowed."""
+    """The conflicts to quarantine; raises if they are not allowed."""
     if options.conflicting_labels == "keep":
         return np.full(len(copies), NOWHERE, np.int32)
     conflicts = find_conflicts(copies, sources.label, sources.is_good)
     count = int((conflicts != NOWHERE).sum())
     if count and options.conflicting_labels == "error":
         raise UserError(
-            f"{count} files have the bytes of a file of another class and "
+            f"{count} files have the bytes of a file of another class, and "
             "ingest.conflicting_labels=error; remove those that are wrong, or set "
             "ingest.conflicting_labels=quarantine, which lists them."
         )
@@ -157,7 +157,7 @@ def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -
 def _fill_shards(
     sources: Sources, is_written: np.ndarray, splits: np.ndarray, options: IngestOptions
 ) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Deals the records of each split out to shards: see `Placement` for what is returned."""
+    """Distributes the records of each split over its shards; returns columns of `Placement`."""
     shard = np.full(len(splits), NOWHERE, np.int32)
     position = np.full(len(splits), NOWHERE, np.int32)
     split_shards: list[int] = []

@@ -2,9 +2,9 @@
 
 A chunk becomes two files in the working folder: `<chunk>.payload`, the prepared images one after
 the other, and `<chunk>.arrow`, a row for every source, written last: its presence means that the
-chunk is done, so an interrupted run goes on after it. All that follows (duplicates, splits, order,
-shards) is computed from the rows and only copies payloads, so a source that vanishes or changes
-later cannot harm, and the balance of shards is exact.
+chunk is done, so an interrupted run continues after it. All that follows (duplicates, splits,
+order, shards) is computed from the rows and only copies payloads, so a source that vanishes or
+changes later does no harm, and the balance of shards is exact.
 """
 
 import dataclasses
@@ -69,15 +69,15 @@ _OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """What the prepare stage hands on: a few bytes for hundreds of images.
+    """What the prepare stage passes on: a few bytes for hundreds of images.
 
     Attributes:
       number: the chunk's number.
       is_last: whether the listing ended with it.
-      found: references in it.
+      found: number of references in it.
       bad: how many of them are quarantined.
       name: its files in the working folder are `name` + ".payload" and ".arrow".
-      skipped: how many of them are no images.
+      skipped: how many of them are not images.
     """
 
     number: int
@@ -120,7 +120,7 @@ def prepare_chunk(
 
 
 def count_unusable(rows: pa.Table) -> tuple[int, int]:
-    """How many rows are of quarantined sources, and how many of skipped ones."""
+    """How many rows are quarantined sources, and how many are skipped ones."""
     skipped = len(rows) - rows["is_skipped"].null_count
     return len(rows) - rows["reason"].null_count - skipped, skipped
 
@@ -149,7 +149,7 @@ def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
 
 
 def _count(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
-    """Counts what is prepared as progress."""
+    """Counts prepared images as progress."""
     for row, payload in results:
         is_skipped = "is_skipped" in row
         progress.advance(bad="reason" in row and not is_skipped, skipped=is_skipped)
@@ -157,7 +157,7 @@ def _count(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]
 
 
 def count_threads(source: Source, options: IngestOptions) -> int:
-    """The threads of a task that read."""
+    """The number of a task's threads that read."""
     is_local = files.is_local(source.root)
     return options.threads or (usable_cores() + 1 if is_local else REMOTE_THREADS)
 
@@ -165,7 +165,7 @@ def count_threads(source: Source, options: IngestOptions) -> int:
 def _prepare_sources(
     refs: Iterable[ImageRef], source: Source, work_dir: str, options: IngestOptions
 ) -> Iterator[tuple[dict, bytes]]:
-    """Prepares sources in threads: what `prepare_source` gives, in their order."""
+    """Prepares sources in threads; yields the results of `prepare_source` in order."""
     if files.is_local(source.root):
         return map_in_order(
             lambda ref: prepare_source(ref, source, work_dir, options),
@@ -173,7 +173,7 @@ def _prepare_sources(
             count_threads(source, options),
             batch=8,
         )
-    # Many threads wait for the store, few decode: a decoded image is 30 times as large as its file.
+    # Many threads wait for the store, but few decode: a decoded image is 30 times its file's size.
     read = map_in_order(
         lambda ref: (ref, try_read(ref, source, options.prepare.max_file_bytes)),
         refs,
@@ -200,7 +200,7 @@ def prepare_source(
 def _prepare_data(
     ref: ImageRef, read: bytes | BadImage | SkippedFile, work_dir: str, options: IngestOptions
 ) -> tuple[dict, bytes]:
-    """Prepares what was read, or why it could not be; returns as `prepare_source`."""
+    """Prepares what was read, or says why it could not be; returns as `prepare_source`."""
     row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
     if isinstance(read, SkippedFile):
         return row | {"is_skipped": True, "reason": read.kind, "message": read.message}, b""
@@ -225,7 +225,7 @@ def _prepare_data(
 
 
 def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
-    """The part of a source's row that its path and its table decide."""
+    """The columns of a source's row that depend on its path."""
     columns = {
         "path": os.fsencode(ref.path),
         "label": label_of(ref, options),
@@ -238,7 +238,7 @@ def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
 
 
 def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
-    """There must be a label, one of those that there may be; and a named split must exist."""
+    """Checks that the path names a label, and that a split it names exists."""
     at = "" if ref.said is None else f"{ref.said.row}: "
     if row["label"] is None:
         missing = f"the path does not match label_pattern {options.label_pattern!r}"
@@ -257,7 +257,7 @@ def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
 
 
 def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
-    """Keeps a quarantined source's bytes, so that it can be looked at where the run's output is."""
+    """Keeps a quarantined source's bytes, so that it can be looked at in the run's output."""
     if data:
         path = files.join(work_dir, name_copy(hashlib.sha256(data).hexdigest()))
         if not files.is_file(path):

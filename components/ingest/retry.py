@@ -1,9 +1,9 @@
 """Adds repaired images to a data set: of the sources, only the quarantined ones are read again.
 
-The shards hold all other images as they were stored. So the rows and payloads that the prepare
-stage once left are taken out of them, and what follows is ingest itself: the bytes are those of a
-fresh ingest of the repaired folder, even if the other sources are gone by now. Before the first
-shard changes, everything needed lies in the working folder, so an interrupted retry can go on.
+The shards hold all other images as they were stored. So the prepare stage's rows and payloads are
+restored from them, and what follows is ingest itself: the bytes are those of a fresh ingest of the
+repaired folder, even if the other sources are gone by now. Before the first shard changes,
+everything needed is in the working folder, so an interrupted retry can continue.
 """
 
 import collections
@@ -39,11 +39,11 @@ class Retry:
 
     Attributes:
       quarantined: how many there were.
-      repaired: how many are usable now, of these and of those that were skipped.
-      still_bad: how many are not.
+      repaired: how many of these, and of the skipped files, are usable now.
+      still_bad: how many are still not usable.
       gone: how many are no longer in the images folder.
       whole: paths of the files that can be decoded now.
-      changed: whether the data set was written anew.
+      changed: whether the data set was rewritten.
     """
 
     quarantined: int
@@ -55,24 +55,24 @@ class Retry:
 
 
 def retry_work_dir(output_dir: str) -> str:
-    """The working folder of a retry: not that of ingest, which may be interrupted as well."""
+    """The working folder of a retry; not that of ingest, which may be interrupted as well."""
     return files.join(output_dir, ".retry")
 
 
 def is_interrupted(output_dir: str, work_dir: str) -> bool:
-    """Tells whether an earlier retry began to write and did not end."""
+    """Tells whether an earlier retry began to write but did not finish."""
     return not has_manifest(output_dir) and files.exists(files.join(work_dir, _MARKER))
 
 
 def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
-    """The options that a data set was written with, which are the only ones that can be given.
+    """The options that a data set was written with; any others given are refused.
 
     Args:
       stored: `options` of the manifest.
-      given: what the person who called asks for; None asks for the stored ones.
+      given: the caller's options; None for the stored ones.
 
     Raises:
-      UserError: if others are given, or the stored ones are of another version.
+      UserError: if other options are given, or the stored ones are another version's.
     """
     try:
         written = IngestOptions.read_stored(stored)
@@ -130,11 +130,11 @@ def _find_named(source: Source, names: set[str], met: set[str]) -> Iterator[Imag
 
 
 def count_written(retry: Retry, output_dir: str) -> Retry:
-    """What became of the files: a whole one may be in conflict with an image of another class.
+    """What became of the files: an undamaged one may conflict with an image of another class.
 
     Args:
-      retry: what `prepare_quarantined` counted, without regard to the images stored before.
-      output_dir: the data set's folder, written anew.
+      retry: the counts of `prepare_quarantined`, without regard to the images stored before.
+      output_dir: the rewritten data set's folder.
     """
     quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     repaired = len(retry.whole) - len(quarantined.intersection(retry.whole))
@@ -143,14 +143,14 @@ def count_written(retry: Retry, output_dir: str) -> Retry:
 
 
 def _list_skipped(output_dir: str) -> set[str]:
-    """What was skipped is looked at once more: it keeps its line, or has become an image."""
+    """The skipped files, which are read again: one keeps its line, or has become an image."""
     if not read_manifest(output_dir).books.skipped:
         return set()
     return {line.path for line in read_list(output_dir, Skipped)}
 
 
 def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
-    """How many are whole, but will be quarantined again for the label of another of them."""
+    """How many are undamaged, but will be quarantined again for conflicting with each other."""
     if options.conflicting_labels == "keep":
         return 0
     usable = rows.filter(pc.is_null(rows["reason"]))
@@ -163,7 +163,7 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
 def write_marker(
     chunks: list[PreparedChunk], retry: Retry, work_dir: str, options: IngestOptions
 ) -> None:
-    """Keeps what `read_marker` reads: from now on, the data set may be overwritten."""
+    """Writes what `read_marker` reads: from now on, the data set may be overwritten."""
     stored = {
         "chunks": [dataclasses.asdict(chunk) for chunk in chunks],
         "retry": dataclasses.asdict(retry),

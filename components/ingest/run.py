@@ -32,9 +32,8 @@ def run_ingest(
 
     Args:
       images_dir: the folder of images, or its URI.
-      output_dir: the data set's folder; see `docs/format.md` for what it holds in the end.
+      output_dir: the data set's folder; `docs/format.md` lists what it will hold.
       work_dir: the working folder; deleted in the end, kept after a failure.
-      options: of ingest.
       make_pipeline: makes the Beam pipeline to run on.
 
     Returns:
@@ -66,7 +65,7 @@ def run_retry(
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder.
       work_dir: the working folder; deleted in the end, kept after a failure.
-      options: those that the data set was written with; None takes them from its manifest.
+      options: the ones that the data set was written with; None takes them from its manifest.
       make_pipeline: makes a Beam pipeline to run on.
 
     Returns:

@@ -18,7 +18,7 @@ from image_pipeline.components.ingest.payloads import open_payloads
 from image_pipeline.components.sources.column_types import feature_value
 from image_pipeline.components.threads import call_together, start
 
-# What of a source's row its record needs, and where its stored image lies.
+# The columns that a record needs, and those that locate its stored image.
 _RECORD_ROWS = [
     *("chunk", "payload_offset", "payload_length"),
     *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
@@ -27,12 +27,12 @@ _RECORD_ROWS = [
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WrittenShard:
-    """What the write stage hands on.
+    """What the write stage passes on.
 
     Attributes:
       task: the shard.
       records: how many it holds.
-      size_bytes: of the file.
+      size_bytes: the file's size.
       sha256: of the file, 64 hexadecimal digits.
       index_path: the Arrow file with its part of the index, see `INDEX_SCHEMA`.
     """
@@ -63,7 +63,7 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     if has_name and files.is_file(f"{index_path}.json"):
         described = json.loads(files.read_file(f"{index_path}.json"))
     else:
-        if has_name:  # An earlier data set's shard must not pass for this one.
+        if has_name:  # An earlier data set's shard must not be taken for this one.
             files.delete(shard_path)
         described = _write_shard_and_index(task, rows, work_dir, shard_path, index_path)
     return WrittenShard(task, index_path=index_path, **described)
@@ -72,7 +72,7 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
 def _write_shard_and_index(
     task: ShardTask, rows: pa.Table, work_dir: str, shard_path: str, index_path: str
 ) -> dict:
-    """The shard gets its name last: one that has its name is complete, and so is its index."""
+    """The shard gets its name last: a shard with its name is complete, and so is its index."""
     with files.write_atomically(shard_path) as shard:
         with (
             files.write_atomically(index_path) as index,
@@ -91,7 +91,7 @@ def read_index(index_path: str) -> pa.Table:
 
 
 def _hash_rows(rows: pa.Table) -> str:
-    """Names the shard's content: which payloads of which chunks, in which order."""
+    """Hashes the shard's content: which payloads of which chunks, in which order."""
     digest = hashlib.sha256()
     for column in ("chunk", "payload_offset"):
         digest.update("\n".join(map(str, rows[column].to_pylist())).encode())
@@ -146,7 +146,7 @@ def record_values(
 def _index_batch(
     batch: pa.RecordBatch, task: ShardTask, offset: int, lengths: np.ndarray
 ) -> pa.RecordBatch:
-    """The index entries of records that lie behind one another, from `offset` on."""
+    """The index entries of consecutive records, from `offset` on."""
     ends = offset + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES)
     columns = {name: batch[name] for name in INDEX_SCHEMA.names if name in batch.schema.names}
     columns |= {

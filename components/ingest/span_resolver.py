@@ -14,22 +14,22 @@ Artifacts = dict[str, list[types.Artifact]]
 
 
 class LatestSpans(resolver.ResolverStrategy):
-    """The latest spans up to one, of each the data set that ingest gave last.
+    """The latest spans up to a given one, each with the data set that ingest made last.
 
     TFX's own `SpanRangeStrategy` would take every data set that a span ever had: after a change of
-    options or images, its records would come twice. What runs with other options or of another
-    pattern left is not mixed in.
+    options or images, its records would come twice. Data sets from runs with other options or
+    another pattern are left out.
     """
 
     def __init__(self, newest: int, count: int):
-        """Takes the number of the newest span, and how many spans there are at most; 0 for all."""
+        """Takes the number of the newest span, and the most spans to use; 0 for all."""
         self._newest = newest
         self._count = count
 
     def resolve_artifacts(
         self, store: metadata_store.MetadataStore, input_dict: Artifacts
     ) -> Artifacts | None:
-        """Chooses from all data sets that there are, by their span, the oldest first.
+        """Chooses from all data sets by span, the oldest first.
 
         Returns:
           As `input_dict`; None, as TFX wants it, if there is no data set.
@@ -56,7 +56,7 @@ class LatestSpans(resolver.ResolverStrategy):
 def _find_last_executions(
     store: metadata_store.MetadataStore, artifacts: Sequence[types.Artifact]
 ) -> dict[int, int]:
-    """Each artifact's last execution, by their numbers: TFX's cache gives old artifacts again."""
+    """Each artifact's last execution, by number: TFX's cache may return old artifacts."""
     last = {artifact.id: 0 for artifact in artifacts}
     for event in store.get_events_by_artifact_ids(list(last)):
         if event.type == metadata_store_pb2.Event.OUTPUT:

@@ -66,7 +66,7 @@ def stratify_splits(
 
 
 def follow_paths(forced: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Finds the split that paths name: a source's own path, or else one of its unit.
+    """Finds the split that paths name: a source's own path, or else another of its unit.
 
     Args:
       forced: int64 [n], the split that each source's path names, or -1.

@@ -1,7 +1,7 @@
 """The Beam wiring of ingest: list → prepare chunks → plan → write shards → manifest.
 
-What crosses Beam's stages are references to files and counts, never images: one element for
-hundreds of images. No runner ever shuffles or holds pixels.
+Only references to files and counts cross Beam's stages, never images: one element for hundreds of
+images. No runner ever shuffles or holds pixels.
 """
 
 import collections
@@ -36,7 +36,6 @@ class IngestImages(beam.PTransform):
       images_dir: the folder of images, or its URI.
       output_dir: where shards, index, books and, last, the manifest are written.
       work_dir: the working folder; kept after a failure, it lets the next run go on.
-      options: of ingest.
     """
 
     images_dir: str
@@ -45,7 +44,7 @@ class IngestImages(beam.PTransform):
     options: IngestOptions
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
-        """Builds the pipeline; its result is one element, the manifest."""
+        """Builds the pipeline; its result has one element, the manifest."""
         return (
             root
             | "Start" >> beam.Create([self.images_dir])
@@ -66,7 +65,7 @@ class IngestImages(beam.PTransform):
 
 @dataclasses.dataclass
 class UnpackDataSet(beam.PTransform):
-    """Takes a data set apart into rows and payloads, and adds those of the retried files.
+    """Restores a data set's rows and payloads, and adds those of the retried files.
 
     Attributes:
       retried: the chunks of the retried files.
@@ -74,7 +73,6 @@ class UnpackDataSet(beam.PTransform):
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder.
       work_dir: the working folder.
-      options: of ingest.
     """
 
     retried: list[PreparedChunk]
@@ -103,7 +101,7 @@ class UnpackDataSet(beam.PTransform):
 
 
 class WriteShards(beam.DoFn):
-    """Writes shards; where that waits for a store, two at a time, each in its own thread."""
+    """Writes shards; on an object store, two at a time, each in its own thread."""
 
     def __init__(self, work_dir: str, output_dir: str):
         """Takes the folders of `write_shard`."""
@@ -116,18 +114,18 @@ class WriteShards(beam.DoFn):
         self._begun = collections.deque()
 
     def process(self, task: ShardTask) -> Iterator[WrittenShard]:
-        """Begins one shard; gives one that is written, once enough are begun."""
+        """Starts a shard; yields a finished one once enough are in progress."""
         self._begun.append(start(functools.partial(write_shard, task, *self._folders)))
         if len(self._begun) == self._at_once:
             yield self._take()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Gives the shards that are left."""
+        """Yields the remaining shards."""
         while self._begun:
             yield GlobalWindows.windowed_value(self._take())
 
     def _take(self) -> WrittenShard:
-        """The one that began first. If it failed, none goes on behind the failed run's back."""
+        """The shard that was started first. If it failed, the others are stopped, too."""
         try:
             return self._begun.popleft().result()
         except BaseException:
@@ -142,7 +140,6 @@ class WriteDataSet(beam.PTransform):
     Attributes:
       output_dir: where shards, index, books and, last, the manifest are written.
       work_dir: the working folder, with the chunks' rows and payloads.
-      options: of ingest.
     """
 
     output_dir: str
@@ -150,7 +147,7 @@ class WriteDataSet(beam.PTransform):
     options: IngestOptions
 
     def expand(self, prepared: beam.PCollection) -> beam.PCollection:
-        """Takes one element, [PreparedChunk]; gives one element, the manifest."""
+        """Takes one element, [PreparedChunk]; returns one element, the manifest."""
         return (
             prepared
             | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]

@@ -1,6 +1,6 @@
-"""Takes a data set apart into what the prepare stage had left: a row and a payload a source.
+"""Restores what the prepare stage left for a data set: a row and a payload per source.
 
-The shards hold every image as it was stored; the index, the records and the paths tell the rest.
+The shards hold every image as it was stored; the index, records and paths have the rest.
 """
 
 import dataclasses
@@ -48,7 +48,7 @@ def list_shards(output_dir: str) -> list[tuple[str, int, str]]:
 def unpack_shard(
     shard: tuple[str, int, str], output_dir: str, work_dir: str, options: IngestOptions
 ) -> str:
-    """Takes a shard apart into the two files that `prepare_chunk` would have left.
+    """Restores from a shard the two files that `prepare_chunk` would have left.
 
     Returns:
       Their name.
@@ -98,7 +98,7 @@ def _restore_rows(
 
 
 def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict, bytes]:
-    """A record's row, as `prepare_source` gave it, from its index entry, and its payload."""
+    """A record's row, as `prepare_source` made it, from its index entry; and its payload."""
     further = record.further_columns(options.column_types)
     values = record.decode_example(data, record.all_columns(further))
     payload = values[record.IMAGE]
@@ -124,18 +124,17 @@ def list_rows(
     work_dir: str,
     options: IngestOptions,
 ) -> list[PreparedChunk]:
-    """Brings the rows of all sources into the order of a listing; about 1 KB of memory a source.
+    """Sorts the rows of all sources in the order of a listing; takes about 1 KB per source.
 
     Args:
       kept: names of the shards' files in the working folder.
-      retried: chunks to put between them.
+      retried: chunks to merge with them.
       images_dir: the images folder.
       output_dir: the data set's folder.
       work_dir: the working folder.
-      options: of ingest.
 
     Returns:
-      The chunks of a fresh ingest's prepare stage, but for their number and names.
+      The chunks that a fresh ingest would prepare, apart from their number and names.
     """
     names = [*kept, *(chunk.name for chunk in retried)]
     rows = pa.concat_tables(read_rows(rows_path(work_dir, name)) for name in names)

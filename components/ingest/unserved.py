@@ -1,4 +1,4 @@
-"""Which images of a data set a served model would see otherwise, sent as they are, or not at all.
+"""Which of a data set's images a served model would see differently, or not at all.
 
 Ingest reads more kinds of files than TensorFlow does, and converts colour profiles; a served model
 has TensorFlow only.
@@ -18,7 +18,7 @@ _FORMATS = {"tiff": TIFF, "avif": AVIF}
 
 
 def count_unserved(examples_dir: str) -> dict[str, int]:
-    """Counts a data set's images by why serving differs from training; kinds without one left out.
+    """Counts a data set's images by why serving differs from training; leaves out zeros.
 
     Args:
       examples_dir: the folder that ingest wrote.

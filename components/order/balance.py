@@ -1,4 +1,4 @@
-"""Classes in the shares that are asked for, up to a cap: whole draws, and their order."""
+"""Classes in given shares, up to a cap: whole draws, and their order."""
 
 import functools
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ class BalancedOrder:
     Every epoch has the same number of draws of a class (see `share_draws`), placed at random: all
     rows of the class as often as they fit in, and for the rest a part of them, in laps through the
     class that are each in a new order (see `laps`). So within an epoch, and from the first epoch to
-    any other, no row of a class is drawn more than once oftener than another, and rows do not come
-    in the same company.
+    any other, the rows of a class differ by at most one in how often they are drawn, and do not
+    come in the same company.
 
     Data sets are mixed with weights by the same means: let `labels` say whose row it is.
     """
@@ -47,11 +47,13 @@ class BalancedOrder:
 
         Raises:
           UserError: if the weights do not fit the classes, or the cap leaves draws untaken.
-          ValueError: if there are no rows, or not one label a row.
+          ValueError: if there are no rows, or not one label per row.
         """
         check_rows(rows)
         if len(labels) != len(rows):
-            raise ValueError(f"labels must be one a row, got {len(labels)} for {len(rows)} rows.")
+            raise ValueError(
+                f"there must be one label per row, got {len(labels)} for {len(rows)} rows."
+            )
         self._classes, self._counts = np.unique(labels, return_counts=True)
         chosen = class_weights(self._classes, weights)
         self.length = int(self._counts[chosen > 0].sum()) if length is None else length
@@ -111,7 +113,9 @@ def class_weights(classes: np.ndarray, weights: Weights) -> np.ndarray:
     """
     if isinstance(weights, str):
         if weights != "uniform":
-            raise UserError(f"balance is 'uniform' or a weight for each class, got {weights!r}.")
+            raise UserError(
+                f"balance must be 'uniform' or a weight for each class, got {weights!r}."
+            )
         return np.ones(len(classes))
     if missing := sorted(set(weights) - set(classes.tolist())):
         raise UserError(

@@ -15,9 +15,9 @@ class Draws:
 
     Attributes:
       rows: int64 [n], rows of the index.
-      views: int64 [n], which view of the picture; 0 unless views are asked for.
-      copies: int64 [n], how many-th time the row is drawn with this view in this epoch, from 0; 0
-        unless classes are oversampled. With row and view it seeds the random augmentation.
+      views: int64 [n], which view of the image; 0 unless several are asked for.
+      copies: int64 [n], how often the row was drawn before with this view in this epoch; 0 unless
+        classes are oversampled. With row and view it seeds the random augmentation.
     """
 
     rows: np.ndarray
@@ -54,5 +54,5 @@ def take_rows(rows: Rows, places: np.ndarray) -> np.ndarray:
 
 
 def single_draws(rows: np.ndarray) -> Draws:
-    """Draws of rows that come once an epoch."""
+    """Draws of rows that come once per epoch."""
     return Draws(rows, np.zeros_like(rows), np.zeros_like(rows))

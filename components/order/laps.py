@@ -1,7 +1,7 @@
 """Laps of a class's rows: which of them an epoch draws once more than the others.
 
-Part after part, epochs go through all rows before any comes again. Each lap is in an order of its
-own: else rows would come in the same company for ever.
+Part after part, epochs go through all rows before any comes again. Each lap has its own order:
+otherwise the same rows would always come together.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from image_pipeline.components.order.permutation import permute
 def draw_part(count: int, part: int, epoch: int, key: tuple[int, ...]) -> np.ndarray:
     """The rows of one epoch.
 
-    From epoch 0 on, no row is drawn more than once oftener than another; any two are drawn in the
-    same epoch equally often, but for chance.
+    From epoch 0 on, rows differ by at most one in how often they are drawn; any two are drawn in
+    the same epoch equally often, except for chance.
 
     Args:
       count: rows of the class.

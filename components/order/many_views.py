@@ -1,4 +1,4 @@
-"""Several views of every picture in an epoch, and never two of them close together."""
+"""Several views of every image in an epoch, never two of them close together."""
 
 import dataclasses
 

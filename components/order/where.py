@@ -47,7 +47,7 @@ def match_rows(table: pa.Table, where: str) -> np.ndarray:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else error
         raise UserError(
-            f"where: {where[:200]!r} is no condition ({reason}); "
+            f"where: {where[:200]!r} is not a condition ({reason}); "
             'write one such as label in ("cat", "dog") and height > 128.'
         ) from error
 
@@ -70,7 +70,7 @@ class _Condition:
             case ast.Compare(left, operators, operands):
                 pairs = zip([left, *operands], operators, operands, strict=False)
                 return np.logical_and.reduce([self._compare(node, *pair) for pair in pairs])
-        self._refuse(node, "is no condition")
+        self._refuse(node, "is not a condition")
 
     def _compare(
         self, node: ast.expr, left: ast.expr, operator: ast.cmpop, right: ast.expr
@@ -115,8 +115,8 @@ class _Condition:
         known = self._table.column_names
         if node.id not in known:
             raise UserError(
-                f"where: {node.id!r} in {self._where[:200]!r} is no column; "
-                f"{suggest(node.id, known)}known ones are {', '.join(known)}."
+                f"where: {node.id!r} in {self._where[:200]!r} is not a column; "
+                f"{suggest(node.id, known)}known: {', '.join(known)}."
             )
         column = self._table[node.id]
         if pa.types.is_dictionary(column.type):
@@ -133,7 +133,7 @@ class _Condition:
         is_bool = isinstance(value, bool)  # Python counts True among the whole numbers.
         if isinstance(value, int | float) and not is_bool and abs(value) < 2**63:
             return pa.scalar(-value if is_negative else value)
-        self._refuse(node, "is neither a text nor a number of at most 63 bits")
+        self._refuse(node, "is neither text nor a number of at most 63 bits")
 
     def _to_numpy(self, matched: Any) -> np.ndarray:
         """What pyarrow found, for every row, with False for null."""

@@ -8,7 +8,7 @@ _LUMA = (9797, 19234, 3737)
 
 
 def composite(pixels: tf.Tensor, background: tuple[int, int, int]) -> tf.Tensor:
-    """Lays an image over a colour, to the bits of ingest's `images.color.composite`.
+    """Composites an image over a colour, with the same bits as ingest's `images.color.composite`.
 
     Args:
       pixels: uint8 [height, width, 4], RGB and opacity.

@@ -1,6 +1,6 @@
 """An image file to the upright RGB or gray pixels that ingest would have made of it.
 
-The difference to `views.graph.decode_image`, of what ingest stored: a file from elsewhere may be
+Unlike `views.graph.decode_image`, which reads what ingest stored: a file from elsewhere may be
 turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four channels.
 """
 
@@ -66,7 +66,7 @@ def _refuse(channels: int) -> tf.Tensor:
 
 
 def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Tensor:
-    """TensorFlow makes no gray of CMYK, and RGB as all others do only of Adobe's."""
+    """TensorFlow cannot convert CMYK to gray, and converts only Adobe's to RGB as others do."""
     is_bare = (structure.components == 4) & (structure.adobe == 0)
 
     def add_segment() -> tf.Tensor:
@@ -113,12 +113,12 @@ def _decode_png(
 
 
 def _decode_webp(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
-    """Stills only: TensorFlow 2.21 overwrites memory that is not its own by an animation."""
+    """Stills only: with an animation TensorFlow 2.21 overwrites memory that is not its own."""
     flags = read_bytes(file, 20, 1)[0]
     is_animated = (read_text(file, 12, 4) == b"VP8X") & (flags & 2 != 0)
     check = tf.debugging.Assert(~is_animated, ["an animated WebP is not served"])
     with tf.control_dependencies([check]):
-        # As many channels as the file has, 3 or 4; to ask for the other number is an error.
+        # As many channels as the file has, 3 or 4; asking for the other number is an error.
         image = tf.io.decode_image(tf.identity(file), channels=0, expand_animations=False)
     image = tf.ensure_shape(image, [None, None, None])
     opaque = tf.fill(tf.shape(image[..., :1]), tf.constant(255, tf.uint8))

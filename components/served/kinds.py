@@ -1,4 +1,4 @@
-"""Kinds of image files by their first bytes, and what tells the ones that are not served."""
+"""Kinds of image files by their first bytes, including those that are not served."""
 
 import tensorflow as tf
 
@@ -57,7 +57,7 @@ def _starts(files: tf.Tensor, signature: bytes) -> tf.Tensor:
 
 
 def _has(files: tf.Tensor, offset: int, signature: bytes) -> tf.Tensor:
-    # Longer by zeros, since a substring that begins behind the end is an error.
+    # Padded with zeros, since a substring that begins past the end is an error.
     start = tf.strings.substr(files, 0, _SIGNATURE_BYTES)
     padded = tf.strings.join([start, b"\0" * _SIGNATURE_BYTES])
     return tf.strings.substr(padded, offset, len(signature)) == signature

@@ -49,8 +49,8 @@ def _find_tag(exif: tf.Tensor) -> tf.Tensor:
         for first, last in ((0, 2), (2, 4), (4, 8), (8, 12))
     )
     sizes = counts * tf.gather(_as_int64(_TYPE_BYTES), tf.minimum(kinds, len(_TYPE_BYTES) - 1))
-    # Values of more than four bytes lie where the entry says. As Pillow does, nothing is read
-    # behind an entry of which the values are cut off; and of two entries the last one counts.
+    # Values of more than four bytes lie where the entry says. As Pillow does, nothing is read after
+    # an entry whose values are cut off; and of two entries the last one counts.
     is_cut = (sizes > 4) & (offsets + sizes > count_bytes(exif))
     is_read = tf.cumsum(tf.cast(is_cut, tf.int64)) == 0
     is_known = tf.reduce_any(kinds[:, tf.newaxis] == _as_int64(_WHOLE_NUMBERS), axis=1)

@@ -1,4 +1,4 @@
-"""Numbers out of a file's bytes, in TensorFlow ops; beyond the end of the file there are zeros."""
+"""Reads numbers from a file's bytes, in TensorFlow ops; zeros beyond the end of the file."""
 
 import tensorflow as tf
 

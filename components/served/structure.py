@@ -1,7 +1,7 @@
 """Where things are in a JPEG, PNG or WebP file: walks over its segments or chunks.
 
-A walk ends where the file does, where the pixels begin, or after `_MOST_STEPS` (so many bytes of
-junk, or segments of a few bytes each, no camera writes). Nothing that it meets is an error.
+A walk ends at the end of the file, where the pixels begin, or after `_MOST_STEPS` (no camera writes
+so much junk, or so many tiny segments). Nothing in a file is an error.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Structure(NamedTuple):
 
 
 def no_structure() -> Structure:
-    """Of a file in which nothing is found."""
+    """The structure of a file in which nothing was found."""
     zero = tf.constant(0, tf.int64)
     return Structure(zero, zero, zero, zero, zero)
 

@@ -8,9 +8,9 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.references import ImageRef
 
-NOT_A_FILE = "not_a_file"  # a broken link, a link in a circle, a pipe, a device
+NOT_A_FILE = "not_a_file"  # a broken link, a circular link, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
-LISTED_BEFORE = "listed_before"  # another name of a folder that is listed by its own
+LISTED_BEFORE = "listed_before"  # another name of a folder that is listed under its own
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
 
 
@@ -31,8 +31,8 @@ def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRe
 
     Names that begin with a dot are left out, as a shell would. The folder itself may be a link, and
     links to files in it are followed. A link to a folder in it is one reference with a `problem`,
-    since the folder is listed by its own name: so a link changes no image's class, and a circle of
-    links ends. So is a link that is not followed.
+    since the folder is listed under its own name: so a link changes no image's class, and circular
+    links end. A link that is not followed is such a reference, too.
 
     Args:
       images_dir: the folder of images, or its URI.
@@ -67,7 +67,7 @@ def _explain_no_folder(path: str) -> str:
         unpack = "unzip" if name.endswith(".zip") else "tar -xf"
         return (
             f"is not a folder but an archive; unpack it ({unpack} {path}) and give the folder that "
-            "comes out as --images."
+            "it makes as --images."
         )
     folder = os.path.dirname(path) or "."
     return (
@@ -78,7 +78,7 @@ def _explain_no_folder(path: str) -> str:
 def _list_folder(
     root: str, prefix: str, follow_links: bool, seen: set[tuple[int, int]]
 ) -> Iterator[ImageRef | str]:
-    """What stands in one folder: references, and folders in it as the prefixes of their paths."""
+    """The contents of one folder: references, and subfolders as the prefixes of their paths."""
     folder = os.path.join(root, prefix)
     try:
         status = os.stat(folder)
@@ -103,14 +103,14 @@ def _list_folder(
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Tells whether a path leads into a folder once all links on its way are resolved."""
+    """Tells whether a path leads into a folder once all links in it are resolved."""
     inside = os.path.realpath(folder)
     resolved = os.path.realpath(path)
     return resolved == inside or resolved.startswith(inside.rstrip("/") + "/")
 
 
 def _is_listed(path: str, root: str) -> bool:
-    """Tells whether a link leads to a folder that is listed by its own name, whatever the order."""
+    """Tells whether a link leads to a folder that is listed under its own name anyway."""
     inside, target = os.path.realpath(root), os.path.realpath(path)
     if not target.startswith(inside.rstrip("/") + "/"):
         return target == inside
@@ -135,12 +135,14 @@ def _reference(entry: os.DirEntry, path: str) -> ImageRef:
 
 def _list_remote(images_dir: str) -> Iterator[ImageRef]:
     for path, size_bytes, modified_ns in files.list_remote_tree(images_dir):
-        is_folder = not path or path.endswith("/")  # What a store's browser leaves for a folder.
+        is_folder = not path or path.endswith(
+            "/"
+        )  # What a store's web console creates for a folder.
         if not is_folder and not any(part.startswith(".") for part in path.split("/")):
             yield ImageRef(path, size_bytes, modified_ns)
 
 
 def listing_key(path: str, images_dir: str) -> str:
     """Sorting paths by this key gives the order of `list_images`."""
-    # Locally a folder's content stands where its name does; no name has a character before "\0".
+    # Locally a folder's contents come where its name does; no character sorts before "\0".
     return path.replace("/", "\0") if files.is_local(images_dir) else path

@@ -1,4 +1,4 @@
-"""Reads the bytes of one source: of a regular file, and never by waiting for what may not come."""
+"""Reads the bytes of one source, which must be a regular file: reading never blocks."""
 
 import os
 
@@ -20,7 +20,7 @@ MISSING_FILE = "missing_file"  # a table names it, but it is not there
 
 
 class SkippedFile(Exception):
-    """A file that is no image and never was one; `kind` says what it is."""
+    """A file that is not an image and never was; `kind` says what it is."""
 
     def __init__(self, kind: str, message: str):
         """Keeps both, as `BadImage` does."""
@@ -47,7 +47,7 @@ def try_read(ref: ImageRef, source: Source, max_file_bytes: int) -> bytes | BadI
       The bytes, or why the source is to be quarantined or skipped.
 
     Raises:
-      UserError: if an object store refuses to give it, or does not answer.
+      UserError: if an object store refuses it or does not answer.
     """
     try:
         with progress.named(f"reading {ref.path}"):

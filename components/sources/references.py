@@ -35,7 +35,7 @@ class ImageRef:
       path: relative to the source's root, with slashes; or absolute, or a URI.
       size_bytes: as listed; with `modified_ns` it tells whether a file changed between two runs.
       modified_ns: time of the last change, in nanoseconds since 1970 (0 where unknown).
-      problem: why what is listed is not read (`NOT_A_FILE`, …); None for a file like any other.
+      problem: why the file is not read (`NOT_A_FILE`, …); None for an ordinary file.
       message: says more of a problem that `reading` has no words for.
       said: what a table says of it; None where only its path does.
     """
@@ -54,7 +54,7 @@ class Chunk:
 
     Attributes:
       number: 0, 1, 2, …
-      is_last: so that a lost chunk is noticed, the last one says so.
+      is_last: whether it is the last one, so that a lost chunk is noticed.
       refs: the references.
     """
 
@@ -86,7 +86,7 @@ def make_chunks(
     Args:
       refs: the references, in order.
       max_refs: most references in a chunk.
-      max_bytes: a chunk that reaches this many bytes of sources is closed.
+      max_bytes: a chunk ends when its sources reach this many bytes.
 
     Yields:
       Chunks numbered from 0; the last one is marked, and is empty if there is no reference.
@@ -103,7 +103,7 @@ def make_chunks(
 
 
 def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
-    """A hash of names, sizes, times of change and what a table says: equal if nothing was touched.
+    """A hash of names, sizes, modification times and tables: equal if nothing was touched.
 
     Returns:
       32 hexadecimal digits.

@@ -1,7 +1,7 @@
-"""Files that lie among images but never were one: they are skipped and counted, not called bad.
+"""Files among the images that never were one: they are skipped and counted, not called bad.
 
-A file is skipped only if its name is not an image's and neither is its content. So an image of any
-name is written, and what is called an image but is none is quarantined.
+A file is skipped only if its name is not an image's and neither is its content. So an image with
+any name is written, and a file that is named as an image but is none is quarantined.
 """
 
 import os
@@ -18,7 +18,7 @@ IMAGE_ENDINGS = frozenset(
         *(".dcm", ".fits", ".fit", ".nef", ".cr2", ".cr3", ".arw", ".dng", ".raf", ".orf", ".rw2"),
     )
 )
-# Names of what is none, for content that says nothing: a table in Latin-1, a video, an array.
+# Endings of other files, for content that says nothing: a table in Latin-1, a video, an array.
 _OTHER_ENDINGS = frozenset(
     (
         *(".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml"),
@@ -33,20 +33,20 @@ _OTHER_ENDINGS = frozenset(
         *(".mp3", ".wav", ".flac", ".ogg", ".m4a", ".exe", ".dll", ".so", ".lnk", ".url", ".bak"),
     )
 )
-# What operating systems leave in folders; macOS's begin with a dot, and are not even listed.
+# What operating systems leave in folders; macOS's names begin with a dot and are not listed.
 _SYSTEM_NAMES = frozenset(
     ("thumbs.db", "ehthumbs.db", "ehthumbs_vista.db", "desktop.ini", "icon\r", "folder.htt")
 )
 
 
 def names_other_kind(path: str) -> bool:
-    """Tells whether a path alone says that the file is no image."""
+    """Tells whether the path alone says that the file is not an image."""
     name = os.path.basename(path).lower()
     return name in _SYSTEM_NAMES or os.path.splitext(name)[1] in _OTHER_ENDINGS
 
 
 def find_other_kind(path: str, head: bytes) -> tuple[str, str] | None:
-    """Says what a file is that is no image by its name nor by its content.
+    """Says what a file is that is an image neither by name nor by content.
 
     Args:
       path: with slashes.

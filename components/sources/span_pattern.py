@@ -1,4 +1,4 @@
-"""Spans: folders of images that come one after the other, found by a pattern such as `day-{SPAN}`.
+"""Spans: folders of images that arrive one after the other, found by a pattern like `day-{SPAN}`.
 
 The patterns and the numbers are those of TFX's file-based ExampleGens, in
 `tfx/components/example_gen/utils.py`: `{SPAN}`, `{SPAN:4}` of four digits, or `{YYYY}`, `{MM}` and
@@ -29,7 +29,7 @@ class SpanFolder:
 
     Attributes:
       span: its number.
-      version: the highest that there is; None where the pattern has no `{VERSION}`.
+      version: the highest one; None if the pattern has no `{VERSION}`.
       path: the folder, or its URI.
     """
 
@@ -72,12 +72,12 @@ def pick_span(folders: Sequence[SpanFolder], pattern: str, span: str = LATEST) -
 
 
 def read_span(text: str) -> int:
-    """A span's number from what a person wrote: the number itself, or a date.
+    """A span's number from what the user wrote: the number itself, or a date.
 
     Raises:
       UserError: if it is neither.
     """
-    if re.fullmatch(r"-?\d+", text):  # Days before 1970 are below zero.
+    if re.fullmatch(r"-?\d+", text):  # Days before 1970 are negative.
         return int(text)
     try:
         return (datetime.date.fromisoformat(text) - _FIRST_DAY).days
@@ -91,7 +91,7 @@ def read_span(text: str) -> int:
 def list_spans(pattern: str) -> list[SpanFolder]:
     """Lists the spans that a pattern matches, by their numbers, each in its highest version.
 
-    Names that the pattern does not match are passed over. In an object store, all files below the
+    Names that the pattern does not match are ignored. In an object store, all files below the
     part before the first brace are listed.
 
     Raises:
@@ -168,7 +168,7 @@ def _read_folder(path: str, values: Mapping[str, str]) -> SpanFolder:
 
 
 def _list_folders(pattern: str) -> Iterable[str]:
-    """The folders that may match; remotely, all that lie as deep as the pattern."""
+    """The folders that may match; on an object store, all that are as deep as the pattern."""
     pieces = [pattern[start:end] for start, end in _between_tokens(pattern)]
     if files.is_local(pattern):
         found = glob.glob("*".join(map(glob.escape, pieces)))
@@ -180,7 +180,7 @@ def _list_folders(pattern: str) -> Iterable[str]:
 
 
 def _between_tokens(pattern: str) -> list[tuple[int, int]]:
-    """Where the parts outside of tokens begin and end."""
+    """Where the parts between tokens begin and end."""
     tokens = [found.span() for found in _TOKEN.finditer(pattern)]
     starts, ends = [0, *(end for _, end in tokens)], [*(start for start, _ in tokens), len(pattern)]
     return list(zip(starts, ends, strict=True))

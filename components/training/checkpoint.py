@@ -1,7 +1,7 @@
-"""Checkpoints of training: the model, its optimizer, and where in the data it stands.
+"""Checkpoints of training: the model, its optimizer, and the position in the data.
 
 The position is under 100 bytes, because the order of the data is a function of (seed, epoch, step):
-nothing of the input pipeline's state is stored, and any number of workers goes on from it.
+no state of the input pipeline is stored, and any number of workers can resume from it.
 """
 
 import logging
@@ -16,14 +16,16 @@ from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 
-_POSITION_FILE = "position.json"  # Written last: its presence means that the checkpoint is whole.
+_POSITION_FILE = (
+    "position.json"  # Written last: its presence means that the checkpoint is complete.
+)
 _STATE = "state"
 _KEPT = 2
 _LOG = logging.getLogger(__name__)
 
 
 class Checkpoints(StepsCallback):
-    """Stores a checkpoint every so many steps and after every epoch; the last two are kept."""
+    """Stores a checkpoint at regular steps and after every epoch; keeps the last two."""
 
     def __init__(self, folder: str, every_steps: int, start: Position, steps_per_epoch: int):
         """Takes where checkpoints go, and where training starts."""
@@ -48,7 +50,7 @@ class Checkpoints(StepsCallback):
 
     def _save(self) -> None:
         position = self._position
-        # The step before a loss that is NaN left weights that are: going on from them is of no use.
+        # If the weights are NaN, resuming from them would be useless.
         if not are_finite([*self.model.variables, *self.model.optimizer.variables]):
             _LOG.warning("No checkpoint at %s: the weights are not finite.", position.to_json())
             return
@@ -57,7 +59,9 @@ class Checkpoints(StepsCallback):
         path = os.path.join(folder, _POSITION_FILE)
         with tf.io.gfile.GFile(f"{path}.part", "w") as file:
             file.write(position.to_json())
-        tf.io.gfile.rename(f"{path}.part", path, overwrite=True)  # It is there whole or not at all.
+        tf.io.gfile.rename(
+            f"{path}.part", path, overwrite=True
+        )  # It appears complete or not at all.
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
             tf.io.gfile.rmtree(old)
 
@@ -71,10 +75,10 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
       seed: of the training run.
 
     Returns:
-      Where training goes on; the beginning if there is no checkpoint.
+      Where training resumes; the beginning if there is no checkpoint.
 
     Raises:
-      UserError: if the checkpoint is of another seed or another model.
+      UserError: if the checkpoint is from another seed or another model.
     """
     checkpoints = _list_checkpoints(folder)
     if not checkpoints:
@@ -99,14 +103,14 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
 
 
 def _trackable(model: keras.Model) -> Any:
-    model.optimizer.build(model.trainable_variables)  # So that its variables are there to restore.
-    # Keras tells TensorFlow of weights only, not of where dropout's random numbers stand.
+    model.optimizer.build(model.trainable_variables)  # So that its variables exist to be restored.
+    # Keras tells TensorFlow only about weights, not about the state of dropout's random numbers.
     kept_elsewhere = {id(variable) for variable in (*model.weights, *model.metrics_variables)}
     random = [var.value for var in model.variables if id(var) not in kept_elsewhere]
     return tf.train.Checkpoint(model=model, optimizer=model.optimizer, random=random)
 
 
 def _list_checkpoints(folder: str) -> list[str]:
-    """The folders of whole checkpoints, oldest first."""
+    """The folders of complete checkpoints, oldest first."""
     positions = tf.io.gfile.glob(os.path.join(folder, "*", _POSITION_FILE))
     return sorted(os.path.dirname(path) for path in positions)

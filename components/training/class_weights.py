@@ -10,7 +10,7 @@ from image_pipeline.components.transform.statistics import read_statistics
 
 
 def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:
-    """Raises UserError if records are to be weighed by their class, but have two."""
+    """Raises UserError if records are to be weighted by their class, but have two."""
     if feeding.mixes_labels and training.class_weights != "none":
         raise UserError(
             "training.class_weights weigh records of one class, but mixup and cutmix give "
@@ -61,5 +61,5 @@ def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.dat
         weights = tf.gather(table, tf.maximum(ids, 0))
         return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
 
-    # Not in parallel: it copies nothing, and would hold a finished batch a core.
+    # Not in parallel: it copies nothing, and would hold a finished batch per core.
     return batches.map(weigh)

@@ -1,4 +1,4 @@
-"""What training's time goes into, and how far it has come."""
+"""Where training's time goes, and its progress."""
 
 import time
 from typing import Any
@@ -11,7 +11,7 @@ from image_pipeline.components.training.steps_per_execution import StepsCallback
 
 
 class StepCounter(StepsCallback):
-    """Counts training's steps, for whoever shows how far it has come."""
+    """Counts training's steps as progress."""
 
     def on_steps(self, count: int) -> None:
         """Counts."""
@@ -19,17 +19,17 @@ class StepCounter(StepsCallback):
 
 
 class EpochClock(StepsCallback):
-    """Measures every epoch: all of it, its loop of steps, and what the loop waited for batches.
+    """Measures every epoch: its total, its loop of steps, and how long the loop waited for batches.
 
-    Keras asks for batches inside a compiled function, so `watch` stamps the times there. What is
+    Keras asks for batches inside a compiled function, so `watch` records the times there. The wait
     measured is what remains after all prefetching: the model had nothing to work on.
     """
 
     def __init__(self, model: keras.Model):
         """Takes the model that is trained.
 
-        Of several devices, each has copies of the next batches, for which a thread asks: it waits
-        however fast the input is, and so nothing is measured there.
+        With several devices, a thread prefetches batches for each of them, and waits however fast
+        the input is, so nothing is measured.
         """
         super().__init__()
         self._watches = model.distribute_strategy is tf.distribute.get_strategy()
@@ -45,7 +45,7 @@ class EpochClock(StepsCallback):
             self._call = tf.Variable(self._unset, trainable=False)
 
     def watch(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """The same batches, with the times taken at which each was asked for and came."""
+        """The same batches; records when each was asked for and when it came."""
         if not self._watches:
             return batches
 
@@ -65,7 +65,7 @@ class EpochClock(StepsCallback):
         clock = tf.data.Dataset.counter().map(read_clock)
         stamped = tf.data.Dataset.zip(clock, batches).map(stamp)
         options = tf.data.Options()
-        # With one more prefetch it would be that which waits.
+        # Another prefetch would do the waiting instead.
         options.experimental_optimization.inject_prefetch = False
         return stamped.with_options(options)
 
@@ -91,14 +91,14 @@ class EpochClock(StepsCallback):
         self._waited.assign(0.0)
 
     def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
-        """Forgets the call before."""
+        """Forgets the previous call."""
         if self._at_once > 1:
             self._call.assign(self._unset)
 
     def on_steps(self, count: int) -> None:
-        """Adds what a call of several steps waited; of single ones, `watch` keeps the sum."""
+        """Adds the waiting time of a call of several steps; `watch` adds that of single ones."""
         if self._at_once > 1:
-            # The first call of so many steps compiles, which is no waiting.
+            # The first call with this many steps compiles, which is not waiting.
             steps = count if count in self._compiled else 1
             self._compiled.add(count)
             asked_s, first_s, last_s = self._call.numpy()
@@ -109,7 +109,7 @@ class EpochClock(StepsCallback):
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         """Keeps the epoch's figures."""
         epoch_s = time.monotonic() - self._started_s
-        # By the system's clock, which may be set meanwhile.
+        # By the system's clock, which may be adjusted meanwhile.
         wait_s = min(max(0.0, self._wait_s + float(self._waited)), self._loop_s)
         self._seconds.append((round(epoch_s, 3), round(self._loop_s, 3), round(wait_s, 3)))
 
@@ -117,7 +117,7 @@ class EpochClock(StepsCallback):
 def estimate_wait_s(
     asked_s: float, first_s: float, last_s: float, ended_s: float, steps: int
 ) -> float:
-    """How long a call of the model waited for its batches.
+    """Estimates how long a call of the model waited for its batches.
 
     Of several steps, each but the last one has the next batch asked for while it runs, and that
     takes no time unless the batch comes after the step's end. The last step begins when its batch

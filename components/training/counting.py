@@ -1,4 +1,4 @@
-"""What evaluation does with each record beside what TFX's Evaluator does.
+"""What evaluation does with each record besides what TFX's Evaluator does.
 
 The Evaluator calls `custom_extractors` by the dotted path of this module.
 """
@@ -18,7 +18,7 @@ from image_pipeline.components.training.non_finite import check_probabilities
 
 
 def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
-    """What the Evaluator does with records by default, between stages of this project's own.
+    """The Evaluator's default extractors, between stages of this project's own.
 
     Records of a class that the model does not know are left out of all metrics, and a model that
     gives no finite probability is refused.
@@ -27,21 +27,20 @@ def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
       **arguments: the model, the configuration and the tensor adapter, as TFX passes them.
 
     Returns:
-      The extractors; what they extract of the records that are left is what it is by default.
+      The extractors; for the remaining records they extract what they do by default.
     """
     count = extractor.Extractor("CountRecords", "CountRecords" >> beam.Map(count_records))
     known = extractor.Extractor("LeaveOutUnknown", "LeaveOutUnknown" >> beam.Filter(has_class))
     finite = extractor.Extractor("CheckFinite", "CheckFinite" >> beam.Map(check_finite))
     own = model_eval_lib.default_extractors(**arguments)
-    # Metrics are made of what this stage gives, whatever comes behind it; before it, records are
-    # single ones.
+    # Metrics use this stage's output, whatever follows it; before it, records are not batched.
     names = [each.stage_name for each in own]
     last = names.index(slice_key_extractor.SLICE_KEY_EXTRACTOR_STAGE_NAME)
     return [count, *own[:last], known, finite, *own[last:]]
 
 
 def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
-    """Counts the records of a batch, and passes it on."""
+    """Counts the records of a batch as progress, and passes it on."""
     batch = extracts.get(constants.ARROW_RECORD_BATCH_KEY)
     progress.advance(1 if batch is None else batch.num_rows)
     return extracts
@@ -65,5 +64,5 @@ def check_finite(extracts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_candidate(values: Any) -> Any:
-    """The judged model's values, where another model is measured beside it."""
+    """The candidate's values, if another model is measured with it."""
     return values[CANDIDATE] if isinstance(values, dict) and CANDIDATE in values else values

@@ -1,4 +1,4 @@
-"""What training reports beside the model: for summaries and reports, which need no TensorFlow."""
+"""What training reports besides the model, for summaries and reports, which need no TensorFlow."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -28,17 +28,17 @@ class InputWait:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class History:
-    """Training epoch by epoch. Earlier versions wrote nothing of what has a default.
+    """Training epoch by epoch. Earlier versions did not write the fields with defaults.
 
     Attributes:
-      metrics: name of a loss or metric to its value after every epoch; None where it was no number.
-      steps_per_epoch: batches an epoch.
-      seconds_per_epoch: validation included.
+      metrics: name of a loss or metric to its value after every epoch; None where it was not a
+        number.
+      steps_per_epoch: batches per epoch.
+      seconds_per_epoch: duration, including validation.
       training_seconds_per_epoch: of the steps, and what is done between them.
       input_wait_seconds_per_epoch: how much of these the model waited for a batch; None where that
         could not be measured.
-      unknown_records: of each split, without a class that the model knows; None where nobody
-        counted.
+      unknown_records: of each split, without a class that the model knows; None if not counted.
       softmax_added: whether the model gives logits, and the exported one probabilities.
     """
 
@@ -52,12 +52,12 @@ class History:
 
     @property
     def epochs(self) -> int:
-        """How many there were."""
+        """The number of epochs."""
         return len(self.seconds_per_epoch)
 
     @property
     def steps(self) -> int:
-        """In all epochs."""
+        """The number of steps in all epochs."""
         return self.steps_per_epoch * self.epochs
 
     @property
@@ -76,7 +76,7 @@ class History:
 
 
 def read_history(model_run_dir: str) -> History | None:
-    """What training left in a folder; None if it is gone."""
+    """What training wrote to a folder; None if it is missing."""
     path = files.join(model_run_dir, HISTORY_FILE)
     if not files.exists(path):
         return None

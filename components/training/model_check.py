@@ -1,7 +1,7 @@
-"""Whether a person's model can be trained, exported and served, found before it is trained.
+"""Checks whether a user's model can be trained, exported and served, before it is trained.
 
-Its function is called, and the model run on a batch of four images, so that what is wrong with it
-is told at once, by name, and not after hours of training.
+Its function is called, and the model is run on a batch of four images, so that mistakes are
+reported at once and not after hours of training.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class CheckedModel:
 
     Attributes:
       model: compiled and built.
-      gives_logits: whether what it gives is any number, and so a softmax makes probabilities of it.
+      gives_logits: whether it gives logits, so that a softmax is needed for probabilities.
     """
 
     model: keras.Model
@@ -64,8 +64,8 @@ def build_checked_model(
       feeding: the images' type, and whether labels are shares of classes.
       training: names the function, which gets it.
       num_classes: how many classes there are.
-      counted: whether the model must give as many values ("exactly"), or no more ("at most", where
-        some class may turn out to have no record), or the number says nothing ("not").
+      counted: whether the model must give that many values ("exactly"), or no more ("at most", if
+        some class may turn out to have no record), or any number ("not").
 
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
@@ -96,7 +96,7 @@ def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) ->
 
 
 class _Check:
-    """What is asked of a model, one thing after the other; every answer names it."""
+    """The checks of a model; every error names it."""
 
     def __init__(self, name: str, view: ViewOptions, num_classes: int):
         self._name = name
@@ -108,7 +108,7 @@ class _Check:
         )
 
     def call(self, what: str, function: Callable[[], Any]) -> Any:
-        """Calls a person's code, whose errors may be of any kind."""
+        """Calls the user's code, which may raise any error."""
         try:
             return function()
         except Exception as error:
@@ -117,7 +117,7 @@ class _Check:
 
     def kind(self, model: Any) -> None:
         if not isinstance(model, keras.Model):
-            self._refuse(f"returned {_name_kind(model)}, which is no keras.Model")
+            self._refuse(f"returned {_name_kind(model)}, which is not a keras.Model")
         if not model.compiled or model.optimizer is None:
             self._refuse("returned a model that is not compiled; call model.compile in it")
 
@@ -133,24 +133,24 @@ class _Check:
         too_many = counted != "not" and count > self._classes
         if too_many or (counted == "exactly" and count < self._classes):
             self._refuse(
-                f"returned a model that gives {count} values an image, but there are "
+                f"returned a model that gives {count} values per image, but there are "
                 f"{self._classes} classes; give its last layer num_classes values"
             )
         if not np.isfinite(_as_floats(outputs)).all():
             self._refuse("returned a model that gives NaN or infinity before it is trained")
 
     def weights(self, model: keras.Model) -> None:
-        """Neither a checkpoint nor the export would take what is not finite."""
+        """Checks that weights are finite: neither a checkpoint nor the export accepts others."""
         if not are_finite(model.weights):
             self._refuse(
-                "returned a model with NaN or infinity among its weights; let call make a mask of "
-                "infinity where it needs one"
+                "returned a model with NaN or infinity among its weights; make a mask of infinity "
+                "in call, if it needs one"
             )
 
     def loss(
         self, model: keras.Model, images: tf.Tensor, outputs: tf.Tensor, mixes_labels: bool
     ) -> None:
-        """Computes loss and metrics once, of labels as training has them."""
+        """Computes loss and metrics once, with labels as in training."""
         if type(model).train_step is not keras.Model.train_step:
             return  # It may do without both.
         count = int(outputs.shape[1])
@@ -163,8 +163,8 @@ class _Check:
         model.reset_metrics()
 
     def graphs(self, model: keras.Model, images: tf.TensorSpec) -> None:
-        """Traces the model as it is exported, and as it is trained."""
-        what = "cannot be made a TensorFlow graph, which is what training and export need"
+        """Traces the model as for export and as for training."""
+        what = "cannot be made into a TensorFlow graph, which training and export need"
         served = self.call(what, lambda: _trace(model, images))
         known = {id(variable.handle) for variable in served.graph.variables}
         captured = (each for each in served.captured_inputs if each.dtype == tf.resource)
@@ -185,15 +185,15 @@ class _Check:
             )
 
     def gives_logits(self, model: keras.Model, outputs: tf.Tensor) -> bool:
-        """Whether outputs are no probabilities, and the loss does not take them for such."""
+        """Whether outputs are logits; refuses them if the loss reads probabilities."""
         rows = _as_floats(outputs)
         close = _CLOSE if outputs.dtype == tf.float32 else _CLOSE_IN_HALF
         if (rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=close):
             return False
         if _reads_probabilities(model.loss):
             self._refuse(
-                f"returned a model that gives no probabilities (a row's sum is "
-                f"{rows.sum(axis=1)[0]:.4g}), and has a loss that reads them as such; end it in a "
+                f"returned a model whose outputs are not probabilities (a row's sum is "
+                f"{rows.sum(axis=1)[0]:.4g}), but whose loss reads them as such; end it in a "
                 "softmax, or compile the loss with from_logits=True"
             )
         return True
@@ -204,7 +204,7 @@ class _Check:
 
 
 def _make_images(shape: tuple[int, int, int], dtype: str) -> tf.Tensor:
-    """Zeros, and noise as normalised images are: on zeros alone, logits may look like shares."""
+    """Zeros, and noise like normalised images: for zeros alone, logits may look like shares."""
     noise = np.random.default_rng(0).standard_normal((_IMAGES - 1, *shape))
     return tf.cast(np.concatenate([np.zeros((1, *shape)), noise]), dtype)
 
@@ -214,7 +214,7 @@ def _as_floats(outputs: tf.Tensor) -> np.ndarray:
 
 
 def _reads_probabilities(loss: Any) -> bool:
-    """Whether a loss is known to take probabilities; of a person's own nobody knows."""
+    """Whether a loss is known to read probabilities; for a user's own it is unknown."""
     (loss,) = keras.tree.flatten(loss) or [None]
     if (from_logits := getattr(loss, "from_logits", None)) is not None:
         return not from_logits
@@ -230,7 +230,7 @@ def _name_kind(value: Any) -> str:
 
 
 def _find_place(error: BaseException) -> str:
-    """The last line of a person's own code in a traceback, if there is one."""
+    """The last line of the user's own code in a traceback, if there is one."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Training that has lost its numbers: it stops at the first loss that is NaN or infinite."""
+"""Stops training at the first loss that is NaN or infinite."""
 
 import logging
 import math
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 class StopAtNonFinite(StepsCallback):
     """Ends training with an error at the first step whose loss is not finite.
 
-    A network does not recover from it, and its argmax would still be some class: the first one,
+    A network does not recover from that, and its argmax would still be a class: the first one,
     which is the most frequent.
     """
 
@@ -40,7 +40,7 @@ class StopAtNonFinite(StepsCallback):
         Args:
           start: where training starts.
           steps_per_epoch: batches of a whole epoch.
-          name_records: names the records of so many batches from a position on.
+          name_records: names the records of some batches, from a position on.
         """
         super().__init__()
         self._position = start
@@ -51,7 +51,7 @@ class StopAtNonFinite(StepsCallback):
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         """Notes the losses: Keras's are means since the epoch began, so they stay non-finite."""
         logs = logs or {}
-        # A training step of a person's own may call it otherwise.
+        # A user's own training step may call it something else.
         names = ["loss"] if "loss" in logs else [name for name in logs if "loss" in name]
         self._losses = {name: float(logs[name]) for name in names}
         super().on_train_batch_end(batch, logs)
@@ -70,18 +70,18 @@ class StopAtNonFinite(StepsCallback):
         return (
             f"training stopped: the {name} became {value} at {steps} of epoch {position.epoch} "
             f"(counted from 0). {self._tell_records(count)} Lower training.learning_rate, clip "
-            "gradients (an optimizer's clipnorm), look at these images; or a loss or metric of "
-            "your own takes the logarithm of 0 or divides by it. Checkpoints from before it stay."
+            "gradients (an optimizer's clipnorm), or look at these images; or a loss or metric of "
+            "your own takes the logarithm of 0 or divides by it. Earlier checkpoints are kept."
         )
 
     def _tell_records(self, count: int) -> str:
         try:
             names = self._name_records(self._position, count)
-        except UserError as error:  # The batch did not fit into memory a second time, for example.
-            return f"Its records cannot be told: {error}"
+        except UserError as error:  # For example, the batch did not fit into memory a second time.
+            return f"Its records are unknown: {error}"
         _LOG.error("Records of the batch whose loss was not finite: %s", ", ".join(names))
         more = len(names) - _MOST_NAMED
-        rest = f" and {more:,} more, which the log names" if more > 0 else ""
+        rest = f" and {more:,} more, listed in the log" if more > 0 else ""
         return f"Its records: {', '.join(names[:_MOST_NAMED])}{rest}."
 
 
@@ -93,14 +93,14 @@ def name_records(
     position: Position,
     count: int,
 ) -> list[str]:
-    """Names the records of some batches of training: batches are a function of their position.
+    """Names the records of some of training's batches, which are a function of their position.
 
     Args:
-      files: of the train split.
+      files: the train split's files.
       view: the model's input size.
       feeding: the options with which it is trained.
-      seed: of training.
-      position: of the first batch.
+      seed: the seed of training.
+      position: position of the first batch.
       count: how many batches.
 
     Returns:
@@ -124,7 +124,7 @@ def name_records(
 
 
 def are_finite(variables: Iterable[Any]) -> bool:
-    """Whether all numbers of these variables are finite; those that are not floats are."""
+    """Whether all values of these variables are finite; integers always are."""
     values = (tf.convert_to_tensor(variable) for variable in variables)
     return all(
         bool(tf.reduce_all(tf.math.is_finite(value))) for value in values if value.dtype.is_floating
@@ -132,11 +132,11 @@ def are_finite(variables: Iterable[Any]) -> bool:
 
 
 def check_probabilities(probabilities: np.ndarray, of: str) -> np.ndarray:
-    """Passes probabilities on.
+    """Checks that probabilities are finite, and returns them.
 
     Args:
       probabilities: float [..., classes].
-      of: what they are of, for the message.
+      of: what they belong to, for the message.
 
     Raises:
       UserError: if one of them is not finite.
@@ -145,7 +145,7 @@ def check_probabilities(probabilities: np.ndarray, of: str) -> np.ndarray:
         wrong = probabilities[~np.isfinite(probabilities)].flat[0]
         raise UserError(
             f"the model must give finite probabilities, but gives {wrong} for {of}: it would be "
-            "taken for the most frequent class. Its weights have overflowed, or a layer of its own "
+            "taken for the most frequent class. Its weights have overflowed, or one of its layers "
             "divides by 0; lower training.learning_rate and train again."
         )
     return probabilities

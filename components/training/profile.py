@@ -22,14 +22,14 @@ _MOST_OPS = 12
 
 @dataclasses.dataclass(frozen=True)
 class OpTime:
-    """What an operation took in a trace.
+    """The time of an operation in a trace.
 
     Attributes:
       name: of the operation; on an accelerator, of its kernel.
       kind: such as "Conv2D"; "" for a kernel.
       where: the device, such as "/host:CPU".
       calls: how often it ran.
-      self_ms: what it took, without the operations that it called; of all threads together.
+      self_ms: its own time, without the operations that it called; over all threads.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Profile:
 
     Attributes:
       folder: for TensorBoard's --logdir.
-      size_bytes: of the trace.
+      size_bytes: size of the trace.
       steps: how many were traced.
-      slowest: the operations that took most time, by falling time.
+      slowest: the operations that took most time, slowest first.
     """
 
     folder: str
@@ -58,7 +58,7 @@ class Profile:
 
 @contextlib.contextmanager
 def record_trace(folder: str) -> Iterator[None]:
-    """Traces all that TensorFlow does while the block runs, into a folder for TensorBoard."""
+    """Traces TensorFlow while the block runs, into a folder for TensorBoard."""
     tf.io.gfile.makedirs(folder)
     tf.profiler.experimental.start(folder)
     try:
@@ -86,7 +86,7 @@ def find_traces(folder: str) -> list[str]:
 
 
 def list_slowest_ops(trace: str, count: int) -> list[OpTime]:
-    """Lists the operations that took most time of their own, by falling time.
+    """Lists the operations with the most own time, slowest first.
 
     Args:
       trace: path or URI of a trace file.
@@ -119,7 +119,7 @@ def _list_events(plane: Any) -> Iterator[tuple[str, int]]:
     for line in plane.lines:
         for id_, own_ps in _list_own_times(line.events):
             name = names.get(id_, "")
-            # The host's other events are the runtime's own: what calls operations, or waits.
+            # The host's other events belong to the runtime, which calls operations or waits.
             if not on_host or _HOST_OP.fullmatch(name):
                 yield name, own_ps
 

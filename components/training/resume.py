@@ -1,4 +1,4 @@
-"""Training that goes on where its latest checkpoint stands, as if it had never stopped."""
+"""Resumes training from its latest checkpoint, as if it had never stopped."""
 
 import hashlib
 import json
@@ -32,13 +32,13 @@ def resume(
       fn_args: TFX's FnArgs.
       model: compiled.
       training: options; without a `checkpoint_dir`, nothing is restored or stored.
-      steps: batches an epoch.
+      steps: batches per epoch.
 
     Returns:
-      Where training goes on, and the callbacks that store checkpoints from there on.
+      Where training resumes, and the callbacks that store checkpoints from there on.
 
     Raises:
-      UserError: if the checkpoint is of another training.
+      UserError: if the checkpoint is from another training.
     """
     if training.checkpoint_dir is None:
         return Position(training.seed), []
@@ -49,9 +49,9 @@ def resume(
 
 
 def name_run(fn_args: Any) -> str:
-    """Names checkpoints by data and options, so that other ones never go on from them.
+    """Names checkpoints by data and options, so that others never resume from them.
 
-    More epochs are no other run: it goes on where it ended. Nor are options that change no weight.
+    More epochs do not make another run, nor do options that change no weight.
     """
     config = json.loads(json.dumps(fn_args.custom_config or {}))
     for name in _NOT_OF_THE_RUN:
@@ -61,17 +61,17 @@ def name_run(fn_args: Any) -> str:
 
 
 def _check_start(start: Position, epochs: int, steps_per_epoch: int) -> None:
-    """Raises UserError if training has passed its end, or its place is no longer there."""
+    """Raises UserError if the checkpoint is past the end, or its position no longer exists."""
     if (start.epoch, start.step) > (epochs, 0):
         raise UserError(
             f"training.epochs must not be less than what has been trained, but is {epochs}, and "
-            f"the checkpoint stands at step {start.step} of epoch {start.epoch} (from 0); raise "
-            "it, or set another training.checkpoint_dir to begin anew."
+            f"the checkpoint is at step {start.step} of epoch {start.epoch} (from 0); raise "
+            "it, or set another training.checkpoint_dir to start over."
         )
     if start.step >= steps_per_epoch:
         raise UserError(
-            f"the checkpoint stands at step {start.step}, but an epoch has {steps_per_epoch}: the "
-            "data have changed; set another training.checkpoint_dir to begin anew."
+            f"the checkpoint is at step {start.step}, but an epoch has {steps_per_epoch}: the "
+            "data has changed; set another training.checkpoint_dir to start over."
         )
 
 
@@ -83,18 +83,18 @@ def fit_from(
     steps_per_epoch: int,
     **fit_arguments: Any,
 ) -> dict[str, list[float]]:
-    """Trains from a position on: the rest of an epoch that was begun, then whole epochs.
+    """Trains from a position on: the rest of an unfinished epoch, then whole epochs.
 
     Args:
       start: the first batch.
       model: compiled.
-      make_train_data: gives batches from `first_epoch`, `first_step` on, for `epochs` epochs.
+      make_train_data: makes batches from `first_epoch`, `first_step` on, for `epochs` epochs.
       epochs: number of the epoch to stop before.
       steps_per_epoch: batches of a whole epoch.
-      **fit_arguments: of Keras's `fit`.
+      **fit_arguments: arguments of Keras's `fit`.
 
     Returns:
-      Each metric's values after every epoch that was trained.
+      Each metric's values after every epoch trained.
     """
     begun = 1 if start.step else 0
     parts = [
@@ -106,7 +106,7 @@ def fit_from(
         if count <= 0:
             continue
         history = model.fit(
-            # One data set of all epochs, so that it is traced once, not once an epoch.
+            # One data set for all epochs, so that it is traced once, not once per epoch.
             make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),
             initial_epoch=first_epoch,
             epochs=first_epoch + count,

@@ -1,4 +1,4 @@
-"""What an exported model says of stored records."""
+"""An exported model's answers for stored records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,7 +14,7 @@ def score_records(model_dir: str, batches: Iterable[Sequence[bytes]]) -> Iterato
 
     Args:
       model_dir: a SavedModel that `serving.export_model` wrote.
-      batches: of serialized tf.train.Examples; read lazily.
+      batches: batches of serialized tf.train.Examples; read lazily.
 
     Yields:
       float32 [batch, classes], probabilities in the order of the vocabulary, for each batch.

@@ -1,8 +1,8 @@
 """The exported model: decoding, view, transform graph and network in one SavedModel.
 
 It needs plain TensorFlow only, and makes its images with the very functions that evaluation uses.
-Every signature takes one batch of strings and answers in the same order. A file that is no image,
-or is damaged, is told in its own row; the others are classified.
+Every signature takes one batch of strings and answers in the same order. A file that is damaged or
+not an image is reported in its own row; the others are classified.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,10 +59,10 @@ def export_model(
       view: the model's input size.
       class_names: the vocabulary, in the order of the probabilities.
       export_dir: where the SavedModel goes.
-      gives_logits: whether a softmax is to make probabilities of what the model gives.
+      gives_logits: whether to add a softmax, because the model gives logits.
 
     Raises:
-      UserError: if the model's weights, or what it says of a grey image, are not finite.
+      UserError: if the model's weights, or its answers for a grey image, are not finite.
       ValueError: if there are not as many names as probabilities.
     """
     background = read_alpha_background(transform_graph_dir)
@@ -112,7 +112,7 @@ class Classifier(tf.Module):
         self._view = view
         self._class_names = tf.constant(class_names)
         self._background = background
-        # Keras does not count all as weights: seeds of noise that is kept on, plain tf.Variables.
+        # Not all are weights to Keras: seeds of noise used in inference, plain tf.Variables.
         images = tf.TensorSpec([None, *self._size()], tf.uint8)
         used = tf.function(self.classify).get_concrete_function(images).graph.variables
         kept = {id(weight) for weight in self.weights}
@@ -178,7 +178,7 @@ class Classifier(tf.Module):
 def _check_answers(
     classifier: Classifier, model: keras.Model, view: ViewOptions, num_classes: int
 ) -> None:
-    """Classifies a grey image: what is exported must give a finite probability of each class."""
+    """Classifies a grey image: an exported model must give a finite probability for each class."""
     grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, tf.uint8))
     probabilities = check_probabilities(classifier.classify(grey).numpy(), "a grey image")
     if probabilities.shape[1] != num_classes:

@@ -19,12 +19,12 @@ _LOG = logging.getLogger(__name__)
 class StepProfile(StepsCallback):
     """Traces steps in the middle of the middle epoch, once everything is compiled.
 
-    There are never more than the epoch has, since what follows is evaluation. With several steps in
-    a call of the model, whole calls are traced, from the one that makes the first of these steps.
+    There are never more than the epoch has, since evaluation follows. With several steps per call
+    of the model, whole calls are traced, from the one with the first of these steps.
     """
 
     def __init__(self, folder: str, steps: int, epoch: int, traces: contextlib.ExitStack):
-        """Takes what to trace.
+        """Sets what to trace.
 
         Args:
           folder: where the trace goes.
@@ -43,7 +43,7 @@ class StepProfile(StepsCallback):
         self._is_due = epoch == self._epoch
 
     def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
-        """Begins the trace when its steps come, but not with the call that compiles."""
+        """Starts the trace at its first step, but not with the call that compiles."""
         middle = (self.params["steps"] - self._steps) // 2
         end = batch + self.model.steps_per_execution
         if self._is_due and self._has_begun and end > middle:
@@ -51,7 +51,7 @@ class StepProfile(StepsCallback):
             self._traces.enter_context(record_trace(self._folder))
 
     def on_steps(self, count: int) -> None:
-        """Ends the trace when its steps are made."""
+        """Ends the trace after its last step."""
         self._has_begun = True
         if self._is_open:
             self._traced += count
@@ -60,7 +60,7 @@ class StepProfile(StepsCallback):
                 self._is_open = False
 
     def write_summary(self) -> None:
-        """Writes beside the trace what it holds; nothing if no step was left to trace."""
+        """Writes a summary beside the trace, unless no step was left to trace."""
         if not self._traced:
             _LOG.warning("No step was left to trace: more epochs are needed, or shorter calls.")
             return
@@ -72,7 +72,7 @@ class StepProfile(StepsCallback):
 def plan_profile(
     folder: str, training: TrainingOptions, first_epoch: int, traces: contextlib.ExitStack
 ) -> list[StepProfile]:
-    """What traces the steps that are asked for, if any are, in the middle of the epochs to come."""
+    """The callback that traces steps in the middle of the remaining epochs, if asked for."""
     if training.profile_steps is None:
         return []
     middle = (first_epoch + training.epochs) // 2

@@ -1,4 +1,4 @@
-"""Several steps in one call of the model: Keras's `steps_per_execution`, in epochs that stay whole.
+"""Several steps in one call of the model: Keras's `steps_per_execution`, without crossing epochs.
 
 Keras makes as many steps in an epoch's last call as in every other one, and so takes them from the
 next epoch, whose last batches are then missing. Here the last call makes the steps that are left.
@@ -11,10 +11,10 @@ import tensorflow as tf
 
 
 class StepsCallback(keras.callbacks.Callback):
-    """Is told after each call of the model how many steps it made."""
+    """A callback that learns after each call of the model how many steps it made."""
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
-        """Counts anew, as Keras does."""
+        """Restarts the count, as Keras does."""
         self._done = 0
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
@@ -24,12 +24,12 @@ class StepsCallback(keras.callbacks.Callback):
         self.on_steps(count)
 
     def on_steps(self, count: int) -> None:
-        """So many steps were made."""
+        """Called after each call of the model, with its number of steps."""
         raise NotImplementedError
 
 
 class WholeEpochs(keras.callbacks.Callback):
-    """Gives an epoch's last call as many steps as are left of it.
+    """Gives an epoch's last call the remaining number of steps.
 
     For each number of steps the model has a function of its own, compiled when it is first called.
     """
@@ -55,15 +55,15 @@ class WholeEpochs(keras.callbacks.Callback):
         self.model.train_function = self._functions[count]
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        """Evaluation, and whoever comes next, finds the model as it was."""
+        """Restores the model for evaluation and whatever comes next."""
         self.model.steps_per_execution = self._usual
         self.model.train_function = self._functions[self._usual]
 
 
 def hide_length(data: tf.data.Dataset) -> tf.data.Dataset:
-    """Hides from Keras where the data end: it counts a short call as a long one.
+    """Hides the data's length from Keras, which counts a short call as a long one.
 
     Args:
-      data: never read to their end, since every epoch's steps are given.
+      data: never read to the end, since every epoch's number of steps is given.
     """
     return data.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))

@@ -54,7 +54,7 @@ def run_fn(fn_args: Any) -> None:
     checked = build_checked_model(options.view, options.feeding, options.training, len(class_names))
     if checked.gives_logits:
         _LOG.warning(
-            "training.model=%s gives no probabilities; the exported model adds a softmax.",
+            "training.model=%s gives logits; the exported model adds a softmax.",
             options.training.model,
         )
     _fit(fn_args, options, class_names, checked)
@@ -109,10 +109,10 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
             training.epochs,
             steps,
             validation_data=_make_eval_data(fn_args, options),
-            shuffle=False,  # the data are
-            # Before a checkpoint is stored, the loss is looked at.
+            shuffle=False,  # the data already is
+            # The loss is checked before a checkpoint is stored.
             callbacks=[WholeEpochs(), stop, clock, StepCounter(), *checkpoints, *profile],
-            verbose=2,  # a line an epoch: logs are read after the fact
+            verbose=2,  # a line per epoch: logs are read afterwards
         )
     history = History(
         metrics={name: [float(value) for value in values] for name, values in metrics.items()},
@@ -127,7 +127,7 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
 
 
 def _count_unknown(fn_args: Any, options: _AllOptions) -> dict[str, int | None]:
-    """Records of each split that have no class of the vocabulary; None where no index tells."""
+    """Records of each split without a class in the vocabulary; None without an index."""
     graph_dir, feeding = fn_args.transform_graph_path, options.feeding
     return {
         "train": count_unknown(fn_args.train_files, feeding, graph_dir, "train"),
@@ -164,13 +164,13 @@ def _read_batches(
         view=options.view,
         feeding=options.feeding,
         transform_graph_dir=fn_args.transform_graph_path,
-        again="same",  # Where training stands is said by `part`; Keras may look at data first.
+        again="same",  # `part` sets the position; Keras may look at the data first.
         **part,
     )
 
 
 def write_history(folder: str, history: History) -> None:
-    """Writes what training reported into a folder, which is made if needed."""
+    """Writes what training reported to a folder, which is created if needed."""
     tf.io.gfile.makedirs(folder)
     with tf.io.gfile.GFile(os.path.join(folder, HISTORY_FILE), "w") as file:
         file.write(history.to_text())

@@ -30,14 +30,14 @@ def count_unknown(
     """Counts the records of a split that the label vocabulary has no class for.
 
     Args:
-      files: of the split.
+      files: the split's files.
       feeding: which records are read.
       transform_graph_dir: the transform graph.
       mode: "train" or "eval".
 
     Returns:
-      The number of records that are read, or None where only reading them would tell: without an
-      index, or where ids depend on further columns.
+      The number of these records, or None if only reading them would tell: without an index, or if
+      ids depend on further columns.
     """
     records = open_records(match_files(files), feeding, ViewOptions(), mode == "train", seed=0)
     transform = TransformGraph(transform_graph_dir)
@@ -66,7 +66,7 @@ def leave_out_unknown(model: keras.Model) -> None:
     """
     compute_loss, compute_metrics = model.compute_loss, model.compute_metrics
     tracker = getattr(model, "_loss_tracker", None)  # Keras's own, made by `compile`
-    kept: list[tf.Tensor] = []  # how many rows of the batch at hand
+    kept: list[tf.Tensor] = []  # how many rows of the current batch
 
     def known_loss(
         x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **training: Any
@@ -76,7 +76,7 @@ def leave_out_unknown(model: keras.Model) -> None:
         labels, weights = _keep(known, y, sample_weight)
         images = tf.boolean_mask(x, known) if tf.is_tensor(x) else x
         loss = compute_loss(images, labels, _keep_outputs(known, y_pred), weights, **training)
-        # Of no rows, a mean that is a person's own is NaN.
+        # Without rows, a user's own mean is NaN.
         return tf.where(kept[0] > 0, loss, tf.zeros_like(loss))
 
     def known_metrics(x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
@@ -91,7 +91,7 @@ def leave_out_unknown(model: keras.Model) -> None:
     track = tracker.update_state
 
     def track_known(loss: Any, sample_weight: Any = None) -> Any:
-        # In place of the batch's size; a `train_step` of one's own may not have asked for the loss.
+        # Instead of the batch's size; a user's own `train_step` may not have computed the loss.
         return track(loss, sample_weight=kept.pop() if kept else sample_weight)
 
     tracker.update_state = track_known

@@ -1,4 +1,4 @@
-"""The data sets that one analysis covers: what each holds, by its manifest and its index."""
+"""The data sets that one analysis covers, described by their manifests and indexes."""
 
 import collections
 import dataclasses
@@ -30,7 +30,7 @@ class Span:
 
     Attributes:
       examples_dir: the data set's folder.
-      key: a hash of all that its pixels in the analysis depend on; a cache's name for it.
+      key: a hash of all that its pixels in the analysis depend on; its name in a cache.
       manifest_sha256: of the data set's manifest, 64 hexadecimal digits.
       shards: paths of the TFRecord files.
       classes: split to class name to number of records, of all splits.
@@ -55,10 +55,9 @@ def read_spans(
     Args:
       examples_dirs: folders with manifests.
       view: the model's input.
-      options: of the analysis.
 
     Raises:
-      UserError: if a data set is not whole, lacks a split or is given twice, or if there is no
+      UserError: if a data set is incomplete, lacks a split or is given twice, or if there is no
         record to analyse.
     """
     spans = [_read_span(folder, view, options) for folder in examples_dirs]
@@ -76,7 +75,7 @@ def read_spans(
 
 
 def _check_backgrounds(spans: Sequence[Span]) -> None:
-    """A served model lays transparent images on one colour, which must be that of training."""
+    """Checks that there is one background: a served model must use the same as training."""
     differing = {span.examples_dir: span.alpha_background for span in spans}
     if len(set(differing.values())) > 1:
         raise UserError(
@@ -126,7 +125,7 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
 
 
 def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Reads the index: each split's labels and record ids (both object [n]), a part at a time."""
+    """Reads the index: each split's labels and record ids (both object [n]), some at a time."""
     if files.is_local(examples_dir):
         check_index(examples_dir)
     for rows in scan_index(examples_dir, ["split", "label", "record_id"]):

@@ -29,7 +29,6 @@ class AnalyzeImages(beam.PTransform):
       spans: the data sets.
       view: the model's input.
       preprocessing_fn: in tf.Transform's convention, over `contract`'s inputs.
-      options: of the analysis.
       output_dir: where the transform graph is written.
       cache_dir: what analyzers found in earlier spans, read and added to; None for no cache.
     """
@@ -42,7 +41,7 @@ class AnalyzeImages(beam.PTransform):
     cache_dir: str | None = None
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
-        """Builds the pipeline. A shard is a task; pixels never cross a stage."""
+        """Builds the pipeline. Each shard is a task; pixels never cross a stage."""
         if self.cache_dir is None:
             batches = self._read(
                 root, "All", [shard for span in self.spans for shard in span.shards]

@@ -21,9 +21,9 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.views.options import ViewOptions
 
-# Statistics that are told under other names.
+# Statistics that are listed under other names.
 _OWN = (*CLASS_STATISTICS, "records", "constant_channels")
-_SHORT = 64  # values of a statistic that people read; longer ones are only described
+_SHORT = 64  # most values of a statistic listed in full; longer ones are only described
 
 
 def write_summary(
@@ -39,7 +39,6 @@ def write_summary(
       output_dir: the transform graph's folder.
       spans: the analysed data sets.
       view: the model's input.
-      options: of the analysis.
       is_named_by_label: whether a record's class depends on its label alone.
 
     Returns:
@@ -70,7 +69,7 @@ def write_summary(
 
 
 def describe_input(view: ViewOptions) -> dict[str, Any]:
-    """What the graph's image input is: size, and what the numbers mean."""
+    """Describes the graph's image input: its size, and what the numbers mean."""
     return {
         "view": view.model_dump(mode="json"),
         "channel_order": contract.CHANNEL_ORDER[view.channels],
@@ -79,7 +78,7 @@ def describe_input(view: ViewOptions) -> dict[str, Any]:
 
 
 def describe_origin(spans: Sequence[Span], options: TransformOptions) -> dict[str, Any]:
-    """What the graph was made of: the function, the code and the data sets, by their hashes."""
+    """Describes what the graph was made from: the function, the code and the data sets, by hash."""
     return {
         "preprocessing_fn": options.preprocessing_fn,
         "function_version": function_version(options.preprocessing_fn),
@@ -124,7 +123,7 @@ def describe(value: np.ndarray) -> dict[str, Any]:
 
 
 def find_unknown_classes(spans: Sequence[Span]) -> dict[str, dict[str, int]]:
-    """Classes that no analysed record has: split to class name to records that will get id -1."""
+    """Classes without an analysed record: split to class name to records that will get id -1."""
     known = {label for span in spans for label in span.analysed}
     unknown: dict[str, collections.Counter] = {}
     for span in spans:

@@ -64,7 +64,7 @@ def _check_label(label: tf.Tensor, name: str) -> None:
 
 
 def _check_further(outputs: Mapping[str, Any], name: str) -> None:
-    """Outputs that feeding does not read: tf.Transform's schema has three types for them."""
+    """Checks outputs that feeding does not read: tf.Transform's schema has three types for them."""
     for key, output in outputs.items():
         if output.dtype not in _SCHEMA_TYPES:
             got = f"{output.dtype.name} {_write_shape(output.shape)}"
@@ -87,9 +87,9 @@ def _check_batch(output: tf.Tensor, name: str) -> None:
 
 
 def check_dependencies(traced: Traced, name: str) -> None:
-    """Checks that the image's output depends on the image alone, and the label's not on the image.
+    """Checks that the image output depends on the image alone, and the label output not on it.
 
-    Statistics of the whole data set, of whatever column, are constants to the graph: they are free.
+    Statistics of the whole data set, of any column, are constants in the graph, and so allowed.
 
     Args:
       traced: the function's trace.

@@ -1,4 +1,4 @@
-"""Checks on a finished transform graph, by running it on a few images."""
+"""Checks a finished transform graph by running it on a few images."""
 
 from collections.abc import Mapping
 

@@ -22,7 +22,7 @@ Vocabulary = analyzer_nodes.VocabularyOrderAndWrite
 def check_vocabulary(traced: Traced, name: str) -> None:
     """Checks the vocabulary that numbers the labels, which the trainer and serving read by name.
 
-    A look-up that is hidden in a branch or a loop is not seen, so of those nothing is refused.
+    A look-up that is hidden in a branch or a loop is not seen, so nothing is refused for those.
 
     Args:
       traced: the function's trace.

@@ -19,7 +19,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 
 class ImageTransformExecutor(base_beam_executor.BaseBeamExecutor):
-    """Runs the analysis into the transform graph artifact."""
+    """Analyses into the transform graph artifact."""
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Unpacks the artifacts and the parameters and analyses."""
@@ -51,7 +51,7 @@ class ImageTransformSpec(component_spec.ComponentSpec):
 
 
 class ImageTransform(base_beam_component.BaseBeamComponent):
-    """Computes what must be known of the whole data set, as a graph over uint8 pixel batches."""
+    """Computes what must be known about the whole data set, as a graph over uint8 pixel batches."""
 
     SPEC_CLASS = ImageTransformSpec
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(ImageTransformExecutor)
@@ -69,11 +69,11 @@ class ImageTransform(base_beam_component.BaseBeamComponent):
           examples: ImageExampleGen's output; all its artifacts are analysed together.
           view: the model's input.
           options: of the analysis; None for its defaults.
-          cache_dir: a folder or URI, the same for all runs, where what is found in each data set is
-            kept, so that later runs read only others. Of one run at a time. None keeps nothing.
-            It is no artifact that a Resolver passes on: every run would then have another input,
-            and TFX would never re-use the transform graph, nor the model behind it. The result is
-            the same with and without it, so lineage loses nothing.
+          cache_dir: a folder or URI, the same for all runs, where the findings for each data set
+            are kept, so that later runs read only new ones. For one run at a time. None keeps
+            nothing. It is not an artifact that a Resolver passes on: every run would then have
+            another input, and TFX would never reuse the transform graph, nor the model after it.
+            The result is the same with and without it, so lineage loses nothing.
         """
         version = code_version("feeding", "order", "transform")
         options = options or TransformOptions()

@@ -9,7 +9,7 @@ def function_version(dotted_path: str) -> str:
     """Hashes the source file that a dotted path's module is in; modules it imports are not seen.
 
     Returns:
-      16 hexadecimal digits; zeros if there is no such file, which the analysis will tell of.
+      16 hexadecimal digits; zeros if there is no such file, which the analysis will report.
     """
     try:
         spec = importlib.util.find_spec(dotted_path.rpartition(".")[0])

@@ -44,8 +44,8 @@ def label_ids(labels: tf.Tensor) -> tf.Tensor:
 def count_classes(labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Counts the analysed records of each class, in the order of tf.Transform's vocabulary.
 
-    That order is: falling count, then falling name. Counts come in the order of rising names, so
-    they are turned round and sorted by a sort that keeps the order of equals.
+    That order is: descending count, then descending name. Counts come in ascending order of names,
+    so they are reversed and sorted stably.
 
     Args:
       labels: string [B].

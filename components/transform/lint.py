@@ -1,6 +1,6 @@
 """Refuses randomness in a `preprocessing_fn`, which is traced once and then frozen into a graph.
 
-Three nets, since each lets something through: the source names Python's and NumPy's generators
+Three checks, since each misses something: the source names Python's and NumPy's generators
 with their lines (`lint_source`); the graph names TensorFlow's random operations wherever they were
 made; and a second trace shows any other value that differs from run to run.
 """

@@ -19,7 +19,7 @@ EXTRA_COLUMNS = tuple(
 
 
 class TransformOptions(Options):
-    """What is learnt from the whole data set, before training."""
+    """What is learned from the whole data set, before training."""
 
     preprocessing_fn: DottedPath = "image_pipeline.components.transform.preprocessing.standardize"
     """Dotted path of a `preprocessing_fn` that follows tf.Transform's convention."""

@@ -1,4 +1,4 @@
-"""The `preprocessing_fn`s that come with the project; whitening is in `whitening`.
+"""The project's own `preprocessing_fn`s; whitening is in `whitening`.
 
 A `preprocessing_fn` holds what needs the whole data set, and nothing else: what concerns one image
 belongs to ingest, what is random belongs to feeding. It takes `{"image": uint8 [B, H, W, C],
@@ -27,7 +27,7 @@ def standardize(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     is_constant = statistics.name_statistic("constant_channels", std <= 0)
     std = statistics.name_statistic("std", tf.where(is_constant, tf.ones_like(std), std))
     centered = tf.cast(images, tf.float32) - tf.cast(mean, tf.float32)
-    # Multiplied, because a compiler turns a division by a constant into that, to other bits.
+    # Multiplied, because a compiler turns a division by a constant into that, with other bits.
     scale = tf.cast(1 / std, tf.float32)
     return {
         contract.IMAGE_OUTPUT: centered * scale,
@@ -38,8 +38,8 @@ def standardize(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 def subtract_mean(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Subtracts the mean image, pixel by pixel, and keeps the unit: grey levels.
 
-    AlexNet's only normalisation (Krizhevsky et al. 2012, section 2). It costs one float a pixel of
-    the view in the graph, and fits data whose images are all framed alike.
+    AlexNet's only normalisation (Krizhevsky et al. 2012, section 2). It costs one float per pixel
+    of the view in the graph, and suits data whose images are all framed alike.
     """
     images = inputs[contract.IMAGE_INPUT]
     mean = statistics.name_statistic("mean_image", mean_image(images))

@@ -42,10 +42,9 @@ def run_analysis(
       examples_dirs: the data set's folder, with its manifest; or several such folders.
       output_dir: where the transform graph and `analysis.json` are written.
       view: the model's input.
-      options: of the analysis.
       make_pipeline: makes the Beam pipeline to run on.
-      cache_dir: where what is found in each data set is kept, and taken from: data sets that were
-        analysed before by the same function are not read again. None reads all, and keeps nothing.
+      cache_dir: where the findings for each data set are kept: data sets that were analysed before
+        by the same function are not read again. None reads all, and keeps nothing.
 
     Returns:
       What `analysis.json` holds: the splits and records analysed, the view, the classes, and the
@@ -87,7 +86,7 @@ def run_analysis(
 
 
 def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> PreprocessingFn:
-    """Loads the function and refuses it before any data are read, if a trace shows a mistake.
+    """Loads the function and, if a trace shows a mistake, refuses it before any data is read.
 
     Returns:
       The function to analyse, see `guard`.
@@ -112,8 +111,8 @@ def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> Prepr
 def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
     """Fails the run if the classes' counts are not those of the indexes.
 
-    Each analyzer is a branch of its own for a runner: one may lose what another one has seen. A
-    user's function may rename or leave out labels, so this is for the default one.
+    For a runner each analyzer is a separate branch: one may lose what another has seen. A user's
+    function may rename or leave out labels, so this is for the default one.
 
     Args:
       classes: of `analysis.json`.

@@ -1,7 +1,7 @@
-"""Which spans of a cache of tf.Transform's are whole.
+"""Which spans in tf.Transform's cache are complete.
 
-tf.Transform lists a span's entries before it computes them, so a run that dies would leave a list
-of files that are not there. A marker, written after the run, tells what may be used.
+tf.Transform lists a span's entries before it computes them, so a run that dies leaves a list of
+missing files. A marker, written after the run, says what may be used.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ def drop_unfinished(cache_dir: str, spans: Sequence[Span]) -> None:
 
 
 def unmark(cache_dir: str, spans: Sequence[Span]) -> None:
-    """Says that entries of those spans are being written."""
+    """Notes that entries of those spans are being written."""
     for span in spans:
         files.delete(_marker(cache_dir, span))
 
 
 def mark(cache_dir: str, spans: Sequence[Span]) -> None:
-    """Says that those spans' entries are whole."""
+    """Notes that those spans' entries are complete."""
     for span in spans:
         files.write_file(_marker(cache_dir, span), b"")
 

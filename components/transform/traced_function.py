@@ -1,4 +1,4 @@
-"""A user's `preprocessing_fn`, traced without data, and its mistakes told in plain words."""
+"""Traces a user's `preprocessing_fn` without data, and explains its mistakes."""
 
 import dataclasses
 import inspect
@@ -74,7 +74,7 @@ def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
 
 
 class _Inputs(dict):
-    """The inputs; asking for another one says what there is, and how to get more."""
+    """The inputs; asking for an unknown one explains what there is, and how to get more."""
 
     def __missing__(self, key: str) -> tf.Tensor:
         raise UserError(
@@ -84,7 +84,7 @@ class _Inputs(dict):
 
 
 def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor]) -> Any:
-    """Calls the user's function; its errors name it, and the line in which they arose."""
+    """Calls the user's function; errors name it, and the line where they arose."""
     try:
         return function(_Inputs(inputs))
     except UserError as error:
@@ -97,7 +97,7 @@ def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor])
 
 
 def _check_kind(outputs: Any, name: str) -> None:
-    """Checks that what the user's function returned are the tensors that are wanted."""
+    """Checks that the user's function returned the right kind of tensors."""
     wanted = {contract.IMAGE_OUTPUT: "float [batch, ...]", contract.LABEL_OUTPUT: "int64 [batch]"}
     if not isinstance(outputs, Mapping):
         raise UserError(
@@ -128,7 +128,7 @@ def _check_kind(outputs: Any, name: str) -> None:
 
 
 def _where(function: PreprocessingFn, error: Exception) -> str:
-    """The line of the function's own file in which the error arose, if it did there."""
+    """The line of the function's own file where the error arose, if it was there."""
     try:
         file = inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:

@@ -16,7 +16,7 @@ from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
-# Where serving's bits come from, whatever else the machine has.
+# Where serving's bits come from, whatever devices the machine has.
 _CPU = functools.partial(tf.device, "/CPU:0")
 
 
@@ -38,10 +38,10 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
     encoded = image.encoded
     try:
         if encoded[:2] == b"\xff\xd8":
-            # Strict: what is cut off or damaged is an error, where OpenCV would fill up with gray.
+            # Strict: truncated or damaged data is an error, where OpenCV would fill in gray.
             return simplejpeg.decode_jpeg(encoded, "RGB" if channels == 3 else "GRAY", strict=True)
     except ValueError:
-        return _decode_by_tensorflow(encoded, channels)  # It forgives some of that, as in serving.
+        return _decode_by_tensorflow(encoded, channels)  # It tolerates some of that, as in serving.
     if encoded[:4] == b"\x89PNG" and channels == image.channels:
         return _decode_png(encoded, channels)
     return _decode_by_tensorflow(encoded, channels)
@@ -57,7 +57,7 @@ def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
     if pixels.shape[:2] != (image.height, image.width):
         raise ValueError(
             f"its image has {pixels.shape[0]} x {pixels.shape[1]} pixels, not the "
-            f"{image.height} x {image.width} that are noted"
+            f"{image.height} x {image.width} in its record"
         )
     return pixels
 
@@ -113,7 +113,8 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
     """Makes the deterministic view, the same bits as `views.graph.eval_view`.
 
     Where nothing is to be resized (stored by their shorter side, with the right `crop_fraction`)
-    that is a cut; else TensorFlow's antialiased resize does it, since OpenCV has none of its bits.
+    that is a cut; otherwise TensorFlow's antialiased resize does it, since OpenCV's gives other
+    bits.
 
     Args:
       pixels: uint8 [height, width, channels].

@@ -1,4 +1,4 @@
-"""`image-pipeline compile`: a job, described now, for an engine to start at any time."""
+"""`image-pipeline compile`: a job as a template that an engine can start at any time."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ def compile_job(
     from image_pipeline.run.engine import check_engine
 
     if has_span(images_dir):
-        raise click.UsageError(f"--images must be one folder, got {images_dir!r}; name the span's.")
+        raise click.UsageError(f"--images must be one folder, got {images_dir!r}; give the span's.")
     if not files.is_local(template_path):
         check_remote(images=images_dir, output=output_dir)
     config = load_config(config_path, overrides)
@@ -61,7 +61,7 @@ def compile_job(
 
 
 def _end_process() -> None:
-    """Threads of Beam and of Google's libraries have been seen to crash while Python shuts down."""
+    """Avoids Python's shutdown, in which threads of Beam and Google's libraries sometimes crash."""
     sys.stdout.flush()
     delete_folder()
     os._exit(0)

@@ -45,14 +45,16 @@ def _check_new(output_path: str) -> None:
     from image_pipeline.components.errors import UserError
 
     if os.path.exists(output_path):
-        raise UserError(f"{output_path!r} exists; choose another --output, or move it away.")
+        raise UserError(
+            f"{output_path!r} already exists; choose another --output, or move it away."
+        )
     folder = os.path.dirname(output_path) or "."
     if not (os.path.isdir(folder) and os.access(folder, os.W_OK)):
         raise UserError(f"{folder!r} must be a folder that can be written to; make it first.")
 
 
 def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
-    """There must be images, and none of them may be masks, which would be taken for images."""
+    """Refuses a folder without images, and one with masks, which would be taken for images."""
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.masks import explain_masks
 
@@ -60,11 +62,11 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
         raise UserError(explain_masks(images_dir, layout.masks))
     if sizes is None:
         found = layout.images + layout.others
-        raise UserError(f"{images_dir!r} must hold images, but none of {found:,} files is one.")
+        raise UserError(f"{images_dir!r} must hold images, but none of its {found:,} files is one.")
 
 
 def _show(layout: Any, sizes: Any) -> None:
-    """Tells what was found and guessed, a line each."""
+    """Shows what was found and guessed, a line each."""
     from image_pipeline.init.starter import guess_view
 
     height, width, channels = guess_view(sizes)
@@ -74,7 +76,9 @@ def _show(layout: Any, sizes: Any) -> None:
     if layout.classes:
         rows.append(("classes", f"{len(layout.classes):,}: {_list_some(layout.classes)}"))
     else:
-        rows.append(("classes", "none found: the images can be ingested, but not be trained on"))
+        rows.append(
+            ("classes", "none found: the images can be ingested, but not used for training")
+        )
     if layout.splits:
         rows.append(("splits", ", ".join(f"{k} {n:,}" for k, n in layout.splits.items())))
     kind = "all" if sizes.equal else "median"

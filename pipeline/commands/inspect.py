@@ -1,4 +1,4 @@
-"""`image-pipeline inspect`: what a transform graph takes, and what it was made of."""
+"""`image-pipeline inspect`: what a transform graph takes, and what it was made from."""
 
 import click
 

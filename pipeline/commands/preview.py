@@ -71,7 +71,7 @@ def _draw(
     title: str,
     output_path: str,
 ) -> list[str]:
-    """Draws so many records and epochs by a seed; returns the random steps in words."""
+    """Draws the records and epochs that a seed chooses; returns the random steps in words."""
     import yaml
 
     from image_pipeline.preview.panels import describe_steps
@@ -86,7 +86,7 @@ def _draw(
 
 
 def _check_folder(output_path: str) -> None:
-    """Says at once what would else be found out after the work."""
+    """Finds a missing folder before the work, not after it."""
     from image_pipeline.components.errors import UserError
 
     folder = os.path.dirname(output_path) or "."

@@ -94,13 +94,13 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
 
 
 def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool) -> None:
-    """Runs, tells what happened, and leaves with an exit code if the model was not pushed."""
+    """Runs, shows the results, and exits with a code if the model was not pushed."""
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
 
     folder = RunFolder(plan.output_dir)
-    # Two at once would write one metadata.db, and could push into one version's folder.
+    # Two runs at once would write the same metadata.db, and could push to the same folder.
     with hold_lock(plan.output_dir), open_terminal(folder.log_path) as console:
         check_metadata(folder.metadata_path, folder.artifacts_dir)
         told = None if as_json or quiet else console
@@ -120,7 +120,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
 
 
 def _run_with_progress(plan: "RunPlan", num_classes: int, console: Any) -> dict[str, Any]:
-    """Runs with a bar, if there is a console for it, and keeps a whole run's summary as a file."""
+    """Runs with a progress bar, if there is a console; writes a whole run's summary to a file."""
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.progress import ComponentProgress
 
@@ -132,7 +132,7 @@ def _run_with_progress(plan: "RunPlan", num_classes: int, console: Any) -> dict[
 
         runs = run_locally(plan, progress.start, progress.finish)
         summary = summarize_run(runs, plan.folder.log_path)
-    if is_whole(summary):  # A part's would pass for a whole run's, which the folder may hold.
+    if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.
         with open(plan.folder.summary_path, "w", encoding="utf-8") as file:
             file.write(to_json(summary, indent=1))
     return summary

@@ -1,4 +1,4 @@
-"""What the commands share: options, and the terminal during long work. Imports nothing heavy."""
+"""What commands share: options, and the terminal during long work. Imports nothing heavy."""
 
 import contextlib
 import os
@@ -16,7 +16,9 @@ from image_pipeline.components.names import printable_text
 from image_pipeline.interrupts import end_if_interrupted, was_interrupted
 from image_pipeline.temporary import make_lasting_folder
 
-IMAGES = click.option("--images", "images_dir", required=True, help="Folder or table (CSV, …) of images, or its URI.")
+IMAGES = click.option(
+    "--images", "images_dir", required=True, help="Folder or table (CSV, …) of images, or its URI."
+)
 OUTPUT = click.option("--output", "output_dir", required=True, help="Folder for all results.")
 CONFIG = click.option("--config", "config_path", help="YAML file; overrides the defaults.")
 SET = click.option(
@@ -50,18 +52,18 @@ BEAM = click.argument("beam_flags", nargs=-1, type=click.UNPROCESSED)
 
 
 def say(text: object, **style: Any) -> None:
-    """Prints a text for people, in which names are safe for their terminal."""
+    """Prints text, with names made safe for the terminal."""
     click.secho(printable_text(str(text)), **style)
 
 
 def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[str, ...]:
-    """The overrides with what `FOLLOW_LINKS` stands for."""
+    """The overrides, with that of `FOLLOW_LINKS` if it is set."""
     return (*overrides, "ingest.follow_links=true") if follow_links else overrides
 
 
 @contextlib.contextmanager
 def open_terminal(log_path: str) -> Iterator[Any]:
-    """A console for people; the libraries' messages go to a log, and so does an unknown error."""
+    """Gives a console; sends the libraries' messages and unexpected errors to a log."""
     from image_pipeline.show.terminal import quiet_terminal
 
     with quiet_terminal(log_path) as console:
@@ -72,17 +74,17 @@ def open_terminal(log_path: str) -> Iterator[Any]:
         except Exception as error:
             if known := find_user_error(error):
                 raise known from error
-            with contextlib.suppress(OSError):  # The log's disk is full.
+            with contextlib.suppress(OSError):  # The log's disk may be full.
                 traceback.print_exc()
             raise UnexpectedError(describe_error(error), log_path) from error
 
 
 @contextlib.contextmanager
 def quiet_libraries(command: str) -> Iterator[Any]:
-    """As `open_terminal`, but its log is left only after an unknown error: nothing else is written.
+    """Like `open_terminal`, but the log is kept only after an unexpected error.
 
     Args:
-      command: after which the log is named.
+      command: its name becomes the log's.
     """
     with tempfile.TemporaryDirectory() as log_dir:
         try:
@@ -96,7 +98,7 @@ def quiet_libraries(command: str) -> Iterator[Any]:
 
 
 class EndsIfInterrupted(click.Command):
-    """A command that ends with a line of this project's, before Click says "Aborted!"."""
+    """A command that ends with this project's own line instead of Click's "Aborted!"."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -107,9 +109,9 @@ class EndsIfInterrupted(click.Command):
 
 
 class UnexpectedError(Exception):
-    """An error that nobody foresaw; its traceback is in the log file."""
+    """An unforeseen error; its traceback is in the log file."""
 
     def __init__(self, message: str, log_path: str):
-        """Takes the error's first words, and where the rest is."""
+        """Takes the error in one line, and where the details are."""
         super().__init__(message)
         self.log_path = log_path

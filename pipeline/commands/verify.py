@@ -1,4 +1,4 @@
-"""`image-pipeline verify`: is a data set whole, and does an epoch of it hold what it should?"""
+"""`image-pipeline verify`: is a data set intact, and does an epoch of it hold what it should?"""
 
 import dataclasses
 import sys
@@ -32,7 +32,7 @@ def verify(
     """Check a data set: every file, record and index row.
 
     DATA_SET is the folder that ingest wrote. Each finding names the shard, the record, its source
-    image and the byte where it begins. Exit codes: 0 the data set is whole, 1 it is not.
+    image and the byte where it begins. Exit codes: 0 the data set is intact, 1 it is not.
 
     With --epoch, draws that epoch of training according to the options (--config, --set), reads
     each of its records with its checksums, and checks that it comes as often as the options say.
@@ -44,7 +44,9 @@ def verify(
         _verify_epoch(data_set, epoch, config_path, overrides, as_json)
         return
     if config_path or overrides:
-        raise click.UsageError("--config and --set say how an epoch is drawn; give --epoch, too.")
+        raise click.UsageError(
+            "--config and --set decide how an epoch is drawn; give --epoch, too."
+        )
     with quiet_libraries("verify"):
         from image_pipeline.components.dataset.verify import verify_data_set
         from image_pipeline.show.words import format_count
@@ -57,7 +59,7 @@ def verify(
             say(finding)
         if len(findings) > _MOST_LINES:
             say(f"… and {len(findings) - _MOST_LINES:,} more; --json lists all of them")
-        say(format_count(len(findings), "finding") if findings else "The data set is whole.")
+        say(format_count(len(findings), "finding") if findings else "The data set is intact.")
     sys.exit(1 if findings else 0)
 
 
@@ -84,7 +86,7 @@ def _verify_epoch(
 
 
 def _describe_draws(verified: Any) -> str:
-    """One line: how many records, how often, in how many steps."""
+    """One line: how many records, how often, and in how many steps."""
     from image_pipeline.show.words import format_count
 
     times = format_count(verified.records, "record")
@@ -94,14 +96,14 @@ def _describe_draws(verified: Any) -> str:
         times = f"{format_count(verified.draws, 'view')} of {times}, as often as due"
     line = f"Epoch {verified.epoch}: {times}, in {format_count(verified.steps, 'step')}"
     if verified.dropped:
-        line += f"; {verified.dropped:,} fill no batch and are dropped"
+        line += f"; {verified.dropped:,} do not fill a batch and are dropped"
     if verified.padded:
         line += f"; {verified.padded:,} more pad the last batch"
     return f"{line}."
 
 
 def _describe_quality(verified: Any) -> list[str]:
-    """A line a figure of the shuffle, beside what it is for an ideal permutation."""
+    """A line for each figure of the shuffle, with its value for an ideal permutation."""
     if verified.quality is None:
         return []
     ideal = dataclasses.asdict(verified.ideal) if verified.ideal else {}

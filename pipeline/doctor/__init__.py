@@ -1,1 +1,1 @@
-"""What limits training: measured on a person's own data, disk and model."""
+"""What limits training: measured on the user's own data, disk and model."""

@@ -1,4 +1,4 @@
-"""What to change, and what that will bring by the measured figures: estimates, no promises."""
+"""What to change, and what that will gain: estimates from the measurements, not promises."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.doctor.verdict import Figures, Verdict, estimate_step_ms
 
-# A change that brings less is not worth a person's time.
+# A change that gains less is not worth the trouble.
 _LEAST_GAIN = 1.05
 
 
@@ -15,9 +15,9 @@ class Change:
     """Something to change.
 
     Attributes:
-      text: what, in the options' words.
-      step_ms: what a step will take then: an estimate.
-      gain: how many times as many images a second that is.
+      text: what to change, with the option's name.
+      step_ms: estimated duration of a step afterwards.
+      gain: the factor by which images per second will grow.
     """
 
     text: str
@@ -26,7 +26,7 @@ class Change:
 
 
 def advise(figures: Figures, verdict: Verdict, feeding: FeedingOptions) -> list[Change]:
-    """Lists what to change, by falling gain; nothing where nothing of this brings 5 %."""
+    """Lists what to change, the greatest gain first; empty if nothing gains 5 %."""
     propose = _PROPOSALS.get(verdict.limit)
     changes = []
     for text, factors in propose(figures, feeding) if propose else ():
@@ -36,7 +36,7 @@ def advise(figures: Figures, verdict: Verdict, feeding: FeedingOptions) -> list[
     return sorted(useful, key=lambda change: -change.gain)
 
 
-# What to change in words, and the share of its cost that each stage has then.
+# What to change, and the fraction of its cost that each stage will have.
 _Proposals = Iterator[tuple[str, dict[str, float]]]
 
 
@@ -109,7 +109,7 @@ def _hold(figures: Figures, feeding: FeedingOptions) -> _Proposals:
 
 
 def _store_smaller(figures: Figures) -> _Proposals:
-    # Random crops want some more than the view; what is stored beyond that is only thrown away.
+    # Random crops need somewhat more than the view; anything stored beyond that is wasted.
     wanted = 1.5 * figures.storage.view_bytes
     if figures.storage.pixel_bytes > 1.2 * wanted:
         text = "store smaller images (ingest.prepare.size_px), 1.5 times the view's pixels"

@@ -1,4 +1,4 @@
-"""What several steps in one call of the model bring: Keras's `steps_per_execution`."""
+"""What is gained by several steps in one call of the model: Keras's `steps_per_execution`."""
 
 import time
 from collections.abc import Callable
@@ -31,24 +31,24 @@ class _ExecutionClock(keras.callbacks.Callback):
 
 
 def count_present_steps(subject: Subject, step: ModelStep) -> int:
-    """How many steps training makes in a call: by its option, or as the model was compiled."""
+    """How many steps training makes per call: by its option, or as the model was compiled."""
     return subject.training.steps_per_execution or step.model.steps_per_execution
 
 
 def measure_executions(
     subject: Subject, step: ModelStep, step_s: float, seconds: float
 ) -> dict[str, list[float]]:
-    """Trains on one batch again and again, with 1, 2, 4, 8 and as many steps a call as now.
+    """Trains on one batch repeatedly, with 1, 2, 4, 8 and the present number of steps per call.
 
     Args:
-      subject: gives the batch.
+      subject: provides the batch.
       step: the model; its `steps_per_execution` is the same afterwards.
-      step_s: what a step takes. Numbers of steps that would take much longer than `seconds` are
-        left out: what a call costs beside its steps cannot matter then.
-      seconds: for how long, each.
+      step_s: duration of a step. Numbers of steps that would take much longer than `seconds` are
+        left out: the overhead of a call cannot matter then.
+      seconds: duration of each measurement.
 
     Returns:
-      Steps a call to images a second, in each round.
+      Steps per call to images per second in each round.
     """
     model = step.model
     batch = subject.read_batches(subject.measured).take(1).map(step.make_input).cache().repeat()
@@ -68,7 +68,7 @@ def measure_executions(
 def _time_calls(
     model: Any, batch: Any, count: int, calls: int, batch_size: int
 ) -> Callable[[], float]:
-    """A measurement of so many calls of so many steps, in images a second."""
+    """A measurement of this many calls of this many steps, in images per second."""
     compiled = None  # Keras compiles the first time, for this number of steps.
 
     def measure() -> float:

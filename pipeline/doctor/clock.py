@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 
 import psutil
 
-# Fewer batches are no rate: those that are made side by side come in bursts.
+# Fewer batches give no reliable rate: batches made in parallel come in bursts.
 _LEAST_BATCHES = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rate:
-    """What so many images took.
+    """The time that some images took.
 
     Attributes:
-      images: how many.
-      wall_s: seconds that passed.
+      images: number of images.
+      wall_s: seconds of wall-clock time.
       cpu_s: seconds of processor time, of all the process's threads together.
     """
 
@@ -48,11 +48,11 @@ def time_batches(
     """Takes batches for some time.
 
     Args:
-      sizes: gives the number of images of a batch when that is there.
+      sizes: yields each batch's number of images when the batch is ready.
       seconds: when to stop, if there have been `least` batches.
       warm_up: batches before the clock starts: the first one opens and compiles, and others may be
-        ready. No more are waited for than come in `seconds` after the first one.
-      least: how many batches are taken at least, if there are so many.
+        ready. It ends early if they take longer than `seconds` after the first one.
+      least: how many batches to take at least, if there are enough.
 
     Raises:
       ValueError: if no batch comes after those of the warm-up.
@@ -76,7 +76,7 @@ def time_batches(
 
 
 def middle_rate(rates: Sequence[Rate]) -> Rate:
-    """A rate whose times an image are the medians of these, wall and processor each for itself."""
+    """A rate whose times per image are the medians of these, for wall and processor separately."""
     images = sum(rate.images for rate in rates)
     return Rate(
         images=images,
@@ -86,7 +86,7 @@ def middle_rate(rates: Sequence[Rate]) -> Rate:
 
 
 class OtherPrograms:
-    """Which share of the processor other programs have used since this was made."""
+    """The share of the processor that other programs have used since this was created."""
 
     def __init__(self) -> None:
         """Starts."""
@@ -101,7 +101,7 @@ class OtherPrograms:
 
     @staticmethod
     def _read() -> tuple[float, float, float]:
-        """Seconds of all cores, of those that were busy, and of this process."""
+        """Seconds of all cores, busy seconds, and seconds of this process."""
         times = psutil.cpu_times()
         idle_s = times.idle + getattr(times, "iowait", 0.0)
         return sum(times), sum(times) - idle_s, time.process_time()

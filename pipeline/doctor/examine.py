@@ -1,4 +1,4 @@
-"""The whole examination: everything that is measured, one after the other."""
+"""The whole examination: all measurements, one after the other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from image_pipeline.doctor.verdict import Figures, Stages, Storage
 
 
 def examine(subject: Subject, step: Step, seconds: float, report: Callable[[str], None]) -> Figures:
-    """Measures everything, for so many seconds each.
+    """Measures everything, for this many seconds each.
 
     Raises:
       UserError: if an option does not fit the data set, or a record is damaged.
@@ -50,7 +50,7 @@ def examine(subject: Subject, step: Step, seconds: float, report: Callable[[str]
 
 
 def open_training(subject: Subject, every_image: Stages, seconds: float) -> tuple[Any, int]:
-    """Training's batches as they come in most epochs, and how many come before they do."""
+    """Training's batches as in most epochs, and how many batches come before those."""
     feeding, steps = choose_usual(subject, every_image, seconds)
     return subject.read_batches(feeding).skip(steps), count_buffered(feeding)
 

@@ -9,10 +9,10 @@ from image_pipeline.components import files
 
 
 def forget_pages(paths: Sequence[str]) -> bool:
-    """Has the operating system forget what it holds of some files, so that the disk is read.
+    """Makes the operating system drop its cached copies of some files, so that the disk is read.
 
     Returns:
-      Whether it could be asked to: only local files of Linux know how.
+      Whether that was possible: only for local files on Linux.
     """
     if not hasattr(os, "posix_fadvise") or not all(files.is_local(path) for path in paths):
         return False

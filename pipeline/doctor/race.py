@@ -1,4 +1,4 @@
-"""Settings measured in turn, round by round: what disturbs the machine then disturbs them all."""
+"""Settings measured in turn, round by round, so that disturbances affect all alike."""
 
 import dataclasses
 import statistics
@@ -13,11 +13,11 @@ class Trial:
 
     Attributes:
       setting: its value.
-      images_per_s: with it, the median of the rounds.
-      ratio: to the present setting (else the first), the median of each round's ratios.
-      least, most: of those ratios: how far the rounds differ.
+      images_per_s: median of the rounds.
+      ratio: to the present setting (or else the first), the median of the rounds' ratios.
+      least, most: the extremes of those ratios.
       is_present: whether it is the present setting.
-      note: what else is known of it; "" for nothing.
+      note: what else is known about it; "" for nothing.
     """
 
     setting: str
@@ -34,9 +34,9 @@ class Sweep:
     """A setting's sweep.
 
     Attributes:
-      name: of the setting.
+      name: the setting's name.
       of: what was measured with each value.
-      trials: in the order of the values.
+      trials: one for each value, in order.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Sweep:
 
 
 def race(settings: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """Measures each setting once a round.
+    """Measures each setting once per round.
 
     Args:
-      settings: value to what measures it, in images a second.
+      settings: value to a function that measures it, in images per second.
 
     Returns:
-      Value to its figure in each round.
+      Value to its result in each round.
     """
     rounds = [{value: measure() for value, measure in settings.items()} for _ in range(_ROUNDS)]
     return {value: [figures[value] for figures in rounds] for value in settings}
@@ -64,7 +64,7 @@ def compare(
     present: str,
     notes: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """Puts each setting's figures beside those that the present one had in the same rounds."""
+    """Compares each setting's results with the present one's in the same rounds."""
     base = figures.get(present) or next(iter(figures.values()))
     trials = []
     for value, own in figures.items():

@@ -1,4 +1,4 @@
-"""A sample of the data set in other encodings: what reading those would take."""
+"""A sample of the data set in other encodings, and how fast those are read."""
 
 import os
 import tempfile
@@ -32,7 +32,7 @@ def race_encodings(
     """Writes a sample of records in each encoding to a temporary folder, and reads it from there.
 
     Returns:
-      For each encoding, the images a second of the whole input in each round, and a note of its
+      For each encoding, the images per second of the whole input in each round, and a note on its
       size.
 
     Raises:
@@ -90,7 +90,7 @@ def _parse(sample: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _reencode(features: dict[str, Any], encoding: str) -> dict[str, Any]:
-    """The record in another encoding; in its own, as it was."""
+    """The record in another encoding; unchanged if it is the record's own."""
     if features[record.FORMAT] == encoding.encode():
         return features
     stored = take_image(features)

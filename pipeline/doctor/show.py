@@ -1,4 +1,4 @@
-"""What the doctor found, told to a person."""
+"""Prints what the doctor found."""
 
 from collections.abc import Sequence
 
@@ -49,10 +49,10 @@ def print_examination(
 
 
 def _print_circumstances(figures: Figures, console: Console) -> None:
-    """Prints when it would be otherwise: with a cold disk, in later epochs, and undisturbed."""
+    """Prints when results would differ: with a cold disk, in later epochs, or undisturbed."""
     cold = figures.cold
     if cold is None:
-        console.print("The operating system cannot be told to forget these files: no cold reading.")
+        console.print("The operating system cannot drop these files from memory: no cold reading.")
     elif cold.ms_an_image > figures.whole.ms_an_image:
         rate = f"at most {cold.images_per_s:,.0f} images/s"
         console.print(f"The first epoch reads a cold disk: {rate}.")
@@ -61,7 +61,7 @@ def _print_circumstances(figures: Figures, console: Console) -> None:
     if figures.others_share >= _MUCH:
         console.print(
             f"Other programs used {figures.others_share:.0%} of the processor meanwhile: these "
-            "figures are of what they left, and swing.",
+            "figures are for what was left, and vary.",
             style="yellow",
             soft_wrap=True,
         )
@@ -78,7 +78,7 @@ def _print_steps(figures: Figures, console: Console) -> None:
 
 
 def word_verdict(figures: Figures, verdict: Verdict, changes: Sequence[Change]) -> str:
-    """The verdict in one line: what limits, what share waits, what to change, what it brings."""
+    """The verdict in one line: what limits, the share of waiting, what to change, the gain."""
     share = f"{verdict.wait_share:.0%} of each step"
     if verdict.limit == STEP:
         headroom = _word_headroom(figures, verdict)
@@ -86,7 +86,7 @@ def word_verdict(figures: Figures, verdict: Verdict, changes: Sequence[Change]) 
     waits = f"{figures.wait_ms:,.1f} of {figures.together_ms:,.1f} ms"
     limits = f"{_LIMITS[verdict.limit]}: the model waits {share} ({waits})"
     if not changes:
-        return f"{limits}; nothing that could be changed would bring 5 %."
+        return f"{limits}; no known change would gain 5 %."
     return f"{limits}; {changes[0].text}: {_word_gain(changes[0].gain)}."
 
 

@@ -1,4 +1,4 @@
-"""What each stage of the input pipeline takes, measured one on top of the other."""
+"""How long each stage of the input pipeline takes, measured together with those before it."""
 
 import concurrent.futures
 import itertools
@@ -26,7 +26,7 @@ from image_pipeline.doctor.subject import Subject, hold_some, stream_batches
 from image_pipeline.doctor.verdict import Stages
 
 READ, DECODE, VIEWS, AUGMENT, TRANSFORM = "read", "decode", "views", "augment", "transform"
-# As many batches are read side by side, and images handed to a thread at once, as by training.
+# Batches in parallel, and images handed to a thread at once, as in training.
 _BATCHES_AT_ONCE, _CHUNK = 2, 8
 _ROUNDS = 3
 
@@ -34,9 +34,9 @@ _ROUNDS = 3
 def measure_input(
     subject: Subject, seconds: float, report: Callable[[str], None]
 ) -> tuple[Rate | None, Stages, Stages]:
-    """Measures all stages, for so many seconds each; reports what it is about to measure.
+    """Measures all stages, for this many seconds each; reports each measurement before it starts.
 
-    The stages take turns, so that what else the machine does disturbs all of them alike.
+    The stages take turns, so that other work on the machine disturbs all of them alike.
 
     Returns:
       `cold`, `every_image` and `held` of `Figures`.
@@ -63,12 +63,12 @@ def _take_turns(
     seconds: float,
     report: Callable[[str], None],
 ) -> Stages:
-    """Measures each run (name, sizes of batches, how many of them may be ready) in rounds."""
+    """Measures each run (name, sizes of batches, how many may be ready beforehand) in rounds."""
     rates: dict[str, list[Rate]] = {name: [] for name, _, _ in runs}
     for number in range(_ROUNDS):
         for name, sizes, ready in runs:
             report(f"{name} ({number + 1} of {_ROUNDS})")
-            # What memory cannot hold is read from the disk in every epoch, so here too.
+            # What memory cannot hold is read from the disk in every epoch, so also here.
             if not subject.stays:
                 forget_pages(subject.paths)
             rates[name].append(time_batches(sizes, seconds / _ROUNDS, ready))
@@ -83,7 +83,7 @@ def _open_views(subject: Subject, feeding: FeedingOptions) -> list[tuple[str, It
 
 
 def list_views(subject: Subject, feeding: FeedingOptions) -> list[tuple[str, FeedingOptions]]:
-    """The stages after decoding, and the options with which input_fn ends there."""
+    """The stages after decoding, each with the options that make input_fn end there."""
     crop = () if feeding.crop is None else (feeding.crop,)
     # With uint8 the transform graph looks labels up, but leaves pixels as they are.
     stages = [
@@ -94,24 +94,24 @@ def list_views(subject: Subject, feeding: FeedingOptions) -> list[tuple[str, Fee
 
 
 def count_buffered(feeding: FeedingOptions) -> int:
-    """How many batches are under way or ready before the first one is taken."""
+    """How many batches are in progress or ready before the first one is taken."""
     return feeding.prefetch_batches + batches_in_work() + _BATCHES_AT_ONCE
 
 
 def count_images(batches: Any) -> Iterator[int]:
-    """The sizes of the batches of a data set of images and labels."""
+    """The batch sizes of a data set of images and labels."""
     return (int(images.shape[0]) for images, _ in batches)
 
 
 def _read_cold(subject: Subject, seconds: float) -> Rate | None:
-    """Reads each record once at most: the second time it would come from memory."""
+    """Reads each record at most once: the second time it would come from memory."""
     if not forget_pages(subject.paths):
         return None
     return time_batches(_read(subject, epochs=1), seconds, warm_up=0)
 
 
 def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
-    """Reads batches, undecoded; gives their sizes."""
+    """Reads batches, without decoding; yields their sizes."""
     if not isinstance(subject.records, IndexedRecords):
         return (len(batch) for batch in stream_batches(subject, epochs))
     verify = subject.feeding.verify != "none"
@@ -122,7 +122,7 @@ def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
 
 
 def _decode(subject: Subject) -> Iterator[int]:
-    """Reads and decodes batches; gives their sizes."""
+    """Reads and decodes batches; yields their sizes."""
     channels = subject.view.channels
     if not isinstance(subject.records, IndexedRecords):
         return _do_side_by_side(
@@ -148,7 +148,7 @@ def _list_images(batch: np.ndarray) -> list[StoredImage]:
 def _draw_rows(
     subject: Subject, records: IndexedRecords, epochs: int | None
 ) -> Iterator[list[int]]:
-    """The rows of batch after batch, in training's order."""
+    """The rows of each batch, in training's order."""
     numbers = itertools.count() if epochs is None else range(epochs)
     for epoch in numbers:
         for step in range(records.steps):
@@ -156,7 +156,7 @@ def _draw_rows(
 
 
 def _do_side_by_side(function: Callable[[Any], Any], batches: Iterator[list[Any]]) -> Iterator[int]:
-    """Applies a function to all of each batch as training does: in a pool, two batches at once."""
+    """Applies a function to each image as training does: in a pool, two batches at once."""
     with concurrent.futures.ThreadPoolExecutor(usable_cores()) as pool:
 
         def do_chunk(chunk: list[Any]) -> None:

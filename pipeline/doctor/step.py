@@ -1,4 +1,4 @@
-"""How long the model takes for a step, alone and while the input is read beside it."""
+"""How long the model takes for a step, alone and while the input is being read."""
 
 import itertools
 import time
@@ -14,7 +14,7 @@ from image_pipeline.components.training.unknown import leave_out_unknown
 from image_pipeline.doctor.clock import Rate, time_batches
 from image_pipeline.doctor.subject import Subject
 
-# Two batches are made side by side, and so come in pairs.
+# Two batches are made in parallel, and so come in pairs.
 _LEAST_STEPS = 2
 
 
@@ -22,14 +22,14 @@ class Step(Protocol):
     """A step of a model."""
 
     def __call__(self, images: Any, labels: Any) -> None:
-        """Takes one batch, and returns when the step is done."""
+        """Trains on one batch, and returns when the step is done."""
 
 
 class SleepingStep:
-    """The step of a model that is not here: it takes its time, and no processor's."""
+    """Stands for the step of a model elsewhere: it takes time, but no processor."""
 
     def __init__(self, step_ms: float):
-        """Takes the milliseconds of a step."""
+        """Sets the duration of a step, in milliseconds."""
         self.step_ms = step_ms
 
     def __call__(self, images: Any, labels: Any) -> None:
@@ -62,7 +62,7 @@ class ModelStep:
         self.model.train_on_batch(*self.make_input(images, labels))
 
     def make_input(self, images: Any, labels: Any) -> tuple[Any, Any]:
-        """What the model takes: without a transform graph, pixels as they are, and one class."""
+        """The model's input: without a transform graph, raw pixels and a single class."""
         if self._has_ids:
             return images, labels
         floats = keras.ops.cast(images, "float32")
@@ -70,7 +70,7 @@ class ModelStep:
 
 
 def measure_step(step: Step, images: Any, labels: Any, seconds: float) -> Rate:
-    """Measures steps of one and the same batch; those that sleep take what they say."""
+    """Measures steps on one batch, repeated; sleeping steps take their given time."""
     size = int(images.shape[0])
     if isinstance(step, SleepingStep):
         return Rate(images=size, wall_s=step.step_ms / 1e3, cpu_s=0.0)
@@ -89,14 +89,14 @@ def measure_together(
     """Measures training's loop.
 
     Args:
-      batches: without end, of images and labels.
-      step: of the model.
-      seconds: for how long.
-      warm_up: steps before the clock starts, after which all buffers are as full as they get;
-        slow ones end when the time is over, since what is faster has filled its buffers by then.
+      batches: endless batches of images and labels.
+      step: the model's training step.
+      seconds: duration of the measurement.
+      warm_up: steps before the clock starts, after which all buffers are as full as they get; it
+        ends early when the time is over, since a faster input has filled its buffers by then.
 
     Returns:
-      Milliseconds from a step to the next, and of that, how long the model waited for its batch.
+      Milliseconds from one step to the next, and how long of that the model waited for its batch.
     """
     taken, total_s = iter(batches), 0.0
     waits: list[float] = []
@@ -121,10 +121,10 @@ def profile_steps(
     """Traces steps of training, for TensorBoard.
 
     Args:
-      batches: of images and labels, more than all the steps.
-      step: of the model.
+      batches: batches of images and labels, more than there are steps.
+      step: the model's training step.
       steps: how many to trace.
-      warm_up: steps before them, which compile and fill buffers.
+      warm_up: steps before those, which compile and fill buffers.
       folder: where the trace goes.
     """
     taken = iter(batches)

@@ -1,4 +1,4 @@
-"""What the doctor looks at: some shards, and the options with which training reads them."""
+"""What the doctor examines: some shards, and the options with which training reads them."""
 
 import dataclasses
 import itertools
@@ -22,9 +22,9 @@ from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.doctor.pages import stays_in_memory
 from image_pipeline.doctor.verdict import Stages, Storage
 
-# Records from which sizes and formats are told.
+# Records from which sizes and formats are determined.
 _SAMPLE = 256
-# More than processors' caches hold, and little beside what a machine has.
+# More than processors' caches hold, but little compared with main memory.
 _MOST_HELD_BYTES = 256e6
 
 
@@ -35,12 +35,12 @@ class Subject:
     Attributes:
       paths: the shards of the train split.
       view: the model's input size.
-      feeding: the options of the person.
-      training: the same, of the model.
+      feeding: the user's feeding options.
+      training: the user's training options.
       graph_dir: the transform graph's folder, or None.
       records: the opened records, in training's order.
-      memory: what the input pipeline holds, stage by stage.
-      is_held: whether images are decoded once, and held.
+      memory: what the input pipeline holds in memory, stage by stage.
+      is_held: whether images are decoded once, and kept.
       stays: whether the shards fit into memory as files, so that only the first epoch reads a disk.
     """
 
@@ -56,11 +56,10 @@ class Subject:
 
     @property
     def measured(self) -> FeedingOptions:
-        """The options under which an image costs the same, batch for batch.
+        """The options under which every image costs the same.
 
         The last batch of an epoch is left out (XLA would compile once more for its size), the
-        shuffle window is small (to fill it takes a while, and costs nothing else), and images are
-        decoded each time.
+        shuffle window is small (filling it only takes time), and images are decoded each time.
         """
         feeding, size = self.feeding, self.feeding.batch_size
         remainder = "drop" if self.records.count() >= size else "keep"
@@ -73,7 +72,7 @@ class Subject:
         )
 
     def read_batches(self, feeding: FeedingOptions, paths: Sequence[str] = ()) -> Any:
-        """Training's batches without end, by these options: a data set of images and labels."""
+        """Training's batches with these options, endless: a data set of images and labels."""
         return input_fn(
             list(paths) or self.paths,
             view=self.view,
@@ -95,7 +94,7 @@ def open_subject(
     """Opens the records, and plans what reading them holds in memory.
 
     Raises:
-      UserError: if the options do not fit the data set, or other machines would read it.
+      UserError: if the options do not fit the data set, or if other machines would read it.
     """
     if feeding.data_service is not None:
         raise UserError(
@@ -137,22 +136,22 @@ def describe_storage(sample: np.ndarray, view: ViewOptions) -> Storage:
 def choose_usual(
     subject: Subject, every_image: Stages, seconds: float
 ) -> tuple[FeedingOptions, int]:
-    """The options of most epochs, and how many steps there are until it is as in those."""
+    """The options of most epochs, and how many steps come before those."""
     if not subject.is_held:
         return subject.measured, 0
     return hold_some(subject, every_image, seconds)
 
 
 def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[FeedingOptions, int]:
-    """Options to measure held images with: so many of them, that they are soon decoded.
+    """Options for measuring images held in memory: few enough that they are soon decoded.
 
     Args:
       subject: what is measured; its images are held.
-      every_image: the stages, of which decoding tells how many images that is.
-      seconds: for how long images may be decoded; at least some batches are.
+      every_image: the stages; decoding determines how many images that is.
+      seconds: how long decoding them may take; at least some batches are decoded.
 
     Returns:
-      The options, and the steps of an epoch of them, after which all are held.
+      The options, and the steps of an epoch with them, after which all are held.
     """
     assert isinstance(subject.records, IndexedRecords)
     most = subject.records.order.length
@@ -166,7 +165,7 @@ def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[Fe
     feeding = subject.measured.model_copy(
         update={
             "hold_decoded": True,
-            # A part of the records need not have all the classes that weights are given for.
+            # Some of the records may lack classes that have a weight.
             "balance": "none",
             "select": select.model_copy(update={"fraction": min(1.0, fraction)}),
         }
@@ -177,7 +176,7 @@ def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[Fe
 
 
 def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]:
-    """Batches of serialized records (object [batch]), from the beginning of each shard on."""
+    """Batches of serialized records (object [batch]), from the beginning of each shard."""
     records = StreamedRecords(subject.paths, subject.measured, subject.view, False, 0)
     size = subject.feeding.batch_size
     numbers = Passes(mode="eval", epochs=epochs).count_epochs()

@@ -1,4 +1,4 @@
-"""Other settings, tried beside the present one."""
+"""Tries other settings against the present one."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def sweep_settings(
     seconds: float,
     report: Callable[[str], None],
 ) -> Iterator[Sweep]:
-    """Tries other settings, for so many seconds in each of three rounds; gives sweeps when done."""
+    """Tries other settings, so many seconds in each of three rounds; yields finished sweeps."""
     usual, other = _open_variants(subject, figures, seconds)
     report("prefetch_batches")
     yield _sweep_prefetch(subject, usual, step, seconds)
@@ -55,7 +55,7 @@ class Variants:
         Args:
           subject: what is measured.
           feeding: its options.
-          first_steps: batches that come before those that are measured.
+          first_steps: batches before those that are measured.
         """
         self._subject, self._feeding, self._first_steps = subject, feeding, first_steps
         graph_dir = subject.graph_dir
@@ -65,7 +65,7 @@ class Variants:
         self._images = Stages(subject.paths, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
-        """Batches without end; None leaves a setting as it is."""
+        """Endless batches; None leaves a setting as it is."""
         feeding = self._feeding
         if compiled is not None:
             feeding = feeding.model_copy(update={"compiled": compiled})
@@ -76,13 +76,13 @@ class Variants:
     def read(
         self, seconds: float, work: int | None = None, compiled: bool | None = None
     ) -> Callable[[], float]:
-        """A measurement of the input alone, in images a second."""
+        """A measurement of the input alone, in images per second."""
         sizes = count_images(self.open(None, work, compiled))
         warm_up = count_buffered(self._feeding)
         return lambda: time_batches(sizes, seconds, warm_up).images_per_s
 
     def train(self, step: Step, seconds: float, prefetch: int) -> Callable[[], float]:
-        """A measurement of training, in images a second."""
+        """A measurement of training, in images per second."""
         batches = self.open(prefetch, None, None)
         size, warm_up = self._feeding.batch_size, count_buffered(self._feeding) + prefetch
 
@@ -92,7 +92,7 @@ class Variants:
 def _open_variants(
     subject: Subject, figures: Figures, seconds: float
 ) -> tuple[Variants, Variants | None]:
-    """The input as in most epochs; and the one that holds images if that one does not, or not."""
+    """The input as in most epochs; and the alternative, which holds images if that one does not."""
     each = Variants(subject, subject.measured, 0)
     if not figures.could_hold:
         return each, None

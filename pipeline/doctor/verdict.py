@@ -1,28 +1,28 @@
-"""Which part limits training, and what a change would bring: computed from measured numbers."""
+"""Which part limits training, and what a change would gain: computed from measurements."""
 
 import dataclasses
 from collections.abc import Mapping
 
 from image_pipeline.doctor.clock import Rate
 
-# Below this, waiting is what two measurements of the same differ by.
+# Below this, waiting is within the noise of two measurements.
 LEAST_WAIT = 0.10
 STEP = "step"
 
 
-# Stages of the input pipeline in the order of the data's way, each timed with all before it.
+# Stages of the input pipeline in the order of processing, each timed with all before it.
 Stages = Mapping[str, Rate]
 
 
 @dataclasses.dataclass(frozen=True)
 class Storage:
-    """How the sampled images are stored; means of an image.
+    """How the sampled images are stored; means per image.
 
     Attributes:
-      encoding: "jpeg", "png" or "raw": that of most.
-      stored_bytes: of the stored image.
-      pixel_bytes: of the image decoded.
-      view_bytes: of the model's view of it.
+      encoding: "jpeg", "png" or "raw": the most frequent one.
+      stored_bytes: size of the stored image.
+      pixel_bytes: size of the decoded image.
+      view_bytes: size of the model's view of it.
     """
 
     encoding: str
@@ -36,17 +36,18 @@ class Figures:
     """All that was measured.
 
     Attributes:
-      cold: reading alone after the operating system forgot the files; None if it cannot.
+      cold: reading alone, with nothing cached by the operating system; None if that is not
+        possible.
       every_image: the stages of an epoch that reads and decodes every image.
       held: the stages of later epochs, which take images from memory; empty if none do.
       step: the model's step alone.
-      together_ms: from a step to the next in training.
-      wait_ms: of that, how long the model waits for its batch.
-      batch_size: images a step.
-      cores: of the processor.
+      together_ms: from one step to the next in training.
+      wait_ms: how long of that the model waits for its batch.
+      batch_size: images per step.
+      cores: the processor's number of cores.
       storage: how images are stored.
-      could_hold: whether all images, decoded, fit into the memory that they may take.
-      others_share: which share of the processor other programs used meanwhile.
+      could_hold: whether all decoded images would fit into the memory allowed for them.
+      others_share: share of the processor that other programs used meanwhile.
     """
 
     cold: Rate | None
@@ -73,24 +74,24 @@ class Figures:
 
     @property
     def step_ms(self) -> float:
-        """The model's step alone."""
+        """Duration of the model's step alone."""
         return self.step.ms_an_image * self.batch_size
 
     @property
     def input_ms(self) -> float:
-        """From a batch to the next, if no model takes them."""
+        """From one batch to the next, without a model."""
         return self.whole.ms_an_image * self.batch_size
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What limits.
+    """What limits training.
 
     Attributes:
       limit: a stage's name, or "step".
-      wait_share: of a step, how much the model waits for its batch.
-      shared_share: of a step, how much the model is slower for sharing the machine with the input.
-      headroom: how many times as many images as the model takes alone the input could give.
+      wait_share: share of a step in which the model waits for its batch.
+      shared_share: share of a step by which the model is slower because it shares the machine.
+      headroom: how many times the images that the model alone consumes the input could supply.
     """
 
     limit: str
@@ -100,10 +101,10 @@ class Verdict:
 
 
 def judge(figures: Figures) -> Verdict:
-    """Says what limits: the stage that costs most where the model waits, else the model's step."""
+    """Says what limits: the costliest stage if the model waits, otherwise the model's step."""
     together_ms = figures.together_ms
     wait_share = figures.wait_ms / together_ms
-    # What a step takes longer beside the input, though its batch is there.
+    # How much longer a step takes beside the input, although its batch is ready.
     slowed_ms = max(0.0, together_ms - figures.wait_ms - figures.step_ms)
     costs = own_costs(figures.usual, figures.cores)
     costliest = max(costs, key=lambda name: costs[name])
@@ -116,11 +117,11 @@ def judge(figures: Figures) -> Verdict:
 
 
 def own_costs(stages: Stages, cores: int) -> dict[str, float]:
-    """What each stage costs of its own: name to milliseconds an image, never negative.
+    """What each stage itself costs: name to milliseconds per image, never negative.
 
-    It is what the stage adds to the time, or (where it works while another one is waited for, and
-    so adds nothing) its processor time over all cores. What a stage takes with all before it can
-    be no more than what a later stage takes with all before that one: such is noise, and left out.
+    It is what the stage adds to the time, or (if it adds nothing because it works while another one
+    is waited for) its processor time over all cores. A stage with all before it cannot take longer
+    than a later one with all before that; such noise is left out.
     """
     costs, wall_ms, cpu_ms = {}, 0.0, 0.0
     for place, name in enumerate(stages):
@@ -133,15 +134,14 @@ def own_costs(stages: Stages, cores: int) -> dict[str, float]:
 
 
 def estimate_step_ms(figures: Figures, factors: Mapping[str, float]) -> float:
-    """Estimates a training step after stages have become faster (or slower).
+    """Estimates the duration of a training step if stages become faster (or slower).
 
     Args:
       figures: what was measured.
-      factors: stage to the share of its cost that it has then: 0 takes it away, 2 doubles it.
+      factors: stage to the factor on its cost: 0 removes it, 2 doubles it.
 
     Returns:
-      Milliseconds a step: never less than the model alone takes, or than what the costliest stage
-      takes then.
+      Milliseconds per step: never less than the model alone takes, nor than the costliest stage.
     """
     costs = own_costs(figures.usual, figures.cores)
     after = {name: cost * factors.get(name, 1.0) for name, cost in costs.items()}

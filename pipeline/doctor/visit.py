@@ -1,4 +1,4 @@
-"""A visit to the doctor: examination, sweeps and a trace, each shown when it is done."""
+"""A visit to the doctor: examination, sweeps and a trace, each shown when done."""
 
 import contextlib
 import dataclasses
@@ -29,7 +29,7 @@ from image_pipeline.show.rows import print_profile
 
 
 class Visit:
-    """Measures one subject, tells a person, and returns the same for `to_json`."""
+    """Measures one subject, prints the results, and returns them for `to_json`."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class Visit:
           config: the run's options.
           pattern: matches the shards of the train split.
           graph_dir: the transform graph's folder; None measures without one.
-          seconds: of each measurement.
-          step_ms: of a step of the person's own model; None measures the run's model.
-          console: where to show it; None for nowhere.
+          seconds: duration of each measurement.
+          step_ms: duration of a step of the user's own model; None measures the run's model.
+          console: where to print; None prints nothing.
 
         Raises:
           UserError: if an option does not fit the data set, or the model cannot be loaded.
@@ -102,7 +102,7 @@ class Visit:
         return sweeps
 
     def profile(self, steps: int, folder: str) -> dict[str, Any]:
-        """After the examination, traces so many steps; the trace goes to a folder."""
+        """After the examination, traces this many steps to a folder."""
         with self._reporting() as report:
             report("the profile")
             every_image = self._figures.every_image
@@ -120,10 +120,10 @@ class Visit:
 
 
 def check_folder(folder: str) -> None:
-    """Says at once if the trace could not be written.
+    """Checks that the trace can be written.
 
     Raises:
-      UserError: if so.
+      UserError: if not.
     """
     try:
         os.makedirs(folder, exist_ok=True)

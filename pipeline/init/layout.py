@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 
-# What folders of splits are called, and the pipeline's own name for each.
+# Common names for the folders of splits, and the pipeline's own name for each.
 _SPLITS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "eval"),
@@ -21,7 +21,7 @@ _FLAT_PATTERNS = (
     r"(?P<label>[^/_]+)_.+",
 )
 _FOLDERS = r"(?P<label>[^/]+)/.+"
-_ENOUGH = 0.9  # of the images must fit a guess; the others will be quarantined
+_ENOUGH = 0.9  # of the images must fit a guess; the rest will be quarantined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Layout:
     Attributes:
       kind: "class folders", "split folders", "class in the file name", "image/mask pairs" or "no
         classes".
-      images: files whose ending is an image's.
-      others: all other files.
+      images: number of files with an image's ending.
+      others: number of all other files.
       label_pattern: for `ingest.label_pattern`.
-      classes: images of each class.
+      classes: number of images of each class.
       split_pattern: for `ingest.split_pattern`.
       split_names: for `ingest.split_names`.
-      splits: images of each split that paths name, by the pipeline's names.
-      masks: of pairs, what was found of them; else None.
+      splits: number of images in each split that paths name, by the pipeline's names.
+      masks: for pairs, the masks found; otherwise None.
     """
 
     kind: str
@@ -91,7 +91,7 @@ def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
     names = {_SPLITS[first.lower()] for first in firsts}
     if "train" not in names or len(names) < 2 or firsts.total() < _ENOUGH * len(images):
         return None
-    # Training needs a split to evaluate on; if there is only a test split, it is that.
+    # Training needs a split to evaluate on: a test split, if there is no other.
     own = {first: _SPLITS[first.lower()] for first in sorted(firsts)}
     if "eval" not in names:
         own = {first: "eval" if name == "test" else name for first, name in own.items()}
@@ -125,7 +125,7 @@ def _guess_names(images: Sequence[str], others: int) -> Layout | None:
     for pattern in _FLAT_PATTERNS:
         classes = _count_classes(pattern, images)
         matched = sum(classes.values())
-        # A synset is a class, even if there is one image of it; other words must repeat.
+        # A synset is a class even with a single image; other words must repeat.
         repeats = pattern == _FLAT_PATTERNS[0] or matched >= 2 * len(classes)
         if len(classes) >= 2 and repeats and matched >= _ENOUGH * len(images):
             return Layout(

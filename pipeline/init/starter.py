@@ -1,4 +1,4 @@
-"""A commented starter configuration for a folder that was looked at."""
+"""A commented starter configuration for a folder of images."""
 
 import dataclasses
 import json
@@ -13,10 +13,10 @@ from image_pipeline.init.layout import Layout
 from image_pipeline.show.words import format_count
 
 SAMPLE = 200  # images whose headers are read
-_USUAL_PX = 224  # what most networks were made for
+_USUAL_PX = 224  # what most networks are made for
 _SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
-# In its smallest class: below it, chance may leave next to nothing of the class to evaluate on.
+# Of the smallest class: with fewer, chance may leave next to nothing of it to evaluate on.
 _FEW_OF_A_CLASS = 50
 
 
@@ -54,7 +54,7 @@ def measure_sizes(images_dir: str, paths: Sequence[str]) -> Sizes | None:
             with files.open_input(files.join(images_dir, path)) as file, Image.open(file) as image:
                 found.append((image.height, image.width, image.mode in ("1", "L", "I;16")))
         except (OSError, ValueError, Image.DecompressionBombError):
-            continue  # Ingest will tell what is wrong with it.
+            continue  # Ingest will say what is wrong with it.
     if not found:
         return None
     heights, widths, grays = zip(*found, strict=True)
@@ -69,8 +69,8 @@ def measure_sizes(images_dir: str, paths: Sequence[str]) -> Sizes | None:
 def guess_view(sizes: Sizes) -> tuple[int, int, int]:
     """The model's input: height and width in pixels, channels.
 
-    Small images of one size stay as they are; others become square, of the usual size or, if they
-    are smaller, of their shorter side.
+    Small images of one size stay as they are; others become square, with the usual size or, if they
+    are smaller, their shorter side.
     """
     shorter = min(sizes.height_px, sizes.width_px)
     if sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX:
@@ -83,13 +83,13 @@ def guess_view(sizes: Sizes) -> tuple[int, int, int]:
 def choose_threshold(layout: Layout) -> tuple[float, str]:
     """The accuracy below which a model is not pushed, and how it was chosen.
 
-    Always answering the most frequent class needs no model. What was learned must get at least a
-    tenth of the way from there to 1, and beyond what chance may give such answers: the class's
-    share of the evaluated images is its share of all, but for one image if splits are stratified,
-    else but for three standard deviations. At most half of the way is asked for.
+    Always answering the most frequent class needs no model. A model must get at least a tenth of
+    the way from there to 1, and beyond what such answers may reach by chance: the class's share of
+    the evaluated images equals its share of all, to within one image if splits are stratified, or
+    else three standard deviations. It need not get more than half of the way.
 
     Args:
-      layout: of the images; it has a class.
+      layout: layout of the images, with at least one class.
     """
     name, count = max(layout.classes.items(), key=lambda each: each[1])
     total = sum(layout.classes.values())
@@ -132,15 +132,15 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
 
 
 _USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
-_SMALL_ENCODING = "original  # small files stay as they are, but for what training cannot read"
+_SMALL_ENCODING = "original  # small files stay as they are, unless training cannot read them"
 _TEMPLATE = """\
 # Written by `image-pipeline init` for {images} images: {kind}, {classes}.
-# What is left out is default; a wrong key or value is an error that names the right ones.
+# What is left out has its default; a wrong key or value is an error that names the right ones.
 ingest:
   # Matched from the start of each path below the images folder; `label` is the class.
   label_pattern: {label_pattern}
 {splits}
-{stratify}  # Files that are no usable images are quarantined; a larger share of them fails the run.
+{stratify}  # Unusable images are quarantined; the run fails if their share is larger than this.
   max_bad_fraction: {bad_fraction}
   prepare:
     size_px: 256  # shorter side of the stored image; smaller ones are kept as they are
@@ -183,14 +183,14 @@ def _choose_shares(layout: Layout) -> Mapping[str, float]:
 
 
 def _count_evaluated(layout: Layout, total: int) -> float:
-    """How many images the eval split will have: at least one."""
+    """The number of images in the eval split, at least one."""
     expected = total * _choose_shares(layout).get("eval", 0.1)
     return max(1.0, layout.splits.get("eval", 0) or expected)
 
 
 def _is_stratified(layout: Layout) -> bool:
-    """Whether chance could leave an eval split other shares than all images have, or no image."""
-    if layout.splits or not layout.classes:  # Paths decide, or there is nothing to share out.
+    """Whether chance could change a class's share in the eval split, or leave it without images."""
+    if layout.splits or not layout.classes:  # Paths decide, or there are no classes.
         return False
     return layout.images < _FEW_IMAGES or min(layout.classes.values()) < _FEW_OF_A_CLASS
 
@@ -208,7 +208,7 @@ _SHARES: dict[int, tuple[float, ...]] = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
 
 
 def _bad_fraction(layout: Layout) -> float:
-    """A hundredth, or more if other files than images lie among them."""
+    """A hundredth, or more if there are other files among the images."""
     labelled = sum(layout.classes.values()) if layout.classes else layout.images
     found = layout.images + layout.others
     return max(0.01, min(1.0, -(-(found - labelled) * 100 // found) / 100 + 0.01))

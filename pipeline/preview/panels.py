@@ -17,12 +17,12 @@ _MODEL_INPUT_RANGE = (-2.5, 2.5)
 
 
 class Panel(NamedTuple):
-    """A picture with what is written over and under it.
+    """A picture with its title and captions.
 
     Attributes:
       title: what kind of picture it is.
       pixels: uint8 [height, width, 3], as shown.
-      captions: lines that belong to it.
+      captions: lines below it.
     """
 
     title: str
@@ -60,12 +60,12 @@ def box_size(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def fit(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Makes an image as large as it fits a box: magnified by whole pixels, or shrunk smoothly.
+    """Scales an image to fit a box: magnified by whole pixels, or shrunk smoothly.
 
     Args:
       image: uint8 [image height, image width, 1 or 3].
-      height: of the box, in pixels.
-      width: of the box.
+      height: height of the box, in pixels.
+      width: width of the box, in pixels.
 
     Returns:
       uint8 [at most height, at most width, 3].

@@ -25,7 +25,7 @@ def plot_views(records: Sequence[RecordViews], lines: Sequence[str] = ()) -> Fig
 
     Args:
       records: as `read_views` makes them, all with the same views.
-      lines: of text over it all, the first one as its heading.
+      lines: lines of text above, the first one as the heading.
 
     Returns:
       The figure. Saved with `SHEET_DPI`, it shows the pixels of `make_panels`, one for one.
@@ -52,7 +52,7 @@ class _Sheet:
 
     def draw(self) -> Figure:
         """The figure with all rows."""
-        # The canvas rounds down: 590.9999 pixels would be 590.
+        # The canvas rounds down: 590.9999 pixels would become 590.
         width, height = ((length + 0.001) / SHEET_DPI for length in (self.width, self.height))
         self.figure = Figure(figsize=(width, height), dpi=SHEET_DPI, facecolor="white")
         for number, line in enumerate(self.lines):
@@ -70,7 +70,7 @@ class _Sheet:
         return self.figure
 
     def _draw_panel(self, panel: Panel, left: int, top: int) -> None:
-        """Draws a picture at the middle of its box, and the captions under the box."""
+        """Draws a picture centred in its box, with the captions below the box."""
         height, width = panel.pixels.shape[:2]
         x, y = left + (self.box_width - width) // 2, top + (self.box_height - height) // 2
         bottom = self.height - y - height
@@ -83,7 +83,7 @@ class _Sheet:
             self._write(_shorten(caption, self.box_width), left, y, color="#666666")
 
     def _write(self, text: str, x: int, y: int, **style: Any) -> None:
-        """Writes text at a place; class names may hold dollars, which are no mathematics here."""
+        """Writes text at a place; dollars, as in class names, do not begin a formula."""
         usual: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": _TEXT_POINTS}
         self.figure.text(
             x / self.width, 1 - y / self.height, text, parse_math=False, **usual | style
@@ -91,7 +91,7 @@ class _Sheet:
 
 
 def plot_classes(counts: pd.DataFrame) -> Figure:
-    """Draws how many records each class has in each split, one bar a class.
+    """Draws how many records each class has in each split, one bar per class.
 
     Args:
       counts: records, a row for each class and a column for each split.
@@ -122,7 +122,7 @@ def _text_width(text: str, points: int = _TEXT_POINTS, weight: str = "normal") -
 
 
 def _shorten(text: str, width_px: int, points: int = _TEXT_POINTS) -> str:
-    """The text, or as much of its beginning as fits, with dots."""
+    """The text, or as much of its beginning as fits, with an ellipsis."""
     if _text_width(text, points) <= width_px:
         return text
     parts = (f"{text[:length]}…" for length in range(len(text) - 1, 0, -1))

@@ -61,20 +61,20 @@ def read_views(
     epochs: int = 4,
     seed: int = 0,
 ) -> list[RecordViews]:
-    """Makes the views that training, evaluation and the model get of some records, of many classes.
+    """Makes the views that training, evaluation and the model get of records of many classes.
 
-    They are the very pixels of `input_fn`, of a record's first draw in an epoch and its first view
-    (`feeding.many_views`). Only mixing steps find other partners here: the records shown are one
+    They have exactly the pixels of `input_fn`, for a record's first draw in an epoch and its first
+    view (`feeding.many_views`). Only mixing steps find other partners: the records shown are one
     batch.
 
     Args:
       files: TFRecord paths or patterns.
       view: the model's input size.
       feeding: the random steps.
-      transform_graph_dir: the folder of the transform graph; None leaves the model's input out.
+      transform_graph_dir: the folder of the transform graph; None leaves out the model's input.
       records: how many records to look at (fewer, if there are fewer).
       epochs: how many epochs of training views to make, from epoch 0 on.
-      seed: of training.
+      seed: the seed of training.
 
     Returns:
       Each record's views, see `choose_spread` for their order.
@@ -84,7 +84,7 @@ def read_views(
     """
     apply.check_user_steps(feeding.augment)
     paths = streaming.match_files(files)
-    # Mixing steps pair records: the last of an odd number would come out whole.
+    # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
     drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(())))
     reader = _Reader(paths, view, feeding, drawn)
@@ -114,7 +114,7 @@ def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
 
     Returns:
       int64 [up to count], places in `classes`: the first record of each class, then the second of
-      each, and so on; of more classes than `count`, every so many.
+      each, and so on; with more classes than `count`, evenly spaced ones.
     """
     order = np.argsort(classes, kind="stable")
     by_class = classes[order]
@@ -142,14 +142,14 @@ def _read_spread(paths: list[str], count: int) -> np.ndarray:
 
 
 class _Reader:
-    """Views the same records again and again."""
+    """Views the same records repeatedly."""
 
     def __init__(
         self, paths: list[str], view: ViewOptions, feeding: FeedingOptions, drawn: parse.Tensors
     ):
         count = len(drawn["label"])
         self._paths, self._view, self._feeding, self._drawn = paths, view, feeding, drawn
-        # The records are there already; what chooses and orders them has no say any more.
+        # The records have been chosen, so the options that choose and order them do not apply.
         self._own = FeedingOptions(
             batch_size=count + count % 2, source="streaming", augment=feeding.augment
         )
@@ -173,7 +173,7 @@ class _Reader:
             raise self._explain(error) from error
 
     def _make_epochs(self, passes: Passes) -> Any:
-        """A dataset of one batch an epoch: made by tf.data, as in training."""
+        """A data set of one batch per epoch, made by tf.data as in training."""
         stages = Stages(self._paths, self._view, self._own, passes)
         epochs = passes.count_epochs()
         return stages.make_images(epochs.map(lambda epoch: (epoch, self._drawn)))
@@ -192,7 +192,7 @@ class _Reader:
         return named
 
     def _explain(self, error: Exception) -> Exception:
-        """The error, in words if it is probably of a function that the user wrote."""
+        """The error, explained if it probably comes from a function that the user wrote."""
         steps = [step.op for step in self._feeding.augment if isinstance(step, UserStep)]
         if not steps:
             return error

@@ -21,10 +21,10 @@ def save_sheet(
     """Writes a contact sheet.
 
     Args:
-      path: of a file ending in .png or .html.
+      path: a file ending in .png or .html.
       records: as `read_views` makes them.
       lines: the title, then what was done.
-      options: all options in text, for the page.
+      options: all options as text, for the page.
 
     Raises:
       UserError: if the file cannot be written.
@@ -58,14 +58,14 @@ def make_page(records: Sequence[RecordViews], lines: Sequence[str], options: str
 def _draw(records: Sequence[RecordViews], lines: Sequence[str]) -> bytes:
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # Of letters that the font lacks, which are drawn as boxes; a page has them all.
+        # Warns of letters that the font lacks, which are drawn as boxes; a page has them all.
         warnings.simplefilter("ignore", UserWarning)
         plot_views(records, lines).savefig(file, format="png", dpi=SHEET_DPI)
     return file.getvalue()
 
 
 def _escape(text: str) -> Markup:
-    """As the standard library does, whose entities of quotes are others than Jinja's."""
+    """Escapes as the standard library does, whose entities for quotes differ from Jinja's."""
     return Markup(html.escape(printable_text(text)))
 
 

@@ -10,7 +10,7 @@ from image_pipeline.show.words import format_count, format_value
 
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
 _WIDTH, _HEIGHT, _TEXT = 320, 110, 18
-# Left of a curve, for its least and greatest value.
+# Space left of a curve, for its least and greatest value.
 _GUTTER = 52
 _COUNTED_IN = 64
 
@@ -20,8 +20,8 @@ def draw_histogram(histogram: Histogram, title: str, unit: str = "") -> Markup:
 
     Args:
       histogram: what is drawn.
-      title: for people who cannot see it.
-      unit: of the values: "", "px" or "B".
+      title: the chart's description for screen readers.
+      unit: unit of the values: "", "px" or "B".
     """
     counts = histogram.counts
     if len(counts) == 1:
@@ -41,7 +41,7 @@ def draw_histogram(histogram: Histogram, title: str, unit: str = "") -> Markup:
 
 
 def draw_channels(channels: Sequence[Channel]) -> Markup:
-    """Draws how often each value from 0 to 255 occurs, a line a channel, 4 values a step."""
+    """Draws how often each value from 0 to 255 occurs: a line per channel, 4 values per step."""
     sums = [_sum_steps(channel.counts) for channel in channels]
     highest = max((max(own) for own in sums), default=0) or 1
     lines = [
@@ -60,8 +60,8 @@ def draw_curves(
     """Draws a metric after every epoch, from the least value to the greatest.
 
     Args:
-      name: of the metric.
-      train: its values in training, or None; None as a value that was no number.
+      name: name of the metric.
+      train: its values in training, or None; a value is None where it was not a number.
       held: its values on the eval split, or None.
     """
     series = [("train", train), ("eval", held)]
@@ -90,7 +90,7 @@ def _sum_steps(counts: Sequence[int]) -> list[int]:
 
 
 def _rect(left: float, height: float, step: float) -> Markup:
-    height = max(height, 1)  # A single image among thousands is to be seen.
+    height = max(height, 1)  # A single image among thousands must be visible.
     gap = min(1, step / 8)
     return Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(
         left, _HEIGHT - height, step - gap, height
@@ -98,11 +98,8 @@ def _rect(left: float, height: float, step: float) -> Markup:
 
 
 def _line(shares: Sequence[float | None], kind: str, left: float = 0) -> Markup:
-    """A line through values from 0 to 1, from `left` to the right edge; of one value a dot.
-
-    What is None is passed over, and leaves its place.
-    """
-    margin = 2  # Half a line's width is outside of its points.
+    """A line through values from 0 to 1, to the right edge; a dot for one value. Skips None."""
+    margin = 2  # Half a line's width extends beyond its points.
     places = [
         (
             left + number / max(len(shares) - 1, 1) * (_WIDTH - left),

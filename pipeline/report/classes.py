@@ -1,4 +1,4 @@
-"""The books, the classes and the shards of a data set, from its manifest; and images of classes."""
+"""The books, classes and shards of a data set, from its manifest; and sample images of classes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,12 +23,12 @@ def describe_classes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Records of each class in each split.
 
     Args:
-      counts: as the books have them, by split.
+      counts: by split, as in the books.
 
     Returns:
       `splits`: names; `rows`: for each class its `name`, `total` and `counts` in the order of the
       splits, the largest class first; `missing`: pairs of a split and how many classes it lacks;
-      `ratio`: of the largest class to the smallest one.
+      `ratio`: the largest class's size over the smallest one's.
     """
     splits = list(counts)
     names = sorted({name for own in counts.values() for name in own})
@@ -65,7 +65,8 @@ def choose_samples(data: DataSet) -> dict[str, Any]:
 
     Returns:
       `classes`: how many there are; `rows`: for each class shown its `name` and the rows of the
-      index, in the order of the names. Of more classes than images, every so many are shown.
+      index, in the order of the names. If there are more classes than images, evenly spaced ones
+      are shown.
     """
     label, names = data.index.label, data.index.classes
     each = min(_MOST_A_CLASS, max(1, _MOST_SAMPLES // len(names)))

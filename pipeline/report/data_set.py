@@ -1,4 +1,4 @@
-"""A data set opened for a report: its index in memory, and its images at random."""
+"""A data set opened for a report: its index in memory, its images by random access."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -102,7 +102,7 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
     if not is_indexed(paths):
         raise UserError(
             f"a report needs a data set with records and an index on a local disk, but {data_dir} "
-            "is none; copy it to a local disk, or ingest again."
+            "is not one; copy it to a local disk, or ingest again."
         )
     index = read_index(paths)
     splits = tuple(filled)

@@ -13,11 +13,11 @@ Facts = dict[str, dict[str, Any]]
 
 
 def compare(source: Source, other: Source) -> dict[str, Any]:
-    """Compares what is known of both.
+    """Compares what is known about both.
 
     Args:
-      source: what the report is of: now.
-      other: what it is held against: before.
+      source: the report's subject: now.
+      other: what it is compared with: before.
 
     Returns:
       `against`: the other folder; `groups`: for each of counts, classes, options, metrics and
@@ -64,7 +64,7 @@ def _training_options(source: Source) -> dict[str, Any]:
     try:
         return dump_stored(read_config(source))
     except UserError:
-        return {}  # The report's own section says why they are not known.
+        return {}  # The report's own section says why they are unknown.
 
 
 def _versions(source: Source) -> dict[str, Any]:

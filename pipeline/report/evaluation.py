@@ -1,4 +1,4 @@
-"""How good the model is, with what chance could have done to the figures, and where it is wrong."""
+"""How good the model is, with confidence intervals, and where it is wrong."""
 
 import dataclasses
 from typing import Any
@@ -13,7 +13,7 @@ MOST_RECORDS = 5000
 _BATCH = 128
 _MOST_WORST = 12
 _MOST_CONFUSED = 12
-# More classes than this make a matrix that no one can read; the list of confusions remains.
+# With more classes nobody can read the matrix; the list of confusions remains.
 _MOST_IN_MATRIX = 25
 _LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
 
@@ -21,8 +21,8 @@ _LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
 def wilson_interval(right: int, total: int) -> tuple[float, float]:
     """The 95 % confidence interval of a share, from counts (E. B. Wilson, JASA 22, 1927).
 
-    Unlike the mean plus and minus two standard errors, it stays within 0 and 1, and is no point
-    where all or none are right.
+    Unlike the mean plus and minus two standard errors, it stays within 0 and 1, and is not a single
+    point if all or none are right.
     """
     if total == 0:
         return 0.0, 1.0
@@ -32,7 +32,7 @@ def wilson_interval(right: int, total: int) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True)
 class ClassAccuracy:
-    """Of a class in the eval split."""
+    """The accuracy of a class in the eval split."""
 
     name: str
     records: int
@@ -48,7 +48,7 @@ class Metrics:
       records: how many.
       metrics: name to value.
       accuracy, interval: None where no record had a class.
-      method: of the intervals: the Evaluator's own, where it estimated them, or Wilson's.
+      method: of the intervals: the Evaluator's own, if it estimated them, or Wilson's.
       blessed: whether the model was good enough.
       classes: the weakest first: by the lower bounds that the Evaluator estimated, or else by
         accuracy.
@@ -65,7 +65,7 @@ class Metrics:
 
 @dataclasses.dataclass(frozen=True)
 class Confusion:
-    """How many records of a label got another prediction."""
+    """How many records with one label got another prediction."""
 
     label: str
     prediction: str
@@ -77,11 +77,11 @@ class Miss:
     """A record with a high loss.
 
     Attributes:
-      row: of the index.
+      row: row number in the index.
       label: its class.
       prediction: the model's.
-      probability: of the prediction.
-      label_probability: of the label.
+      probability: probability of the prediction.
+      label_probability: probability of the label.
       loss: the cross entropy.
     """
 
@@ -103,7 +103,7 @@ class Predictions:
       unknown: how many of other classes.
       right: how many the model knows.
       matrix: int [label][prediction] in the order of `names`; None for many classes.
-      names: of the classes, sorted.
+      names: names of the classes, sorted.
       confused: the most frequent wrong pairs.
       worst: the records with the highest loss, highest first.
     """
@@ -122,7 +122,7 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
     """What TFX's Evaluator measured, with intervals.
 
     Args:
-      summary: the run's.
+      summary: the run's summary.
       eval_classes: records of each class in the eval split.
     """
     evaluation = summary["evaluation"]
@@ -226,7 +226,7 @@ def _count_matrix(pairs: np.ndarray, names: list[str]) -> list[list[int]]:
 
 
 def _list_confused(pairs: np.ndarray, names: list[str]) -> list[Confusion]:
-    """The most frequent wrong ones of `pairs`, int64 [n]: label · classes + prediction."""
+    """The most frequent confusions in `pairs`, int64 [n]: label · classes + prediction."""
     wrong = pairs[pairs // len(names) != pairs % len(names)]
     values, counts = np.unique(wrong, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_MOST_CONFUSED]
@@ -259,5 +259,5 @@ def _list_worst(
 
 
 def _interval(accuracy: float, records: int) -> tuple[float, float]:
-    # TFMA gives the share only, as float32; times the records it is a whole number.
+    # TFMA gives only the share, as float32; times the records it is a whole number.
     return wilson_interval(round(accuracy * records), records)

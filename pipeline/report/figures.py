@@ -1,4 +1,4 @@
-"""Gathers every figure of a report; what a data set or run does not have, it says in a line."""
+"""Gathers every figure of a report, with a line for each that the data set or run lacks."""
 
 from typing import Any
 
@@ -28,21 +28,21 @@ from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
 from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
 from image_pipeline.run_config import read_config
 
-_NOT_A_RUN = "This is a data set alone; the report of a run has this."
-_NOT_ENDED = "The run has no summary.json: it did not end, or ended before its last component."
+_NOT_A_RUN = "Only the report of a run has this."
+_NOT_ENDED = "The run has no summary.json: it did not finish, or not with its last component."
 
 
 def gather_figures(source: Source, data: DataSet, other: Source | None = None) -> dict[str, Any]:
-    """Computes everything that a report shows, but no picture.
+    """Computes everything that a report shows, except pictures.
 
     Args:
-      source: what the report is of.
+      source: the report's subject.
       data: its data set.
-      other: what it is held against.
+      other: what it is compared with.
 
     Returns:
-      A dict that `to_json` takes: a figure for each section, None for one that there is nothing
-      for, and `absent`: why, by the section's name. Images are named by their `row` of the index.
+      A dict for `to_json`: a figure for each section, None for one without data, and `absent`: why,
+      by the section's name. Images are named by their `row` of the index.
     """
     absent: dict[str, str] = {}
     config = _read_config(source, absent)
@@ -57,7 +57,7 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
         "absent": absent,
     }
     if other is None:
-        absent["difference"] = "Held against nothing; give --against OTHER to see what changed."
+        absent["difference"] = "Nothing to compare with; give --against OTHER to see what changed."
     return figures | {"notices": list_notices(figures)}
 
 
@@ -66,7 +66,7 @@ def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dic
     looked_for = manifest.books.near_duplicates is not None
     if not looked_for:
         absent["near_duplicates"] = (
-            "Not looked for; ingest with --set ingest.near_duplicates=4 to find them."
+            "There was no search; ingest with --set ingest.near_duplicates=4 to find them."
         )
     return {
         "books": describe_books(manifest),
@@ -104,7 +104,7 @@ def _describe_shuffle(
         absent["shuffle"] = str(error)
         return None
     if described is None:
-        absent["shuffle"] = "There are not two records to train on."
+        absent["shuffle"] = "There are fewer than two records to train on."
     return described
 
 
@@ -117,7 +117,7 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
         return dict.fromkeys(names)
     history = source.read_history()
     if history is None:
-        absent["training"] = "The run's history.json is gone."
+        absent["training"] = "The run's history.json is missing."
     anomalies_dir = source.artifact("anomalies")
     return {
         "anomalies": read_anomalies(anomalies_dir) if anomalies_dir else None,

@@ -1,4 +1,4 @@
-"""How values are distributed: counts in equal steps, beside the least, the middle and the most."""
+"""How values are distributed: counts in equal steps, with minimum, median and maximum."""
 
 import dataclasses
 
@@ -13,9 +13,9 @@ class Histogram:
 
     Attributes:
       count: how many there are.
-      min, median, max: of them.
-      edges: of the steps, one more than there are steps.
-      counts: of the values in each step; one step where all are equal.
+      min, median, max: of the values.
+      edges: edges of the steps, one more than there are steps.
+      counts: number of values in each step; one step if all are equal.
       logarithmic: whether each step is a ratio.
     """
 
@@ -35,7 +35,7 @@ def make_histogram(
 
     Args:
       values: numbers [n].
-      bins: how many steps there are between the least and the greatest value.
+      bins: number of steps between the least and the greatest value.
       logarithmic: whether each step is a ratio; then all values must be over 0.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Whether anything of one split is in another one, too."""
+"""Whether anything in one split is also in another."""
 
 import dataclasses
 
@@ -27,25 +27,25 @@ class Check:
 
 
 def check_leakage(data_dir: str, manifest: Manifest, data: DataSet) -> list[Check]:
-    """Counts what belongs together and is in several splits."""
+    """Counts images that belong together but are in several splits."""
     return [
         Check(
             "identical files",
             _count_split_copies(data_dir, data),
-            "files of the same bytes that are stored in two splits",
+            "files with the same bytes that are stored in two splits",
         ),
         _check_near_duplicates(data_dir, manifest),
         _check_groups(manifest, data),
         Check(
-            "units that a path parts",
+            "units that paths separate",
             manifest.books.straddling,
-            "what belongs together, but split_pattern names different splits for it",
+            "images that belong together, but for which split_pattern names different splits",
         ),
     ]
 
 
 def _count_split_copies(data_dir: str, data: DataSet) -> int:
-    """Stored copies whose split is not their original's."""
+    """Counts stored copies whose split is not their original's."""
     written = [line for line in read_list(data_dir, Duplicate) if line.written]
     rows = data.find_rows(path for line in written for path in (line.path, line.original))
     split = {path: int(data.split[row]) for path, row in rows.items()}
@@ -56,7 +56,7 @@ def _count_split_copies(data_dir: str, data: DataSet) -> int:
 def _check_near_duplicates(data_dir: str, manifest: Manifest) -> Check:
     name = "look-alikes"
     if manifest.books.near_duplicates is None:
-        note = "not looked for; ingest with --set ingest.near_duplicates=4"
+        note = "not searched for; ingest with --set ingest.near_duplicates=4"
         return Check(name, None, note)
     found = sum(len(set(line.splits)) > 1 for line in read_list(data_dir, LookAlikes))
     return Check(name, found, "groups of images that look alike, in two splits")

@@ -1,4 +1,4 @@
-"""What of a report a person should look at first, in a sentence each."""
+"""What to look at first in a report, in a sentence each."""
 
 import dataclasses
 from typing import Any
@@ -8,7 +8,7 @@ from image_pipeline.report.training import TrainingFigures
 from image_pipeline.show.words import format_share
 
 _UNEVEN_CLASSES = 10
-# Of training's time. Below this, a faster input would hardly be noticed.
+# Share of training's time. Below this, a faster input would hardly be noticed.
 _MUCH_WAITING = 0.1
 
 
@@ -44,7 +44,9 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
         share = rejected / books["found"]
         found.append(("quarantine", f"Files in quarantine: {rejected:,} ({format_share(share)})."))
     if conflicts := books["conflicting_labels"]:
-        found.append(("conflicts", f"Files with the bytes of one of another class: {conflicts:,}."))
+        found.append(
+            ("conflicts", f"Files with the same bytes as one of another class: {conflicts:,}.")
+        )
     if broken := figures["pixels"].undecodable:
         found.append(
             (
@@ -58,7 +60,7 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
 def _notice_classes(classes: dict[str, Any]) -> list[tuple[str, str]]:
     total = len(classes["rows"])
     found = [
-        ("classes", f"Classes of which the split {split} has no record: {lacking:,} of {total:,}.")
+        ("classes", f"Classes without a record in the split {split}: {lacking:,} of {total:,}.")
         for split, lacking in classes["missing"]
     ]
     if classes["ratio"] and classes["ratio"] >= _UNEVEN_CLASSES:
@@ -89,13 +91,11 @@ def _notice_training(training: TrainingFigures) -> list[tuple[str, str]]:
     found = []
     unknown = (training.unknown_records or {}).items()
     if counts := ", ".join(f"{count:,} of {split}" for split, count in unknown if count):
-        text = f"Records of a class that training does not know, left out of all figures: {counts}."
+        text = f"Records of classes unknown to training, left out of all figures: {counts}."
         found.append(("evaluation", text))
     if (wait := training.input_wait) and wait.share >= _MUCH_WAITING:
         share = format_share(wait.share)
-        text = (
-            f"Training waited for input {share} of its time; image-pipeline doctor says for what."
-        )
+        text = f"Training waited for input {share} of its time; image-pipeline doctor says why."
         found.append(("training", text))
     for curve in training.curves:
         best, values = curve.best_epoch, curve.eval or ()

@@ -1,4 +1,4 @@
-"""The page: figures, thumbnails and charts through the template, in one file."""
+"""The page: figures, thumbnails and charts in one file, by the template."""
 
 from typing import Any
 
@@ -35,9 +35,9 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     """Writes the report of a data set or run as one HTML file.
 
     Args:
-      folder: of the data set or run.
-      against: another one that it is held against, or None.
-      output_path: of the page.
+      folder: the data set's or run's folder.
+      against: another one to compare it with, or None.
+      output_path: where the page is written.
 
     Returns:
       The figures, as `gather_figures` makes them.
@@ -60,7 +60,7 @@ def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) 
 
     Args:
       figures: as `gather_figures` makes them.
-      thumbnails: of stored and of quarantined images.
+      thumbnails: thumbnails of stored and quarantined images.
       data: the data set, for the names of images and classes.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What the pixels are like, of a bounded sample: channels, brightness, sharpness."""
+"""What the pixels of a bounded sample are like: channels, brightness, sharpness."""
 
 import dataclasses
 
@@ -11,8 +11,8 @@ from image_pipeline.report.histogram import Histogram, make_histogram
 
 MOST_IMAGES = 2000
 _EXTREMES = 6
-# Of longer images, only every so many rows and columns are counted: it keeps the distribution of
-# the pixels, which averaging would narrow.
+# Of larger images, only some rows and columns are counted: that keeps the distribution of the
+# pixels, which averaging would narrow.
 _COUNTED_SIDE_PX = 512
 # Sharpness depends on the scale, so all images are measured at no more than this.
 _SHARPNESS_SIDE_PX = 256
@@ -22,10 +22,10 @@ _LEAST_SHARPNESS = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class ImageFigures:
-    """Of one image.
+    """The figures of one image.
 
     Attributes:
-      row: of the index.
+      row: row number in the index.
       histogram: int64 [channels, 256], how many of the counted pixels have each value.
       brightness: mean luma, 0 to 255.
       sharpness: variance of the Laplacian of the luma.
@@ -42,9 +42,9 @@ class Channel:
     """The values of a channel over all measured images.
 
     Attributes:
-      name: of the channel.
-      mean, std: of its values.
-      counts: of the values 0 to 255.
+      name: name of the channel.
+      mean, std: mean and standard deviation of its values.
+      counts: how often each value from 0 to 255 occurs.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Channel:
 
 @dataclasses.dataclass(frozen=True)
 class Extreme:
-    """An image that is extreme in something, and how much so."""
+    """An image that is extreme in something, with its value."""
 
     row: int
     value: float
@@ -63,15 +63,15 @@ class Extreme:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PixelFigures:
-    """Of a sample of the stored images.
+    """The figures of a sample of the stored images.
 
     Attributes:
       images: how many were measured.
-      records: of how many.
-      undecodable: how many more could not be.
+      records: how many there are.
+      undecodable: how many more could not be decoded.
       channels: gray, or red, green and blue.
-      brightness, sharpness: their distributions; None without an image.
-      extremes: of the "darkest", "brightest", "blurriest" and "sharpest", the most extreme first.
+      brightness, sharpness: their distributions; None without images.
+      extremes: the "darkest", "brightest", "blurriest" and "sharpest", the most extreme first.
     """
 
     images: int
@@ -101,7 +101,7 @@ def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> PixelFigures:
         undecodable=len(rows) - len(found),
         channels=_describe_channels(found, data.channels),
         brightness=make_histogram(brightness),
-        # Images of one colour have none at all, and a logarithm has no place for that.
+        # Images of one colour have a sharpness of 0, which has no logarithm.
         sharpness=make_histogram(np.maximum(sharpness, _LEAST_SHARPNESS), logarithmic=True),
         extremes=_find_extremes(found, brightness, sharpness),
     )
@@ -113,7 +113,7 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
     Sharpness as in Pech-Pacheco et al., Diatom autofocusing in brightfield microscopy (ICPR 2000).
 
     Args:
-      row: of the index.
+      row: row number in the index.
       pixels: uint8 [height, width, channels].
     """
     step = -(-max(pixels.shape[:2]) // _COUNTED_SIDE_PX)

@@ -33,7 +33,7 @@ def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> dict[str, Any
 
 
 def describe_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
-    """Files of the same bytes, and those of them that do not agree on the label.
+    """Files with the same bytes, and those among them whose labels differ.
 
     Returns:
       `groups` and `files`: how many; `conflicts`: how many files have another label than the first
@@ -58,7 +58,7 @@ def describe_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
 
 
 def describe_near_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
-    """Images that look alike; ask only if they were looked for.
+    """Images that look alike; to be called only if there was a search.
 
     Returns:
       `groups` and `images`: how many; `largest`: the first groups, each with its `size` and

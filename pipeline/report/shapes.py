@@ -1,4 +1,4 @@
-"""What the images are: sizes, aspect ratios, formats, orientations. All from the index, exact."""
+"""The images' sizes, aspect ratios, formats and orientations: exact, from the index."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from image_pipeline.report.histogram import make_histogram
 
 _MOST_SIZES = 8
 _MOST_NOTES = 12
-# EXIF's: 5 to 8 lie on their side, so width and height change places.
+# EXIF's: images with 5 to 8 are on their side, so width and height are swapped.
 _FIRST_SIDEWAYS = 5
 _ORIENTATIONS = {
     1: "upright",
@@ -26,7 +26,7 @@ _ORIENTATIONS = {
 
 
 def describe_shapes(data: DataSet) -> dict[str, Any]:
-    """Distributions over all records, of their sources as they are seen (upright).
+    """Distributions over all records, of their sources turned upright.
 
     Returns:
       `shorter_side`, `aspect` (width by height) and `source_bytes` as `make_histogram` makes them;
@@ -55,7 +55,7 @@ def describe_shapes(data: DataSet) -> dict[str, Any]:
 
 
 def _upright_size(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Height and width as a person sees the image: int64 [records] each."""
+    """Height and width of the upright image: int64 [records] each."""
     height = table["source_height"].to_numpy().astype(np.int64)
     width = table["source_width"].to_numpy().astype(np.int64)
     sideways = table["orientation"].to_numpy() >= _FIRST_SIDEWAYS

@@ -14,8 +14,8 @@ from image_pipeline.report.data_set import DataSet
 
 _TRAIN = "train"
 _MEANINGS = {
-    "rank_correlation": "with the order before: 0 for a shuffle, 1 for the same order",
-    "repeated_neighbours": "share of the neighbours before that are neighbours again",
+    "rank_correlation": "with the former order: 0 for a shuffle, 1 for the same order",
+    "repeated_neighbours": "share of the former neighbours that are neighbours again",
     "classes_in_batch": "different classes in a batch, on average",
     "label_run": "length of a run of one class, on average",
 }
@@ -27,10 +27,10 @@ class ShuffleRow:
 
     Attributes:
       name: a field of `ShuffleQuality`.
-      stored: of the records as they are stored.
-      epoch: of an epoch of training.
-      ideal: of a permutation by chance; None where that is not what the options ask for.
-      meaning: of the figure.
+      stored: its value for the stored order.
+      epoch: its value for an epoch of training.
+      ideal: its expected value for a random permutation; None if the options ask for another order.
+      meaning: what the figure means.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ShuffleRow:
 
 @dataclasses.dataclass(frozen=True)
 class ShuffleFigures:
-    """Of batches of a size."""
+    """The figures for a batch size."""
 
     batch_size: int
     rows: list[ShuffleRow]
@@ -51,16 +51,16 @@ class ShuffleFigures:
 def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> ShuffleFigures | None:
     """Measures the order of the train split.
 
-    The stored order is held against the listing of the sources: a batch of neighbours would be of
-    one class. The epoch's is held against the stored order, and against the next epoch.
+    The stored order is compared with the listing of the sources, in which a batch of neighbours
+    would be of one class; the epoch's with the stored order, and with the next epoch.
 
     Args:
       data: the data set.
       feeding: the options of training; they decide the epoch.
-      seed: of training.
+      seed: the seed of training.
 
     Returns:
-      None if there are not two records to train on.
+      None if there are fewer than two records to train on.
 
     Raises:
       UserError: if an option does not fit the data set.
@@ -83,7 +83,7 @@ def describe_shuffle(data: DataSet, feeding: FeedingOptions, seed: int) -> Shuff
 
 
 def _measure_stored(data: DataSet, rows: np.ndarray, batch_size: int) -> ShuffleQuality:
-    """Of some rows as they are stored, beside the listing of their sources."""
+    """Measures some rows in the stored order, compared with the listing of their sources."""
     rank, labels = _rank_by_source(data, rows)
     return measure_quality(rank, np.sort(rank), labels, batch_size)
 
@@ -98,7 +98,7 @@ def _rank_by_source(data: DataSet, rows: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _measure_epoch(order: Order, labels: np.ndarray, batch_size: int) -> ShuffleQuality:
-    """Of the first epoch, beside the next one."""
+    """Measures the first epoch, compared with the next one."""
     drawn, following = (order.draw(epoch, np.arange(order.length)).rows for epoch in (0, 1))
     return measure_quality(drawn, following, labels, batch_size)
 

@@ -16,9 +16,9 @@ from image_pipeline.show.html import make_data_uri
 
 SIDE_PX = 112
 _JPEG_QUALITY = 80
-# Up to this size a lossless file is as small, and single pixels show.
+# Up to this size a lossless file is as small, and single pixels are visible.
 _LOSSLESS_SIDE_PX = 48
-# Quarantined files may be made to fill the memory of who opens them.
+# Quarantined files may be crafted to fill the memory of whoever opens them.
 _MOST_FILE_BYTES = 64 * 2**20
 _MOST_PIXELS = 64 * 2**20
 
@@ -44,7 +44,7 @@ class Thumbnails:
         return self._made[row]
 
     def of_quarantined(self, sha256: str | None) -> str | None:
-        """The thumbnail of as much as can be decoded of a rejected file; None if nothing can."""
+        """The thumbnail of whatever can be decoded of a rejected file; None if nothing can."""
         if sha256 is None:
             return None
         path = files.join(self._data_dir, name_copy(sha256))
@@ -70,19 +70,19 @@ def make_thumbnail(pixels: np.ndarray) -> str:
 
 
 def decode_what_can_be(encoded: bytes) -> np.ndarray | None:
-    """Decodes a file that ingest refused, forgivingly: uint8 [height, width, 3], or None."""
+    """Leniently decodes a file that ingest refused: uint8 [height, width, 3], or None."""
     try:
         with _truncated_images_load(), Image.open(io.BytesIO(encoded)) as image:
             if image.width * image.height > _MOST_PIXELS:
                 return None
             return np.asarray(image.convert("RGB"))
     except DECODER_ERRORS:
-        return None  # Whatever a decoder says of a file that is known to be bad.
+        return None  # Any error: the file is known to be bad.
 
 
 @contextlib.contextmanager
 def _truncated_images_load() -> Iterator[None]:
-    """Lets Pillow fill up what is missing; it knows this only as a switch of the whole process."""
+    """Lets Pillow fill in missing pixels, for which it has only a process-wide switch."""
     before = ImageFile.LOAD_TRUNCATED_IMAGES
     ImageFile.LOAD_TRUNCATED_IMAGES = True
     try:

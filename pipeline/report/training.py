@@ -1,4 +1,4 @@
-"""What a run's components said: anomalies, training's history, versions of code and options."""
+"""What a run's components reported: anomalies, training's history, versions of code and options."""
 
 import dataclasses
 import hashlib
@@ -24,9 +24,9 @@ class Curve:
     """A loss or metric, epoch by epoch.
 
     Attributes:
-      name: of the metric.
-      train, eval: its values; None without one, and as a value that was no number.
-      best_epoch: of evaluation, from 1.
+      name: name of the metric.
+      train, eval: its values; None without any; a value is None where it was not a number.
+      best_epoch: the best epoch in evaluation, from 1.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingFigures:
-    """What became of `History`: the same in all epochs together, and its curves."""
+    """Figures from `History`: totals over all epochs, and curves."""
 
     epochs: int
     steps: int
@@ -65,10 +65,10 @@ def describe_training(history: History) -> TrainingFigures:
 
 
 def read_anomalies(folder: str) -> list[dict[str, Any]]:
-    """What TFDV found of each split that does not fit the schema, in its words.
+    """What TFDV found in each split that does not fit the schema, in its words.
 
     Args:
-      folder: of the ExampleValidator's artifact.
+      folder: the ExampleValidator's artifact.
 
     Returns:
       For each split its name and `anomalies`: pairs of a column and a description.
@@ -91,7 +91,7 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
 
 
 def describe_versions(source: Source, config: PipelineConfig | None) -> dict[str, Any]:
-    """What made the data set and the model.
+    """The versions and options that made the data set and the model.
 
     Returns:
       `rows`: pairs of a name and a text; `options`: pairs of a title and a text in YAML.
@@ -114,7 +114,7 @@ def describe_versions(source: Source, config: PipelineConfig | None) -> dict[str
 
 
 def _find_best(name: str, values: Sequence[float | None] | None) -> int | None:
-    """The epoch, from 1, with the least loss or the greatest metric; the first of equal ones."""
+    """The first epoch, counted from 1, with the least loss or the greatest metric."""
     numbers = [value for value in values or [] if value is not None]
     if not values or not numbers:
         return None

@@ -1,1 +1,1 @@
-"""What runs the pipeline and its parts on this machine or sends them to an engine."""
+"""Runs the pipeline and its parts on this machine, or sends them to an engine."""

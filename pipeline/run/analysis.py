@@ -26,9 +26,8 @@ def analyze_folder(
       data_dir: the folder that ingest wrote.
       graph_dir: the transform graph's folder; an earlier graph in it is replaced.
       view: the model's input.
-      options: of the analysis.
       beam_args: Beam flags; they name the runner and its mode.
-      cache_dir: where what is found in a data set is kept for later analyses; None keeps nothing.
+      cache_dir: where the findings for a data set are kept for later analyses; None keeps nothing.
 
     Returns:
       What `analysis.json` holds, and the seconds and peak memory of the work.

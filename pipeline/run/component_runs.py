@@ -1,4 +1,4 @@
-"""What TFX's metadata say of the executions of a run."""
+"""What TFX's metadata says about the executions of a run."""
 
 import dataclasses
 from collections.abc import Collection, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
-# A Resolver's outputs are other components'.
+# A Resolver's outputs belong to other components.
 _OUTPUT = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.INTERNAL_OUTPUT)
 
 
@@ -15,13 +15,13 @@ class ComponentRun:
     """What one component did.
 
     Attributes:
-      name: the component's.
+      name: the component's name.
       seconds: wall time.
       peak_rss_mb: largest resident memory of the process while it ran.
       reused: whether TFX took the outputs of an earlier run.
       outputs: each output's name and URI; the last URI, where there are several.
-      spans: of its outputs that have one, in order.
-      pushed_dir: where it pushed a model to; "" if it did not.
+      spans: the spans of its outputs, in order.
+      pushed_dir: where it pushed a model; "" if it did not.
     """
 
     name: str
@@ -43,17 +43,17 @@ def open_metadata(metadata_path: str) -> metadata_store.MetadataStore:
 def read_execution(
     metadata_path: str, execution_id: int, name: str, seconds: float, peak_rss_mb: float
 ) -> ComponentRun:
-    """What a component's execution gave, and whether from the cache."""
+    """The outputs of a component's execution, and whether they came from the cache."""
     store = open_metadata(metadata_path)
     (execution,) = store.get_executions_by_id([execution_id])
     return _describe(store, execution, name, seconds, peak_rss_mb)
 
 
 def read_taken(metadata_path: str, ran: Collection[str]) -> list[ComponentRun]:
-    """What the latest run took from the run before it, instead of running the component.
+    """The components whose outputs the latest run took from the run before it.
 
     Args:
-      metadata_path: of TFX's metadata.
+      metadata_path: file of TFX's metadata.
       ran: the components that did run.
     """
     store = open_metadata(metadata_path)

@@ -1,4 +1,4 @@
-"""What a Dataflow job must be told: checked before anything is sent to Google's cloud."""
+"""Checks a Dataflow job's flags before anything is sent to Google's cloud."""
 
 import os
 import urllib.error
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 
-# Each of these, or the job fails after minutes, or Beam makes a bucket of its own.
+# Without these, the job fails after minutes, or Beam creates a bucket of its own.
 _NEEDED = {
     "project": "--project=ID, the Google Cloud project that runs and pays",
-    "region": "--region=NAME, where the machines stand, for example europe-west4",
+    "region": "--region=NAME, where the machines run, for example europe-west4",
 }
-# Any of these brings this project to the workers.
+# Any of these installs this project on the workers.
 _CODE = ("sdk_container_image", "setup_file", "extra_package")
 _BUCKETS = ("temp_location", "staging_location")
 _TEMPLATE = "template_location"
@@ -22,7 +22,7 @@ CONNECT_TIMEOUT_S = 5
 
 
 def check_dataflow_flags(given: Mapping[str, str]) -> None:
-    """What the flags say must be enough for a job; nothing is contacted.
+    """Checks that the flags are enough for a job; contacts nothing.
 
     Args:
       given: Beam flags and their values, without the leading dashes.
@@ -37,18 +37,18 @@ def check_dataflow_flags(given: Mapping[str, str]) -> None:
     if not any(given.get(name) for name in _CODE):
         raise UserError(
             "DataflowRunner needs --sdk_container_image=REGISTRY/WORKER:TAG: its workers have no "
-            "other way to this project's code and libraries; kubeflow/README.md makes the image."
+            "other way to get this project's code and libraries; kubeflow/README.md builds it."
         )
     _check_scaling(given)
 
 
 def _check_buckets(given: Mapping[str, str]) -> None:
-    """Where Beam puts what the workers fetch; a template for tests may stay on this machine."""
+    """Checks where Beam puts the workers' files; a template for tests may stay on this machine."""
     named = {name: given[name] for name in _BUCKETS if given.get(name)}
     if not named:
         raise UserError(
             "DataflowRunner needs --temp_location=gs://BUCKET/FOLDER (or --staging_location): "
-            "without one Beam would make a bucket of its own."
+            "without it Beam would create a bucket of its own."
         )
     if "://" not in given.get(_TEMPLATE, "://"):
         return
@@ -60,7 +60,7 @@ def _check_buckets(given: Mapping[str, str]) -> None:
 
 
 def _check_scaling(given: Mapping[str, str]) -> None:
-    """The number of machines."""
+    """Checks the number of machines."""
     counts = {}
     for name in ("num_workers", "max_num_workers"):
         value = given.get(name, "1")
@@ -81,9 +81,9 @@ def _check_scaling(given: Mapping[str, str]) -> None:
 
 
 def check_places(given: Mapping[str, str]) -> None:
-    """Where Beam puts what the workers fetch, and a template, must be there.
+    """Checks that the folders for the workers' files and for a template exist.
 
-    Beam tries again and again to write to a folder or a store that is not there, for ten minutes.
+    Beam would retry for ten minutes to write to a folder or a store that is not there.
 
     Args:
       given: Beam flags and their values, without the leading dashes.
@@ -104,11 +104,11 @@ def check_places(given: Mapping[str, str]) -> None:
 
 
 def _check_google_answers() -> None:
-    """Found out within seconds; Google's own client would go on asking."""
+    """Fails within seconds, where Google's own client would keep trying."""
     url = os.environ.get("STORAGE_EMULATOR_HOST", "https://storage.googleapis.com")
     try:
         urllib.request.urlopen(url, timeout=CONNECT_TIMEOUT_S).close()
-    except urllib.error.HTTPError:  # It has answered.
+    except urllib.error.HTTPError:  # Any answer will do.
         return
     except (OSError, ValueError) as error:
         raise UserError(
@@ -118,7 +118,7 @@ def _check_google_answers() -> None:
 
 
 def check_remote(**paths: str) -> None:
-    """Dataflow's machines see none of this one's folders.
+    """Refuses paths on this machine, which Dataflow's machines cannot see.
 
     Raises:
       UserError: naming the option.
@@ -132,13 +132,13 @@ def check_remote(**paths: str) -> None:
 
 
 def check_credentials(given: Mapping[str, str]) -> None:
-    """Someone must be logged in; Beam would go on anonymously, and fail later and unclearly.
+    """Checks for credentials: without them Beam would fail later, with an unclear error.
 
     Args:
       given: Beam flags and their values, without the leading dashes.
 
     Raises:
-      UserError: if Google's libraries, which have time limits of their own, find none.
+      UserError: if Google's libraries, which have their own time limits, find none.
     """
     if "no_auth" in given:
         return

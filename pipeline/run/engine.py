@@ -1,4 +1,4 @@
-"""The engine that runs the Beam jobs: named, and there, before anything is sent to it."""
+"""Chooses the engine for the Beam jobs, and checks that it is there before sending it anything."""
 
 import json
 import os
@@ -17,7 +17,7 @@ CONNECT_TIMEOUT_S = 5
 
 
 def choose_engine(beam_flags: Sequence[str]) -> list[str]:
-    """Completes the Beam flags that a person gave, and checks what they name.
+    """Completes the user's Beam flags, and checks what they name.
 
     Raises:
       UserError: for flags that are wrong or refused, and for an engine that is not there.
@@ -28,7 +28,7 @@ def choose_engine(beam_flags: Sequence[str]) -> list[str]:
 
 
 def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
-    """Paths as workers elsewhere understand them, whose current folder is another than this one's.
+    """Makes paths valid for workers elsewhere, whose current folder is a different one.
 
     Args:
       beam_args: completed Beam flags. For the local runner, paths stay as they were given.
@@ -40,14 +40,14 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
 
 
 def check_engine(beam_args: Sequence[str]) -> None:
-    """What the runner needs must be there, or the job would wait for it, in part without an end.
+    """Checks that what the runner needs is there; otherwise the job would wait, perhaps forever.
 
     Args:
       beam_args: completed Beam flags.
 
     Raises:
-      UserError: if a job server's jar or Java is missing, or if a Flink, a job server or a pool of
-        workers does not answer within `CONNECT_TIMEOUT_S`, or has too few slots, or if a flag,
+      UserError: if a job server's jar or Java is missing; if a Flink cluster, a job server or a
+        worker pool does not answer within `CONNECT_TIMEOUT_S` or has too few slots; or if a flag,
         the credentials or a folder of a Dataflow job are missing.
     """
     given = split_flags(beam_args)
@@ -74,8 +74,8 @@ def _check_job_server(given: Mapping[str, str]) -> None:
     jar = given.get("flink_job_server_jar", "")
     if not jar:
         raise UserError(
-            "FlinkRunner needs --flink_job_server_jar=PATH, or Beam would fetch one without a time "
-            "limit; `make flink` makes build/flink/job-server.jar."
+            "FlinkRunner needs --flink_job_server_jar=PATH, or Beam would download one without a "
+            "time limit; `make flink` makes build/flink/job-server.jar."
         )
     if "://" not in jar and not os.path.isfile(jar):
         raise UserError(f"--flink_job_server_jar={jar}: there is no such file; run `make flink`.")
@@ -109,9 +109,9 @@ def _check_flink(given: Mapping[str, str]) -> None:
 
 
 def _is_beside_far_workers(given: Mapping[str, str]) -> bool:
-    """Whether the pool's address is of the loopback of other machines: a pool beside each worker.
+    """Whether the pool's address is on other machines' loopback: a pool beside each worker.
 
-    It cannot be asked from here; if there is none, the job ends by `beam_job.await_start`.
+    It cannot be reached from here; if there is none, `beam_job.await_start` ends the job.
     """
     engine = given.get("flink_master", given.get("job_endpoint", ""))
     return (
@@ -133,5 +133,5 @@ def _check_listens(flag: str, address: str) -> None:
     except (OSError, ValueError) as error:
         raise UserError(
             f"{flag}={address}: nothing answers there within {CONNECT_TIMEOUT_S} s ({error}); give "
-            "HOST:PORT of what is running."
+            "HOST:PORT of a running one."
         ) from error

@@ -1,29 +1,29 @@
-"""The functions that a person's configuration names, tried out before a run begins any work."""
+"""Tries out the functions that the configuration names, before a run begins any work."""
 
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run.part import Part
 
-# The components behind which `--to` leaves training out.
+# The components after which `--to` leaves training out.
 _BEFORE_ANALYSIS = ("ImageExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator")
 _BEFORE_TRAINING = (*_BEFORE_ANALYSIS, "ImageTransform")
-# Functions of this package number all classes; one of a person's own may rename or join some.
+# This package's functions number all classes; a user's own may rename or join some.
 _OWN = "image_pipeline.components.transform."
 
 
 def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> None:
     """Imports what the configuration names, builds the model, and runs it on one small batch.
 
-    The project's own defaults are not tried: TensorFlow is imported only for what is a person's.
+    The project's own defaults are not tried: TensorFlow is imported only for the user's own
+    functions.
 
     Args:
-      config: of the pipeline.
-      num_classes: as the names of the images tell it.
-      part: which components run; what belongs to others is not looked at.
+      num_classes: number of classes that the images' paths name.
+      part: which components run; functions of the others are not checked.
 
     Raises:
-      UserError: naming the option, if it cannot be used.
+      UserError: if one cannot be used; it names the option.
     """
     function, model = config.transform.preprocessing_fn, config.training.model
     if part.last not in _BEFORE_ANALYSIS and function != TransformOptions().preprocessing_fn:
@@ -39,9 +39,9 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
 
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
-    # Folders may name a class of which no record is analysed: the Trainer knows their number.
+    # Paths may name a class without an analysed record; only the Trainer knows the number.
     is_own = config.transform.preprocessing_fn.startswith(_OWN)
     counted: Counted = "at most" if is_own else "not"
     build_checked_model(config.view, config.feeding, config.training, num_classes, counted)
-    # Keras numbers layers and metrics; those of the model that is trained begin at the beginning.
+    # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

@@ -36,13 +36,12 @@ def ingest_folder(
     Args:
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder.
-      options: of ingest.
       beam_args: Beam flags; they name the runner and its mode.
       replace: whether a finished data set of other images or options may be replaced.
 
     Returns:
       The summary: the books, splits, shards, bytes, seconds, peak memory, and how many records the
-      data set had before (None if there was none).
+      data set had before (None if it did not exist).
 
     Raises:
       UserError: if the person who called can put it right.
@@ -85,18 +84,18 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
       beam_args: Beam flags; they name the runner and its mode.
 
     Raises:
-      UserError: in Beam's words, if it does not take them.
+      UserError: in Beam's words, if it rejects them.
     """
     try:
         return beam.Pipeline(options=PipelineOptions(list(beam_args)))
     except (SystemExit, ValueError) as error:
-        # A value of the wrong type ends the process; why, is only in what argparse caught before.
+        # A value of the wrong type makes argparse exit; the reason is only in the error before.
         reason = error.__context__ if isinstance(error, SystemExit) else error
-        raise UserError(f"Beam does not take its flags: {find_line(str(reason))}") from error
+        raise UserError(f"Beam rejects its flags:  {find_line(str(reason))}") from error
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:
-    """Shows an ingest's results to a person."""
+    """Prints an ingest's results."""
     took = f"{summary['seconds']} s, {summary['peak_rss_mb']:,} MB peak"
     print_rows([*ingest_rows(summary), ("took", took), ("data set", output_dir)], console)
 
@@ -142,12 +141,12 @@ def retry_folder(
 def _find_source(output_dir: str) -> str | None:
     try:
         return read_source(output_dir, read_manifest(output_dir))
-    except FileNotFoundError:  # An interrupted retry goes on.
+    except FileNotFoundError:  # An interrupted retry continues.
         return None
 
 
 def print_retry(summary: dict[str, Any], console: Console) -> None:
-    """Shows what became of the quarantined files."""
+    """Prints what became of the quarantined files."""
     retried = summary["retried"]
     rows = [(name.replace("_", " "), f"{count:,}") for name, count in retried.items()]
     print_rows(rows, console)

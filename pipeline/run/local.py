@@ -1,4 +1,4 @@
-"""Runs the pipeline on this machine and gathers what it did."""
+"""Runs the pipeline on this machine and collects its results."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ def run_locally(
     Args:
       plan: what is run, on what, and where it goes.
       on_start: called with a component's name before it runs.
-      on_finish: called after it ran.
+      on_finish: called with its run afterwards.
 
     Returns:
       The run of every component that has outputs, in order.
@@ -42,7 +42,7 @@ def run_locally(
     """
     pipeline = _create_pipeline(plan, plan.fingerprint, plan.span)
     check_part(plan.part, [component.id for component in pipeline.components])
-    if plan.part.first in (None, _INGEST, _TRANSFORM):  # Later ones have its graph already.
+    if plan.part.first in (None, _INGEST, _TRANSFORM):  # Later ones already have its graph.
         load_preprocessing_fn(plan.config.view, plan.config.transform)
     heard = _Heard(on_start, on_finish)
     try:
@@ -78,7 +78,7 @@ def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.d
 
 
 class _Heard:
-    """What was heard of the components so far; all is passed on."""
+    """Collects the components' runs so far, and passes each on to the callbacks."""
 
     def __init__(self, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]):
         self._on_start, self._on_finish = on_start, on_finish
@@ -99,7 +99,7 @@ class _Heard:
 
 
 def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
-    """Says how many records there are for `components.training.counting`, where this run knows."""
+    """Begins the progress that `components.training.counting` advances, if the total is known."""
     folders = [run.outputs["examples"] for run in runs if run.name.startswith(_INGEST)]
     if folders:
         splits = [read_manifest(folder).splits["eval"] for folder in folders]
@@ -113,7 +113,7 @@ def _launch(
     heard: _Heard,
     earlier_span: int | None = None,
 ) -> None:
-    """Runs a part of a pipeline; an earlier span's components are called after it."""
+    """Runs a part of a pipeline; an earlier span's components are named after it."""
     finish = functools.partial(heard.finish, earlier_span=earlier_span)
     with _observe_components(metadata_path, heard.start, finish):
         tfx.orchestration.LocalDagRunner().run(pipeline, _to_run_options(part))

@@ -1,4 +1,4 @@
-"""TFX's metadata before a run: a file that is there must be a whole one."""
+"""Checks TFX's metadata before a run: a file that exists must be intact."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ _TABLE = "MLMDEnv"  # ml-metadata's first one.
 
 
 def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
-    """A damaged file would end the run deep inside TFX; an emptied one would begin a new history.
+    """Refuses a damaged file, which would end the run deep inside TFX, and an emptied one.
 
-    That begins to count at 1 again, in folders that hold the results of the old one.
+    The latter would begin a new history, and count from 1 again in folders with earlier results.
 
     Args:
-      metadata_path: the SQLite file; it need not be there.
+      metadata_path: the SQLite file; it need not exist.
       artifacts_dir: the results that it describes.
 
     Raises:
@@ -28,15 +28,15 @@ def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
     if os.path.exists(metadata_path):
         finding = _find_damage(metadata_path)
     elif _has_results(artifacts_dir):
-        finding = "it is gone, but there are results that it should know of"
+        finding = "it is gone, but there are results that it should list"
     else:
         return
     if finding is None and not _has_tables(metadata_path) and _has_results(artifacts_dir):
-        finding = "it is empty, but there are results that it should know of"
+        finding = "it is empty, but there are results that it should list"
     if finding is not None:
         raise UserError(
-            f"The metadata of earlier runs, {metadata_path!r}, cannot be used: {finding}. Put back "
-            "a copy of it, or choose another --output; the results themselves stay where they are."
+            f"The metadata of earlier runs, {metadata_path!r}, cannot be used: {finding}. Restore "
+            "a copy of it, or choose another --output; the results themselves are untouched."
         )
 
 

@@ -12,8 +12,8 @@ class Part:
     """Which components run; what comes before them is taken from the latest run.
 
     Attributes:
-      first: runs, and what needs it; None for all that `last` needs.
-      last: runs, and what it needs; None for all that need `first`.
+      first: runs, and all that needs it; None for all that `last` needs.
+      last: runs, and what it needs; None for all that needs `first`.
     """
 
     first: str | None = None
@@ -29,40 +29,40 @@ def check_part(part: Part, components: Sequence[str]) -> None:
     """Checks that a part's ends exist.
 
     Args:
-      part: which is to run.
-      components: the pipeline's.
+      part: the part to run.
+      components: names of the pipeline's components.
 
     Raises:
-      UserError: if one of its ends is no component.
+      UserError: if one of its ends is not a component.
     """
     for flag, name in (("--from", part.first), ("--to", part.last)):
         if name is not None and name not in components:
             raise UserError(
                 f"{flag} names a component, got {name!r}; {suggest(name, components, most=3)}"
-                f"there are: {', '.join(components)}."
+                f"known: {', '.join(components)}."
             )
 
 
 def explain_part(error: BaseException, part: Part, started: bool) -> UserError | None:
-    """TFX's error that no earlier run has what a part needs, in words; None for other errors.
+    """Explains TFX's error that no earlier run has what a part needs; None for other errors.
 
     Args:
-      error: that ended the run.
-      part: that was to run.
-      started: whether any component has: what it raises is its own.
+      error: the error that ended the run.
+      part: the part that was to run.
+      started: whether any component has started: its errors are its own.
     """
     if part.first is None or started or not isinstance(error, LookupError):
         return None
     return UserError(
         f"--from {part.first} takes what comes before it from the latest run in the same --output, "
-        "but no run there has all of it, or the latest ended before; run once without --from."
+        "but the latest run there does not have all of it; run once without --from."
     )
 
 
 def check_any_ran(part: Part, ran: int) -> None:
-    """Raises UserError if a part holds no component."""
+    """Raises UserError if a part has no component."""
     if not ran:
         raise UserError(
-            f"No component lies between --from {part.first} and --to {part.last}: data do not go "
-            "from the one to the other; change one of them, or leave it out."
+            f"No component lies between --from {part.first} and --to {part.last}: no data goes "
+            "from one to the other; change one of them, or leave it out."
         )

@@ -20,13 +20,13 @@ from image_pipeline.components.sources.table import is_table
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What a folder holds, by its names alone.
+    """What a folder holds, judged by file names alone.
 
     Attributes:
       found: number of files.
-      classes: files of each class.
+      classes: number of files of each class.
       fingerprint: changes if any file is added, removed or touched.
-      outside: links that lead out of the folder, and are not followed.
+      outside: number of links that lead out of the folder and are not followed.
     """
 
     found: int
@@ -75,7 +75,7 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
 
 
 def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> None:
-    """What must be true of the images and the output folder, before Beam is imported.
+    """Checks the images and the output folder before Beam is imported.
 
     Raises:
       UserError: if it is not.
@@ -85,10 +85,10 @@ def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> No
 
 
 def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:
-    """Some file must name a class, or all of them would be read to be quarantined.
+    """Checks that some path names a class; otherwise every file would be read and quarantined.
 
     Raises:
-      UserError: if none does, and labels are asked for.
+      UserError: if none does, and labels are required.
     """
     if options.label_pattern is not None and not survey.classes:
         raise UserError(
@@ -100,7 +100,7 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
 
 
 def _explain_links(survey: Survey) -> str:
-    """What may be why no class is named: a folder of links to class folders elsewhere."""
+    """A possible reason why no class is named: a folder of links to class folders elsewhere."""
     if not survey.outside:
         return ""
     return (
@@ -110,14 +110,14 @@ def _explain_links(survey: Survey) -> str:
 
 
 def _suggest_parent(images_dir: str) -> str:
-    """Where one class's folder was named: the folder of all of them."""
+    """A hint if one class's folder was named instead of the folder of all classes."""
     if not files.is_local(images_dir):
         return ""
     parent, name = os.path.split(os.path.abspath(images_dir))
     try:
         with os.scandir(parent) as entries:
             folders = sum(each.is_dir() and not each.name.startswith(".") for each in entries)
-    except OSError:  # It may be entered, but not be listed.
+    except OSError:  # It may be accessible, but not listable.
         return ""
     if folders < 2:
         return ""
@@ -125,7 +125,7 @@ def _suggest_parent(images_dir: str) -> str:
 
 
 def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
-    """A classifier needs two classes.
+    """Checks that there are two classes, as a classifier needs.
 
     Raises:
       UserError: if there are fewer.
@@ -141,12 +141,12 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
 
 
 def check_output(output_dir: str, images_dir: str) -> None:
-    """The output folder must be writable, and must not become part of the input.
+    """Checks that the output folder is writable and not inside the images folder.
 
-    Of an object store only the bucket is looked for.
+    On an object store only the bucket is checked.
 
     Raises:
-      UserError: if it is not, or would.
+      UserError: if it is not.
     """
     files.check_answers(output_dir)
     if not (files.is_local(output_dir) and files.is_local(images_dir)):
@@ -154,7 +154,7 @@ def check_output(output_dir: str, images_dir: str) -> None:
     inside = os.path.realpath(output_dir) + os.sep
     if inside.startswith(os.path.realpath(images_dir) + os.sep):
         raise UserError(
-            f"The output folder {output_dir!r} lies in the images folder {images_dir!r}, so the "
+            f"The output folder {output_dir!r} is inside the images folder {images_dir!r}, so the "
             "next run would ingest it; choose another --output."
         )
     try:

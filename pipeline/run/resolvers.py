@@ -1,4 +1,4 @@
-"""The nodes that look up what earlier runs left: earlier spans, and the latest good model."""
+"""The nodes that look up results of earlier runs: earlier spans, and the latest good model."""
 
 from tfx import v1 as tfx
 
@@ -17,10 +17,10 @@ def join_spans(
     options: SpanOptions,
     span: int | tfx.dsl.experimental.RuntimeParameter | None,
 ) -> tuple[tfx.dsl.Channel, list[tfx.dsl.Resolver]]:
-    """The examples to learn from, and the node that finds earlier ones, if there are to be any.
+    """The examples to train on, and the node that finds earlier ones, if they are wanted.
 
     Raises:
-      UserError: if there are to be any, and the span is not known before the run.
+      UserError: if they are wanted, and the span is not known before the run.
     """
     if options.window == 1:
         return example_gen.outputs["examples"], []
@@ -33,7 +33,7 @@ def join_spans(
     resolver = tfx.dsl.Resolver(
         strategy_class=LatestSpans,
         config={"newest": span, "count": 0 if options.window == "all" else options.window},
-        # Of all runs, where `outputs` would be this run's only.
+        # From all runs; `outputs` would be only this run's.
         examples=tfx.dsl.Channel(
             type=tfx.types.standard_artifacts.Examples,
             producer_component_id=example_gen.id,
@@ -47,7 +47,7 @@ def join_spans(
 def find_baseline(
     trainer: tfx.components.Trainer, options: EvaluationOptions
 ) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
-    """The model to compare with, and the node that finds it, if that is wished."""
+    """The model to compare with, and the node that finds it, if one is wanted."""
     if options.min_improvement is None:
         return None, []
     kinds = tfx.types.standard_artifacts
@@ -56,6 +56,6 @@ def find_baseline(
         model=tfx.dsl.Channel(type=kinds.Model),
         model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
     ).with_id(BASELINE_RESOLVER)
-    # So that a run from the Trainer on looks for it anew, and one from the Evaluator on does not.
+    # So that a run from the Trainer on looks it up again, and one from the Evaluator on does not.
     resolver.add_upstream_node(trainer)
     return resolver.outputs["model"], [resolver]

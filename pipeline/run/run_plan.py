@@ -18,15 +18,14 @@ class RunPlan:
     """What is run, on what, and where it goes.
 
     Attributes:
-      config: of the pipeline.
       images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: of the run (see `RunFolder`). Absolute, or a URI: TFX keeps it, and may hand a
+      output_dir: its folder (see `RunFolder`). Absolute, or a URI: TFX keeps it, and may hand a
         result to workers elsewhere in a later run.
-      fingerprint: of the images.
+      fingerprint: hash of the images' names, sizes and modification times.
       beam_args: Beam flags; they name the runner and its mode.
-      span: which one of a pattern is run; None where `images_dir` is no pattern.
+      span: which of the pattern's spans to run; None if `images_dir` is not a pattern.
       earlier: number and fingerprint of further spans that `config.spans.window` wants. They are
-        ingested first, each alone; TFX's cache knows those that are already.
+        ingested first, one by one; TFX's cache has those that already are.
       part: which components run. Without ImageExampleGen, no span is ingested.
     """
 
@@ -56,18 +55,17 @@ def plan_run(
     """Checks what can be checked at once.
 
     Args:
-      config: of the pipeline.
       images_dir: the folder of images, or a pattern of spans' folders.
-      output_dir: of the run.
-      beam_flags: as they were given; what they leave open is chosen.
-      span: the number or date of one of a pattern; None for the latest.
+      output_dir: the run's folder.
+      beam_flags: the user's Beam flags, which are completed.
+      span: number or date of one of the pattern's spans; None for the latest.
       part: which components run.
 
     Returns:
-      The plan, and what its folders of images hold.
+      The plan, and the survey of its images.
 
     Raises:
-      UserError: if the engine, the images or the output folder cannot be as they are asked for.
+      UserError: if the engine, the images or the output folder cannot be used.
     """
     beam_args = choose_engine(beam_flags)
     source = find_images(images_dir, span, config.spans.window)

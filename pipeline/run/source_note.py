@@ -1,7 +1,7 @@
-"""Which images a data set was made of: so that it is not replaced by another's by mistake.
+"""Which images a data set was made from, so that it is not replaced by mistake.
 
 `manifest.json` names no folders, since the same images give the same bytes anywhere. So ingest
-leaves `.source.json` beside it, which counts only for the manifest whose checksum it has.
+writes `.source.json` beside it, which is valid only for the manifest whose checksum it has.
 """
 
 import json
@@ -25,18 +25,18 @@ _WAY_OUT = "choose another --output, or replace it with --replace (from Python: 
 
 
 def resolve_source(images_dir: str) -> str:
-    """One name for a folder of images, whatever way leads to it."""
+    """One name for a folder of images, whichever path leads to it."""
     return os.path.realpath(images_dir) if files.is_local(images_dir) else images_dir.rstrip("/")
 
 
 def write_source(output_dir: str, images_dir: str, manifest: Manifest) -> None:
-    """Notes what the finished data set was made of."""
+    """Notes what the finished data set was made from."""
     note = {"images": resolve_source(images_dir), "manifest": manifest.checksum}
     files.write_file(files.join(output_dir, _NOTE), json.dumps(note).encode())
 
 
 def read_source(output_dir: str, manifest: Manifest) -> str | None:
-    """The folder of images that the data set was made of; None if that is not known."""
+    """The folder of images that the data set was made from; None if unknown."""
     try:
         note = json.loads(files.read_file(files.join(output_dir, _NOTE)))
         is_of_this = manifest.checksum is not None and note["manifest"] == manifest.checksum
@@ -48,19 +48,18 @@ def read_source(output_dir: str, manifest: Manifest) -> str | None:
 def check_same_source(
     output_dir: str, images_dir: str, options: IngestOptions, paths: Iterable[str]
 ) -> None:
-    """Makes sure that a finished data set is replaced by one of the same images and options only.
+    """Makes sure that a finished data set is only replaced by one of the same images and options.
 
-    Files of the folder may have changed. Where the folder is not known, as of a data set from
-    before it was noted, it counts as the same if it has half of the data set's files by name.
+    Files of the folder may have changed. Where the folder is unknown, as for older data sets, it
+    counts as the same if it has half of the data set's files by name.
 
     Args:
       output_dir: the data set's folder; nothing is checked where there is no finished one.
       images_dir: the folder of images, or its URI.
-      options: of ingest.
-      paths: of the files in the images folder; read only if the folder is not known.
+      paths: paths of the files in the images folder; read only if the folder is unknown.
 
     Raises:
-      UserError: if it is of other images or options, or damaged so that this cannot be told.
+      UserError: if it has other images or options, or is too damaged to tell.
     """
     try:
         manifest = read_manifest(output_dir)
@@ -71,18 +70,18 @@ def check_same_source(
     except (UserError, pa.ArrowException) as error:
         raise UserError(
             f"{output_dir!r} holds a damaged data set ({error}), so it cannot be told whether it "
-            f"was made of {images_dir!r}; {_WAY_OUT}"
+            f"was made from {images_dir!r}; {_WAY_OUT}"
         ) from error
     what = f"{output_dir!r} holds a finished data set of {manifest.books.written:,} records"
     if not is_same:
-        source = repr(known) if known else "other images: half of its files are not there now"
-        raise UserError(f"{what}, made of {source}, but --images is {now!r}; {_WAY_OUT}")
+        source = repr(known) if known else "other images: half of its files are missing there"
+        raise UserError(f"{what}, made from {source}, but --images is {now!r}; {_WAY_OUT}")
     if different := _compare_options(manifest.options, options):
-        raise UserError(f"{what}, made of {now!r} with other options ({different}); {_WAY_OUT}")
+        raise UserError(f"{what}, made from {now!r} with other options ({different}); {_WAY_OUT}")
 
 
 def _shares_files(output_dir: str, paths: Iterable[str]) -> bool:
-    """Whether half of the data set's records were made of files of these paths."""
+    """Whether half of the data set's records were made from files with these paths."""
     stored: set[str] = set()
     for rows in scan_index(output_dir, ["source"]):
         stored.update(rows["source"].to_pylist())
@@ -91,7 +90,7 @@ def _shares_files(output_dir: str, paths: Iterable[str]) -> bool:
 
 
 def _compare_options(stored: dict, options: IngestOptions) -> str:
-    """What differs, for a message. Options that there were not then do not count."""
+    """What differs, for a message. Options that did not exist then do not count."""
     try:
         old = flatten_options(IngestOptions.read_stored(stored).stored_form())
     except pydantic.ValidationError:

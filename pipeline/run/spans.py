@@ -1,4 +1,4 @@
-"""Which spans' images a run reads: the one that it is for, and earlier ones of its window."""
+"""Which spans' images a run reads: its own span, and earlier ones in its window."""
 
 import collections
 import dataclasses
@@ -21,8 +21,9 @@ class ImageSource:
     """The images of a run.
 
     Attributes:
-      folders: that hold them, the newest last; one without a number where there are no spans.
-      span: of the newest folder; None where there are no spans.
+      folders: the folders that hold them, the newest last; one without a number if there are no
+        spans.
+      span: the newest folder's; None if there are no spans.
     """
 
     folders: tuple[SpanFolder, ...]
@@ -38,7 +39,7 @@ def find_images(images_dir: str, span: str | None, window: int | Literal["all"])
       window: how many spans are used together, at most.
 
     Raises:
-      UserError: if there is no such span, or if spans are asked for where there are none.
+      UserError: if there is no such span, or if spans are asked for without a pattern.
     """
     if not has_span(images_dir):
         asked = f"--span {span}" if span else f"spans.window={window}" if window != 1 else None
@@ -58,7 +59,7 @@ def survey_source(source: ImageSource, options: IngestOptions) -> tuple[Survey, 
     """Lists all folders.
 
     Returns:
-      What they hold together, with the fingerprint of the newest; and the numbers and fingerprints
+      What they hold together, with the newest one's fingerprint; and the numbers and fingerprints
       of the others.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Ingest as a Dataflow template: the job, described, for Dataflow to start at any time.
+"""Ingest as a Dataflow template, which Dataflow can start at any time.
 
-It is the very transform that `image-pipeline ingest` runs. Nothing is started; the template, and
-beside it what the workers fetch, go to the places that the flags name.
+It is the same transform that `image-pipeline ingest` runs. Nothing is started; the template and the
+workers' files go where the flags say.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,11 @@ from image_pipeline.run.ingest import make_beam_pipeline
 def write_template(
     images_dir: str, output_dir: str, options: IngestOptions, beam_args: Sequence[str]
 ) -> None:
-    """Describes the job of ingest, and writes it where `--template_location` says.
+    """Writes the ingest job to where `--template_location` says.
 
     Args:
       images_dir: the URI of the images, as the workers see it.
       output_dir: the URI of the data set.
-      options: of ingest.
       beam_args: checked Beam flags; they name Dataflow and `--template_location`.
     """
     pipeline = make_beam_pipeline(beam_args)
@@ -30,7 +29,7 @@ def write_template(
     (
         pipeline
         | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)  # dict
-        # Or a failure here would repeat the steps before it, which need the folder.
+        # Otherwise a failure here would repeat the steps before it, which need the folder.
         | "Settle" >> beam.Reshuffle()
         | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
     )

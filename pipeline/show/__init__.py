@@ -1,1 +1,1 @@
-"""What a person is shown in the terminal."""
+"""What is shown in the terminal."""

@@ -1,4 +1,4 @@
-"""What TFX's Evaluator measured: figures, with what chance could have done to them, by class."""
+"""What TFX's Evaluator measured, overall and by class, with confidence intervals."""
 
 import math
 from collections.abc import Mapping
@@ -6,13 +6,13 @@ from typing import Any
 
 from image_pipeline.components.training.evaluation import CANDIDATE
 
-# TFMA's names of the metrics in `components.training.evaluation`, as people say them.
+# Readable names for TFMA's metrics in `components.training.evaluation`.
 _SHORT = {
     "sparse_categorical_accuracy": "accuracy",
     "sparse_categorical_accuracy_diff": "accuracy gained",
     "example_count": "records",
 }
-# Between which a figure lies, whatever an estimate says of it.
+# A figure lies between these, whatever an estimate says.
 _LIMITS = {"accuracy": (0.0, 1.0), "accuracy gained": (-1.0, 1.0)}
 
 Interval = tuple[float, float]
@@ -49,11 +49,11 @@ def read_evaluation(evaluation_dir: str) -> dict[str, Any]:
 def find_worst(
     classes: Mapping[str, float], bounds: Mapping[str, Interval]
 ) -> dict[str, Any] | None:
-    """The class that may be the worst: by its lower bound, which few records make low.
+    """The class that may be the worst, by its lower bound, which is low for few records.
 
     Args:
       classes: each class's accuracy.
-      bounds: of those for which they were estimated.
+      bounds: intervals of the classes for which they were estimated.
     """
 
     def rank(name: str) -> tuple[float, float, str]:
@@ -92,7 +92,7 @@ def _read_metrics(
 
 
 def _find_judged(evaluation_dir: str) -> str | None:
-    """TFMA's name of the trained model, where another one was measured beside it."""
+    """TFMA's name for the trained model, if another one was measured with it."""
     from tensorflow_model_analysis.writers import eval_config_writer
 
     *_, locations = eval_config_writer.load_eval_run(evaluation_dir)

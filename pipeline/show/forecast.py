@@ -1,4 +1,4 @@
-"""A forecast in lines for a person, and what the disk has room for."""
+"""A forecast as lines of text, and the free disk space."""
 
 import os
 import shutil
@@ -27,12 +27,12 @@ def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -
     """The forecast for a cluster.
 
     Args:
-      forecast: of this machine.
-      cores: of the cluster, each as fast as one of this machine's.
-      core_price: of a core for an hour with its memory, or None.
+      forecast: the forecast for this machine.
+      cores: the cluster's number of cores, each as fast as one of this machine's.
+      core_price: price of a core with its memory per hour, or None.
 
     Returns:
-      `cores`, `seconds`, `core_hours`, and the `cost` where there is a price, in its currency.
+      `cores`, `seconds`, `core_hours` and, if there is a price, the `cost` in its currency.
     """
     seconds = forecast.cluster_seconds(cores)
     core_hours = cores * seconds / 3600
@@ -95,11 +95,13 @@ def cluster_rows(cluster: dict[str, Any]) -> list[tuple[str, str]]:
 def warning_rows(
     forecast: Forecast, options: IngestOptions, free_bytes: int | None
 ) -> list[tuple[str, str]]:
-    """What would stop the ingest; nothing if all is well."""
+    """What would stop the ingest; empty if all is well."""
     rows = []
     if free_bytes is not None and forecast.peak_disk_bytes > free_bytes:
         missing = _megabytes(forecast.peak_disk_bytes - free_bytes)
-        rows.append(("disk too small", f"{missing} are missing; free them or choose another disk"))
+        rows.append(
+            ("disk too small", f"{missing} too little; free some space or choose another disk")
+        )
     if forecast.bad_fraction > options.max_bad_fraction:
         allowed = f"ingest.max_bad_fraction={options.max_bad_fraction:g}"
         rows.append(("too many bad files", f"more than {allowed}: the ingest would stop"))

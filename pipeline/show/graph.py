@@ -1,4 +1,4 @@
-"""What a transform graph is, shown to a person."""
+"""Prints what a transform graph is."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ def print_graph(path: str, among: int, graph: dict[str, Any], console: Console) 
 
     Args:
       path: its folder.
-      among: of how many it is the latest; 0 if it is alone.
-      graph: as `read_graph` read it.
-      console: where to.
+      among: how many graphs it is the latest of; 0 if it is alone.
+      graph: as `read_graph` returns it.
+      console: where to print.
     """
     which = f" (the latest of {among:,})" if among else ""
     print_rows([("transform graph", path + which)], console)

@@ -1,4 +1,4 @@
-"""A page of HTML with everything in it: a template filled, and pictures as data URIs."""
+"""A self-contained HTML page: a filled template, with pictures as data URIs."""
 
 import base64
 import io
@@ -13,7 +13,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
 from image_pipeline.show import words
 
-# How templates call what puts a value into words.
+# The filters by which templates format values.
 _FILTERS = {
     "value": words.format_value,
     "bytes": words.format_bytes,
@@ -29,12 +29,12 @@ _FILTERS = {
 
 
 def fill_template(package: str, name: str, **values: Any) -> str:
-    """Fills a template of a package; names in it are as safe as in a terminal.
+    """Fills a template of a package; names in it are made safe, as in a terminal.
 
     Args:
       package: the folder of the template, as it is imported.
-      name: of the template's file.
-      **values: what it shows. Markup is the project's own; all other text is escaped.
+      name: the template's file name.
+      **values: what it shows. All text is escaped except the project's own `Markup`.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(package, "."),
@@ -57,16 +57,18 @@ def write_output(path: str, content: bytes) -> None:
     try:
         files.write_file(path, content)
     except OSError as error:
-        raise UserError(f"Cannot write {path!r}: {error.strerror}; set --output.") from error
+        raise UserError(
+            f"Cannot write {path!r}: {error.strerror}; choose another --output."
+        ) from error
 
 
 def make_data_uri(picture: Image.Image, kind: str, **options: Any) -> str:
-    """A picture as a part of a page.
+    """A picture as a data URI.
 
     Args:
       picture: what is shown.
       kind: "png" or "jpeg".
-      **options: of Pillow's encoder.
+      **options: options of Pillow's encoder.
     """
     file = io.BytesIO()
     picture.save(file, kind.upper(), **options)

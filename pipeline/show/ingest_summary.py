@@ -13,14 +13,14 @@ _MOST_NAMES = 5
 
 
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
-    """The numbers of an ingest, and `unserved`: images that a served model would see otherwise."""
+    """The numbers of an ingest; and `unserved`, images that a served model sees differently."""
     return summarize_manifest(read_manifest(examples_dir)) | {
         "unserved": count_unserved(examples_dir)
     }
 
 
 def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
-    """The numbers of an ingest that its manifest has."""
+    """The numbers of an ingest that are in its manifest."""
     books, splits = manifest.books, manifest.splits
     return {
         "found": books.found,
@@ -49,7 +49,7 @@ def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, 
 
 
 def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
-    """The lines that tell of an ingest."""
+    """The lines that describe an ingest."""
     splits = ", ".join(f"{name} {records:,}" for name, records in ingest["splits"].items())
     reasons = _list_counts(ingest["quarantine_reasons"])
     shards = sum(ingest["shards"].values())
@@ -66,7 +66,7 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
             f"{kind} {count:,}, for example {examples[kind]}"
             for kind, count in ingest["skipped_kinds"].items()
         )
-        rows.append(("skipped, no images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
+        rows.append(("skipped, not images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
     for split, names in ingest["missing_classes"].items():
         rows.append((f"not in {split}", _list_classes(names)))
     if ingest["conflicting_labels"]:
@@ -79,19 +79,19 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
-    """What a served model does not see as training did; see docs/transform.md."""
+    """What a served model sees differently from training; see docs/transform.md."""
     refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in NOT_SERVED if kind in unserved)
     rows = []
     if refused:
         rows.append(("a server refuses", f"{refused}; send JPEG, PNG, WebP, GIF or BMP"))
     if PROFILE in unserved:
         count = unserved[PROFILE]
-        rows.append(("a server sees otherwise", f"{count:,} with a colour profile; send sRGB"))
+        rows.append(("served differently", f"{count:,} with a colour profile; send sRGB"))
     return rows
 
 
 def _compare(ingest: Mapping[str, Any]) -> str:
-    """A folder may be another one under the same path: a change must not go unseen."""
+    """The change since the last ingest, which must not go unnoticed: folders get replaced."""
     before = ingest.get("written_before")
     return "" if before in (None, ingest["written"]) else f"; {before:,} before"
 

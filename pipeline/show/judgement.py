@@ -1,4 +1,4 @@
-"""Why a model was not good enough to be pushed, as its Evaluator has written it down."""
+"""Why a model was not good enough to be pushed, as recorded by the Evaluator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,8 +25,8 @@ def explain_refusal(failures: Sequence[Mapping[str, Any]], model_dir: str | None
     """One line: what was measured, what was asked for and by which option, and where the model is.
 
     Args:
-      failures: as `read_failures` gives them.
-      model_dir: where the model is that was not pushed; None if that is not known.
+      failures: as `read_failures` returns them.
+      model_dir: where the model is that was not pushed; None if unknown.
     """
     missed = "; ".join(map(_explain, failures)) or "its Evaluator did not bless it"
     where = f" The model is in {model_dir}." if model_dir else ""
@@ -50,7 +50,7 @@ def _describe(failure: Any) -> dict[str, Any]:
 
 def _explain(failure: Mapping[str, Any]) -> str:
     gained = failure["option"].endswith("min_improvement")
-    name = "the accuracy gained on the latest model that was pushed" if gained else "its accuracy"
+    name = "the accuracy gained over the latest model that was pushed" if gained else "its accuracy"
     if failure["measured"] is None:
         return f"{name} could not be measured"
     return (

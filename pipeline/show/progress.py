@@ -1,4 +1,4 @@
-"""Shows which component runs, how far it has come, and what each took."""
+"""Shows which component runs, its progress, and how long each took."""
 
 import collections
 import threading
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 _LINE_EVERY_S = 5.0  # a line of text, where no bar can be drawn
 _DRAW_EVERY_S = 0.2
 _SLOW_S = 5.0  # a file that takes longer to read is named
-# Of what was done, speed is told by the last so many seconds; and by how many at least, or by which
-# share of all, the end is.
+# Speed is measured over the last so many seconds; the end is estimated from at least this many, or
+# this share of the total.
 _WINDOW_S = 30.0
 _ENOUGH = 10
 _ENOUGH_SHARE = 0.05
 
 
 class ComponentProgress:
-    """A bar, or else a line every few seconds, for what runs; a line for each finished component.
+    """A bar, or a line every few seconds, for what runs; a line for each finished component.
 
-    What runs counts itself by `components.progress`; what does not (TFX's own components) is shown
-    with the time that it has taken.
+    What counts its work in `components.progress` is shown with that; other work (TFX's own
+    components) with the time taken so far.
     """
 
     def __init__(self, console: "Console | None", line_every_s: float = _LINE_EVERY_S):
@@ -41,7 +41,7 @@ class ComponentProgress:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "ComponentProgress":
-        """The display starts with the first component."""
+        """Shows nothing until the first component starts."""
         return self
 
     def __exit__(
@@ -50,11 +50,11 @@ class ComponentProgress:
         error: BaseException | None,
         trace: types.TracebackType | None,
     ) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         self._stop()
 
     def start(self, name: str) -> None:
-        """Shows that something named runs."""
+        """Shows that something is running."""
         self._stop()
         if self._console:
             show = self._draw_bar if self._console.is_terminal else self._print_lines
@@ -79,7 +79,7 @@ class ComponentProgress:
         progress.end()
 
     def _print_lines(self, name: str, stopped: threading.Event) -> None:
-        """Prints how far the work has come, every few seconds, until it has ended."""
+        """Prints the progress every few seconds, until the work has ended."""
         assert self._console is not None
         speed = Speed()
         while not stopped.wait(self._line_every_s) and not was_interrupted():
@@ -87,7 +87,7 @@ class ComponentProgress:
             self._console.print(f"  {name:<18}{told}", soft_wrap=True, markup=False)
 
     def _draw_bar(self, name: str, stopped: threading.Event) -> None:
-        """Draws a bar until the work has ended, and takes it away."""
+        """Draws a bar until the work has ended, then removes it."""
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
         told = TextColumn("{task.fields[told]}", markup=False)
@@ -109,11 +109,11 @@ class ComponentProgress:
 
 
 class Speed:
-    """Says how fast counted work goes of late, and when it will end.
+    """Says how fast counted work has been going lately, and when it will end.
 
-    The time before the first count is left out: there a model is loaded, or a graph compiled. The
-    first records of many may take as long for such reasons, so they are forgotten in time, and when
-    the work will end is told once there are enough of them.
+    The time before the first count is left out: a model may be loaded, or a graph compiled. The
+    first records may be slow for such reasons, too, so they drop out in time, and the end is
+    estimated once there are enough records.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -123,7 +123,7 @@ class Speed:
         self._seen: collections.deque[tuple[float, progress.Progress]] = collections.deque()
 
     def describe(self, now: "progress.Progress | None") -> str:
-        """What is done, in words; the seconds gone by where nothing is counted."""
+        """The progress in words; the seconds elapsed if nothing is counted."""
         moment_s = self._clock()
         if now is None:
             return f"{moment_s - self._started_s:,.0f} s"
@@ -134,7 +134,7 @@ class Speed:
         return told if slow is None else f"{told}; {printable(slow[0])} for {slow[1]:,.0f} s"
 
     def _see(self, moment_s: float, now: "progress.Progress") -> None:
-        """Keeps what was seen of this piece of work: of late, but enough to tell a speed by."""
+        """Keeps the latest counts of this piece of work, enough to measure the speed."""
         seen = self._seen
         if seen and (seen[-1][1].unit, seen[-1][1].total) != (now.unit, now.total):
             seen.clear()
@@ -149,12 +149,12 @@ class Speed:
 
 
 def describe_progress(now: "progress.Progress", done: int, seconds: float) -> str:
-    """What is done, how fast, and how long the rest will take.
+    """The progress, the speed, and how long the rest will take.
 
     Args:
-      now: how far the work has come.
-      done: how many of these were done in the last `seconds`, by which speed is measured.
-      seconds: of wall-clock time.
+      now: the current progress.
+      done: how many were done in the last `seconds`, from which the speed is computed.
+      seconds: wall-clock time.
     """
     parts = [f"{now.done:,} of {now.total:,} {now.unit}"]
     if done > 0 and seconds > 0:

@@ -1,4 +1,4 @@
-"""The quarantine of a data set, shown to a person."""
+"""Prints a data set's quarantine."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def read_quarantine(output_dir: str) -> tuple[dict[str, int], list[Quarantined]]
     """How many files were rejected for each reason, and a line for each file.
 
     Raises:
-      UserError: if there is no whole data set.
+      UserError: if there is no complete data set.
     """
     reasons = read_whole_manifest(output_dir).books.quarantine_reasons
     return reasons, read_list(output_dir, Quarantined)

@@ -1,4 +1,4 @@
-"""Named lines: how results are shown to a person, and how their values are written."""
+"""Named lines: how results are printed, and how their values are formatted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,10 +31,10 @@ def format_numbers(value: Any) -> str:
 
 
 def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
-    """How many classes, and those of the most and the fewest records, where they were counted.
+    """The number of classes, and those with the most and the fewest records, if counted.
 
     Args:
-      classes: as `analysis.json` has them; at least one.
+      classes: as in `analysis.json`; at least one.
     """
     if any(row["records"] is None for row in classes):
         return f"{len(classes):,}"
@@ -45,10 +45,10 @@ def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]]) -> str:
-    """Records of classes that no analysed record has: how many of each split, and what of them.
+    """How many records in each split have a class that no analysed record has.
 
     Args:
-      unknown: as `analysis.json` has them: split to class name to records; not empty.
+      unknown: as in `analysis.json`: split to class name to records; not empty.
     """
     splits = [
         f"{sum(counts.values()):,} of {split} ({', '.join(map(repr, list(counts)[:_MOST_NAMED]))}"
@@ -59,7 +59,7 @@ def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def format_constant_channels(channels: Sequence[int]) -> str:
-    """The channels of one value only, and what was done about them."""
+    """The channels with a single value, and what was done about them."""
     return f"{', '.join(map(str, channels))}: one value everywhere, so divided by 1 (std 1)"
 
 
@@ -68,7 +68,7 @@ def print_profile(profile: Mapping[str, Any], console: Console) -> None:
 
     Args:
       profile: a `components.training.profile.Profile` as a dict.
-      console: where to.
+      console: where to print.
     """
     steps = format_count(profile["steps"], "step")
     size = f"{profile['size_bytes'] / 1e6:,.1f} MB"
@@ -77,7 +77,7 @@ def print_profile(profile: Mapping[str, Any], console: Console) -> None:
         "tensorboard --logdir shows it, with the plugin tensorboard-plugin-profile.",
         soft_wrap=True,
     )
-    console.print("[bold]slowest operations[/bold] (time of their own, of all threads together)")
+    console.print("[bold]slowest operations[/bold] (own time, all threads together)")
     for op in profile["slowest"]:
         line = f"{op['self_ms']:9,.1f} ms {op['calls']:6,} x  {op['kind']:<28} {op['name']}"
         console.print(escape(line), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What a run found, made and measured: gathered from the components' outputs, shown in a screen."""
+"""What a run found, made and measured: gathered from the components' outputs, on one screen."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from image_pipeline.show.rows import (
 )
 from image_pipeline.show.words import format_count, format_measured
 
-# What is told to be where: the component and the output.
+# The places shown: each one's component and output.
 _PATHS = {
     "examples": ("ImageExampleGen", "examples"),
     "statistics": ("StatisticsGen", "statistics"),
@@ -48,12 +48,12 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
     """Gathers the results of a run.
 
     Args:
-      runs: every component's run.
+      runs: the runs of all components.
       log_path: where the libraries' messages are.
 
     Returns:
-      A dict that `json.dumps` takes, for machines and for `print_summary`. Of a part of the
-      pipeline, it lacks what no component has an output for (see `is_whole`).
+      A dict for `json.dumps` and for `print_summary`. For a part of the pipeline, it lacks what no
+      component has an output for (see `is_whole`).
     """
     outputs = {run.name: run.outputs for run in runs}
     paths = {
@@ -82,12 +82,12 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
 
 
 def is_whole(summary: dict[str, Any]) -> bool:
-    """Whether a summary describes all that a run has, from the images to a judged model."""
+    """Whether a summary describes a whole run, from the images to an evaluated model."""
     return {"ingest", "statistics", "training", "blessed"} <= summary.keys()
 
 
 def _list_unknown(counts: Mapping[str, int | None]) -> str:
-    """Where there are records without a class, and how many."""
+    """The splits that have records without a class, and how many."""
     return ", ".join(f"{count:,} of {split}" for split, count in counts.items() if count)
 
 
@@ -111,10 +111,10 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
 
 
 def _gather_training(model_run: str) -> dict[str, Any]:
-    """What training left in its folder."""
+    """The results that training wrote to its folder."""
     if (history := read_history(model_run)) is None:
         raise UserError(
-            f"{model_run!r} must have {HISTORY_FILE}, which training leaves there; run again from "
+            f"{model_run!r} must have {HISTORY_FILE}, which training writes; run again from "
             "the Trainer on."
         )
     profile_path = files.join(model_run, PROFILE_FILE)
@@ -139,13 +139,13 @@ def _is_blessed(outputs: Mapping[str, str]) -> bool:
 
 
 def _list_spans(runs: Sequence[ComponentRun]) -> list[int]:
-    """The spans that the model is made of; TFX's 0 where the images have none."""
+    """The spans that the model is made from; TFX's 0 if the images have none."""
     by_name = {run.name: run.spans for run in runs}
     return list(by_name.get(SPAN_RESOLVER) or by_name.get("ImageExampleGen") or ())
 
 
 def print_summary(summary: dict[str, Any], console: Console) -> None:
-    """Shows a run's results to a person."""
+    """Prints a run's results."""
     console.print()
     rows = _span_rows(summary["spans"])
     if "ingest" in summary:
@@ -164,7 +164,7 @@ def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
     if len(spans) < 2:
         return [("span", f"{span}") for span in spans if span]
     text = ", ".join(map(str, spans))
-    return [("spans", f"{text}; of these, {spans[-1]} was run, and the lines below are about it")]
+    return [("spans", f"{text}; the run was for {spans[-1]}, which the lines below describe")]
 
 
 def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -55,7 +55,7 @@ def _open_log(path: str) -> TextIO:
 
 
 def _flush(stream: TextIO) -> None:
-    """Flushes; what the log's full disk does not take is dropped, or it would be tried for ever."""
+    """Flushes; drops what a full disk does not take, which would be retried forever."""
     try:
         stream.flush()
     except OSError:

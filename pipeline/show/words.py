@@ -11,7 +11,7 @@ _THOUSAND = 1000
 
 
 def format_value(value: float | None, unit: str = "") -> str:
-    """A number with three to four digits, and its unit: "", "px" or "B"; none is a dash."""
+    """A number with three to four digits and its unit: "", "px" or "B"; a dash for None."""
     if value is None or not math.isfinite(value):
         return "—" if value is None else str(value)
     if unit == "B":
@@ -30,13 +30,13 @@ def format_bytes(size: float) -> str:
 
 
 def format_count(count: int, unit: str) -> str:
-    """A number and what is counted, in the singular: 1 epoch, 2 epochs, 1,200 classes."""
+    """A number and the (singular) unit counted: 1 epoch, 2 epochs, 1,200 classes."""
     ending = "es" if unit.endswith("s") else "s"
     return f"{count:,} {unit}{'' if count == 1 else ending}"
 
 
 def format_share(share: float) -> str:
-    """A share in percent, with one digit behind the point."""
+    """A share in percent, with one decimal."""
     return f"{share * 100:.1f} %"
 
 
@@ -54,7 +54,7 @@ def format_fact(value: Any) -> str:
 
 
 def make_breakable(text: str) -> Markup:
-    """A text that a line may break after its underscores and slashes, as names of files have."""
+    """A text that may be wrapped after underscores and slashes, for file names."""
     escaped = str(escape(printable_text(text)))
     for mark in "_/":
         escaped = escaped.replace(mark, f"{mark}<wbr>")
@@ -62,7 +62,7 @@ def make_breakable(text: str) -> Markup:
 
 
 def format_range(least: str, most: str) -> str:
-    """From one value to another, or the one that both are."""
+    """A range of values, or the one value if both are equal."""
     return least if least == most else f"{least} to {most}"
 
 

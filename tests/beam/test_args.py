@@ -59,7 +59,7 @@ def test_a_runner_of_ones_own_is_taken_as_it_is():
 def test_an_unknown_runner_is_named_with_the_nearest_one():
     with pytest.raises(UserError, match=r"unknown Beam runner 'FlnkRunner'; did you mean FlinkR"):
         complete_beam_args(["--runner=FlnkRunner"])
-    with pytest.raises(UserError, match=r"unknown Beam runner 'x'; known here: FnApiRunner"):
+    with pytest.raises(UserError, match=r"unknown Beam runner 'x'; known: FnApiRunner"):
         complete_beam_args(["--runner=x"])
 
 

@@ -65,7 +65,7 @@ def test_a_job_that_no_worker_begins_is_cancelled(sign):
     with pytest.raises(UserError) as caught:
         await_start(job, sign, timeout_s=0.2)
     message = str(caught.value)
-    assert message.startswith("No worker has begun the job within 0.2 s, so it was cancelled:")
+    assert message.startswith("No worker has started within 0.2 s, so the job was cancelled:")
     assert sign in message and "ModuleNotFoundError" in message
     assert "--start_timeout_s=SECONDS" in message
 
@@ -84,7 +84,7 @@ def test_workers_with_other_code_are_refused(sign):
     with files.write_atomically(sign) as file:
         file.write(b"0123456789abcdef")
     job = _Job(PipelineState.RUNNING)
-    with pytest.raises(UserError, match=r"another version .*\(0123456789abcdef\) than this mach"):
+    with pytest.raises(UserError, match=r"a different version .*\(0123456789abcdef\) from this"):
         await_start(job, sign, timeout_s=60)
 
 
@@ -111,14 +111,14 @@ def test_a_job_runs_to_its_end(flags, tmp_path):
 
 def test_the_sign_of_an_earlier_run_does_not_count(tmp_path):
     _run_one(_make(*PORTABLE), tmp_path, _leave_trace)
-    with pytest.raises(UserError, match="No worker has begun"):
+    with pytest.raises(UserError, match="No worker has started"):
         _run_one(_make_stuck(_Runner(), "--start_timeout_s=0.1"), tmp_path, _leave_trace)
 
 
 def test_a_job_that_is_queued_may_wait(sign):
     job = _Job(*[PipelineState.PENDING] * 9, PipelineState.DONE)
     await_start(job, sign, timeout_s=0)
-    with pytest.raises(UserError, match="No worker has begun"):
+    with pytest.raises(UserError, match="No worker has started"):
         await_start(_Job(*[PipelineState.PENDING] * 9, PipelineState.RUNNING), sign, timeout_s=0)
 
 
@@ -157,7 +157,7 @@ def _make_stuck(runner, *flags):
 
 def test_a_job_that_is_given_up_is_cancelled(tmp_path):
     runner = _Runner()
-    with pytest.raises(UserError, match=r"No worker has begun the job within 0\.1 s"):
+    with pytest.raises(UserError, match=r"No worker has started within 0\.1 s"):
         _run_one(_make_stuck(runner, "--start_timeout_s=0.1"), tmp_path, _leave_trace)
     assert runner.job.cancelled
 
@@ -176,7 +176,7 @@ def test_on_a_flink_cluster_the_job_has_a_name_and_is_cancelled_by_it(tmp_path, 
     runner = _Runner()
     flags = ["--start_timeout_s=0.1", "--flink_master=http://flink:8081"]
     for more in ([], ["--job_name=mine"]):
-        with pytest.raises(UserError, match="No worker has begun"):
+        with pytest.raises(UserError, match="No worker has started"):
             _run_one(_make_stuck(runner, *flags, *more), tmp_path, _leave_trace)
     (_, name), (master, given_name) = asked
     assert master == "http://flink:8081"

@@ -36,7 +36,7 @@ def test_a_job_that_no_worker_begins_is_cancelled(tmp_path, monkeypatch):
     runner = _Stuck()
     options = PipelineOptions(["--start_timeout_s=0.1"])
     with (
-        pytest.raises(UserError, match=r"No worker has begun the job within 0\.1 s"),
+        pytest.raises(UserError, match=r"No worker has started within 0\.1 s"),
         JobPipeline(runner, options, str(tmp_path)) as root,
     ):
         _ = root | beam.Create([1])

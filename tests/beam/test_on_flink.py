@@ -97,6 +97,6 @@ def test_a_pool_without_beam_is_no_hang(flink_args, tmp_path):
     images = draw_images(tmp_path / "images", per_class=5)
     args = _without_loopback(flink_args)
     message = ingest_with_broken_pool(images, tmp_path / "broken", args)
-    expected = f"UserError: No worker has begun the job within {START_TIMEOUT_S} s"
+    expected = f"UserError: No worker has started within {START_TIMEOUT_S} s"
     assert expected in message
     assert "No module named 'apache_beam'" in (tmp_path / "broken" / "pool.log").read_text()

@@ -175,14 +175,14 @@ def test_what_is_damaged_or_none_is_said_in_one_line(content, problem, tmp_path)
         read_manifest(str(tmp_path))
     assert str(error.value) == (
         f"'{tmp_path}/manifest.json' was changed since ingest wrote it ({problem}); "
-        "bring it back from a copy, or run ingest again."
+        "restore it from a copy, or run ingest again."
     )
 
 
 def test_a_folder_without_one_is_no_whole_data_set(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_manifest(str(tmp_path))
-    with pytest.raises(UserError, match=r"is not whole: it has no manifest\.json; check the path"):
+    with pytest.raises(UserError, match=r"is incomplete: it has no manifest\.json; check the path"):
         read_whole_manifest(str(tmp_path))
     with pytest.raises(UserError, match="none' does not exist: it has no"):
         read_whole_manifest(str(tmp_path / "none"))

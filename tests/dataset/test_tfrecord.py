@@ -52,7 +52,7 @@ def test_unframing_gives_the_data_and_finds_any_flipped_bit(record, data):
 
 
 def test_a_frame_of_another_length_is_refused():
-    with pytest.raises(CorruptRecord, match="says 5 bytes, expected are 6"):
+    with pytest.raises(CorruptRecord, match="says 5 bytes, but there are 6"):
         unframe(frame(b"first") + b"x")
     with pytest.raises(CorruptRecord, match="length field"):
         unframe(b"short")

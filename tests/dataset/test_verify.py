@@ -78,8 +78,8 @@ def test_a_missing_folder_is_the_users_error(tmp_path):
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        (lambda row: row["record_offset"], "its length field or that one's checksum is damaged"),
-        (lambda row: row["record_offset"] + 9, "its length field or that one's checksum"),
+        (lambda row: row["record_offset"], "its length field or that field's checksum is damaged"),
+        (lambda row: row["record_offset"] + 9, "its length field or that field's checksum"),
         (lambda row: row["record_offset"] + 12, "its data or the data's checksum is damaged"),
         (lambda row: row["payload_offset"] + 5, "its data or the data's checksum is damaged"),
         (
@@ -122,13 +122,13 @@ def test_a_cut_shard_names_the_record_it_ends_in(output):
     (output / SHARD).write_bytes(data[: rows[7]["payload_offset"] + 1])
     (finding,) = verify_data_set(str(output))
     assert (finding.record, finding.source) == (7, rows[7]["source"])
-    assert f"{len(rows) - 8} records behind it are missing" in finding.problem
+    assert f"{len(rows) - 8} records after it are missing" in finding.problem
 
 
 def test_bytes_behind_the_last_record_are_found(output):
     with (output / SHARD).open("ab") as file:
         file.write(b"more")
-    assert verify_data_set(str(output)) == [Finding(SHARD, "4 bytes behind its last record")]
+    assert verify_data_set(str(output)) == [Finding(SHARD, "4 bytes after its last record")]
 
 
 def test_a_missing_shard_is_found(output):
@@ -222,7 +222,7 @@ def test_a_missing_manifest_means_not_whole(output):
     (output / "manifest.json").unlink()
     (finding,) = verify_data_set(str(output))
     assert str(finding) == (
-        "manifest.json: missing, so the data set is not whole; run again what was writing it"
+        "manifest.json: missing, so the data set is incomplete; run again what was writing it"
     )
 
 

@@ -331,7 +331,7 @@ def test_an_image_of_another_size_than_is_noted_is_named(
     with pytest.raises(tf.errors.OpError) as caught:
         read(train_shards, feeding=feeding)
     assert "record 2 of" in str(find_user_error(caught.value))
-    assert "has 8 x 10 pixels, not the 9 x 10 that are noted" in str(caught.value)
+    assert "has 8 x 10 pixels, not the 9 x 10 in its record" in str(caught.value)
     skipping = read(train_shards, feeding=feeding | {"bad_records": "skip"})
     assert sum(map(len, skipping)) == len(index)
 
@@ -431,7 +431,7 @@ def test_any_number_of_threads_gives_the_same_order_and_pixels(train_shards, thr
             {},
             "Reading 3 shards by their index, in any order: 0 MB of pixels, decoded once and held.",
         ),
-        ({"hold_decoded": False}, "whenever they are read, as feeding.hold_decoded=false asks."),
+        ({"hold_decoded": False}, "whenever they are read (feeding.hold_decoded=false)."),
         ({"source": "streaming"}, "Streaming 3 shards through a shuffle window: feeding.source"),
     ],
 )

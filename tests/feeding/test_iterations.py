@@ -131,8 +131,8 @@ def test_a_part_of_an_epoch_is_read_once_only(train_shards):
     with pytest.raises(tf.errors.OpError) as caught:
         list(data)
     told = str(find_user_error(caught.value))
-    assert "can be iterated once only; they begin at first_step=3" in told
-    assert "make another data set, with first_epoch=3, or say again='same'" in told
+    assert "can be iterated only once; they begin at first_step=3" in told
+    assert "make another data set, with first_epoch=3, or set again='same'" in told
 
 
 def test_streamed_records_come_in_another_order_each_time(train_shards):
@@ -244,7 +244,7 @@ def test_iterations_are_numbered():
     assert [iterations.begin() for _ in range(3)] == [0, 1, 2]
     once = Iterations("read something else")
     assert once.begin() == 0
-    with pytest.raises(UserError, match="can be iterated once only; read something else"):
+    with pytest.raises(UserError, match="can be iterated only once; read something else"):
         once.begin()
 
 

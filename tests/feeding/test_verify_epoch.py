@@ -99,7 +99,7 @@ def test_a_repeated_record_is_named(train_shards, plant):
     message = str(caught.value)
     assert message.startswith(index.describe(2))
     assert "must be due 1 times, but comes 2 times, as 2 are wrong" in message
-    assert message.endswith("if that finds the data set whole.")
+    assert message.endswith("if that finds nothing.")
 
 
 def test_a_lost_record_is_named(train_shards, plant):
@@ -182,5 +182,5 @@ def test_shards_without_an_index_are_refused(train_shards, tmp_path):
 
 @pytest.mark.parametrize("options", [{"source": "streaming"}, {"data_service": "grpc://here:1"}])
 def test_an_epoch_that_streams_is_refused(train_shards, options):
-    with pytest.raises(UserError, match=r"feeding.source=\w+ and .* stream; leave both out"):
+    with pytest.raises(UserError, match=r"feeding.source=\w+ and .* stream; leave out both"):
         verify(train_shards, **options)

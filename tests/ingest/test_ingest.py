@@ -202,7 +202,7 @@ def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
     assert [getattr(manifest.books, key) for key in books] == [23, 20, 0, 0, 3]
     assert manifest.books.skipped_kinds == {"archive": 1, "system_file": 1, "text": 1}
     rows = dict(ingest_rows(summarize_manifest(manifest)))
-    assert rows["skipped, no images"] == (
+    assert rows["skipped, not images"] == (
         "3 (archive 1, for example all.zip; system_file 1, for example cat/Thumbs.db; "
         "text 1, for example README.md); see skipped.jsonl"
     )
@@ -285,7 +285,7 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
         return write_records(*args)
 
     monkeypatch.setattr(shards, "_write_records", interrupted)
-    with pytest.raises(UserError, match="No space left on device; free or allow it and run again"):
+    with pytest.raises(UserError, match="No space left on device; put that right and run again"):
         ingest(images, tmp_path)
     assert not (tmp_path / "manifest.json").exists()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("Split-*/*")}

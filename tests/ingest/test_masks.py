@@ -76,10 +76,10 @@ def test_they_are_refused_by_name(given):
         check_masks("photos", IngestOptions(**given), lambda: paths)
     assert str(caught.value) == (
         "'photos' holds images and their masks, such as 'masks/0.png' of 'images/0.jpg', but masks "
-        "are not stored yet, and would pass for images; take the images alone: photos/images. If "
-        "they are images of their own, write an ingest.label_pattern that says so."
+        "cannot be stored yet, and would be taken for images; give only the images: photos/images. "
+        "If they are images of their own, write an ingest.label_pattern that says so."
     )
-    with pytest.raises(UserError, match="move the masks to a folder elsewhere"):
+    with pytest.raises(UserError, match="move the masks to another folder"):
         check_masks("photos", IngestOptions(), lambda: _pairs("{}.jpg", "{}_mask.png"))
 
 

@@ -13,16 +13,19 @@ pytestmark = pytest.mark.unit
         ({"group_pattern": "x"}, r"group_pattern must contain \(\?P<group>…\)"),
         (
             {"label_pattern": "(?P<label>[a-z"},
-            r"must be a regular expression .* at position \d+; for",
+            r"must be a Python regular expression.* at position \d+; for",
         ),
-        ({"split_pattern": "(?P<split>*)"}, "split_pattern must be a regular expression"),
-        ({"group_pattern": "(?P<group>a{1,99999999999})"}, "group_pattern must be a regular"),
+        ({"split_pattern": "(?P<split>*)"}, "split_pattern must be a Python regular expression"),
+        (
+            {"group_pattern": "(?P<group>a{1,99999999999})"},
+            "group_pattern must be a Python regular",
+        ),
         ({"splits": {"train": 0.8, "eval": 0.3}}, "must add up to 1"),
         ({"splits": {"train/": 0.5, "eval": 0.5}}, "split names are letters"),
         ({"splits": {"train": 1.0, "eval": 0.0}}, "greater than 0"),
         (
             {"split_names": {"val": "test"}},
-            "split_names must lead to splits, train, eval, got test",
+            "split_names must map to splits, train, eval, got test",
         ),
         ({"shard_bytes": 0}, "greater than 0"),
         ({"near_duplicates": 9}, "less than or equal to 8"),

@@ -41,7 +41,7 @@ def test_kinds_that_serving_lacks_are_counted_and_told(tmp_path):
     rows = dict(ingest_rows(summarize_data_set(paths[1])))
     refused = "2 TIFF, 1 AVIF, 1 animated WebP; send JPEG, PNG, WebP, GIF or BMP"
     assert rows["a server refuses"] == refused
-    assert rows["a server sees otherwise"] == "1 with a colour profile; send sRGB"
+    assert rows["served differently"] == "1 with a colour profile; send sRGB"
 
 
 def test_a_data_set_that_serving_sees_as_training_did_says_nothing(tmp_path):

@@ -189,7 +189,7 @@ def test_a_cap_that_leaves_draws_untaken_is_refused():
 
 
 def test_what_does_not_fit_together_is_refused():
-    with pytest.raises(ValueError, match="labels must be one a row, got 2 for 3 rows"):
+    with pytest.raises(ValueError, match="there must be one label per row, got 2 for 3 rows"):
         BalancedOrder(np.zeros(2, int), range(3), "uniform", 0, 1)
     with pytest.raises(ValueError, match="rows must not be empty"):
         BalancedOrder(np.zeros(0, int), range(0), "uniform", 0, 1)

@@ -111,7 +111,7 @@ def test_a_model_in_the_working_folder_is_found_and_its_mistake_before_any_work(
     assert done.stderr.startswith(
         "Error: training.model=my_model.build returned a model that gives"
     )
-    assert "1000 values an image, but there are 2 classes" in done.stderr
+    assert "1000 values per image, but there are 2 classes" in done.stderr
     assert not (tmp_path / "out" / "metadata.db").exists()
 
 

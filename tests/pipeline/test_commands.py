@@ -58,7 +58,7 @@ def folder(start, tmp_path):
 
 def test_verify_says_whole(folder):
     result, output = call("verify", folder / "out")
-    assert (result.exit_code, output) == (0, "The data set is whole.\n")
+    assert (result.exit_code, output) == (0, "The data set is intact.\n")
 
 
 def test_verify_lists_what_is_damaged_and_exits_with_1(folder):
@@ -91,7 +91,7 @@ def test_where_a_run_is_named_its_data_set_is_told(folder, tmp_path, command):
     further = ["--output", tmp_path / "graph"] if command == "analyze" else []
     _, message = call(*command.split(), tmp_path / "run", *further)
     assert message == (
-        f"'{tmp_path}/run' is the folder of a run, not of a data set; for its latest data set "
+        f"'{tmp_path}/run' is a run's folder, not a data set's; for its latest data set, "
         f"write: image-pipeline {command.removesuffix(' --epoch 0')} {examples}/12"
     )
 
@@ -109,7 +109,7 @@ def test_quarantine_list_shows_counts_then_files(folder):
 
 def test_quarantine_list_of_no_data_set_is_explained(tmp_path):
     _, message = call("quarantine", "list", tmp_path)
-    assert "is not whole: it has no manifest.json" in message
+    assert "is incomplete: it has no manifest.json" in message
 
 
 def test_quarantine_retry_adds_what_was_repaired(folder):

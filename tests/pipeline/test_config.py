@@ -29,11 +29,11 @@ def test_an_empty_file_is_all_default(tmp_path):
     [
         (
             "ingest.prepare.siz_px=3",
-            r"ingest.prepare.siz_px: unknown key; did you mean size_px\? known here: resize",
+            r"ingest.prepare.siz_px: unknown key; did you mean size_px\? known: resize",
         ),
         (
             "trainig.epochs=3",
-            r"trainig: unknown key; did you mean training\? known here: name, ingest",
+            r"trainig: unknown key; did you mean training\? known: name, ingest",
         ),
         ("training.epochs=0", r"training.epochs: .* greater than 0, got 0"),
         ("ingest.splits={train: 1.0}", r"ingest.splits lacks \{'eval'\}"),
@@ -48,9 +48,9 @@ def test_an_empty_file_is_all_default(tmp_path):
         ),
         (
             "feeding.dtype=uint8",
-            r"trainer takes images normalised and channels last, .*dtype=uint8",
+            r"trainer takes normalised images with channels last, .*dtype=uint8",
         ),
-        ("feeding.layout=NCHW", r"trainer takes images normalised .* layout=NCHW"),
+        ("feeding.layout=NCHW", r"trainer takes normalised images .* layout=NCHW"),
     ],
 )
 def test_mistakes_name_the_key_the_value_and_the_way_out(override, message):

@@ -59,8 +59,8 @@ _EVALUATE = (
     "tensorflow_model_analysis.utils.model_util:ModelSignaturesDoFn._batch_reducible_process"
 )
 LINES = {
-    signal.SIGINT: "Stopped by Ctrl-C; what is finished is kept: run the same command again.\n",
-    signal.SIGTERM: "Stopped by SIGTERM; what is finished is kept: run the same command again.\n",
+    signal.SIGINT: "Stopped by Ctrl-C; what is finished is kept; run the same command again.\n",
+    signal.SIGTERM: "Stopped by SIGTERM; what is finished is kept; run the same command again.\n",
 }
 
 

@@ -26,7 +26,7 @@ def build(name, num_classes=2, feeding=None, **options):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("too_many_values", r"gives 1000 values an image, but there are 2 classes; give its last"),
+        ("too_many_values", r"gives 1000 values per image, but there are 2 classes; give its last"),
         ("dict_of_outputs", r"gives a dict of \['probabilities'\], not one tensor"),
         ("list_of_outputs", r"gives a list of 2, not one tensor"),
         ("map_of_outputs", r"gives float32 \[4, 8, 8, 2\] for 4 images"),
@@ -35,20 +35,20 @@ def build(name, num_classes=2, feeding=None, **options):
         ("two_inputs", r"failed on images \[4, 8, 8, 3\].*: ValueError: .*expects 2 named input"),
         ("other_size", r"failed on images \[4, 8, 8, 3\].*: ValueError: .*"),
         ("one_hot_loss", r"fails on class ids as labels: ValueError: "),
-        ("no_model", r"returned an object of type str, which is no keras.Model"),
-        ("nothing", r"returned None, which is no keras.Model"),
+        ("no_model", r"returned an object of type str, which is not a keras.Model"),
+        ("nothing", r"returned None, which is not a keras.Model"),
         ("fails", r"failed \(wrong_models.py, line \d+\): KeyError: 'planted'"),
         ("takes_one_argument", r"TypeError: takes_one_argument\(\) takes 1 positional argument"),
         ("born_infinite", r"gives NaN or infinity before it is trained"),
         ("infinite_constant", r"with NaN or infinity among its weights"),
-        ("logits_for_a_loss_of_probabilities", r"gives no probabilities .*from_logits=True"),
+        ("logits_for_a_loss_of_probabilities", r"outputs are not probabilities .*from_logits=True"),
         ("two_when_trained", r"gives a tuple of 2, not one tensor, when it is trained"),
         (
             "eager_only",
-            r"cannot be made a TensorFlow graph.*: AttributeError: .*no attribute 'numpy'",
+            r"cannot be made into a TensorFlow graph.*: AttributeError: .*no attribute 'numpy'",
         ),
         ("table", r"holds a table or another resource of TensorFlow's, which cannot be exported"),
-        ("sigmoid", r"gives no probabilities .*end it in a softmax"),
+        ("sigmoid", r"outputs are not probabilities .*end it in a softmax"),
     ],
 )
 def test_a_wrong_model_is_named_with_what_it_is_and_what_is_wanted(name, message):

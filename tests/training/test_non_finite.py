@@ -54,7 +54,7 @@ def test_training_stops_at_the_first_loss_that_is_not_finite_and_names_the_recor
 def test_of_several_steps_in_a_call_all_are_named(tmp_path):
     _, message = explode(tmp_path, steps_per_execution=3)
     assert "at one of the steps 0 to 2 of epoch " in message
-    assert " and 2 more, which the log names." in message  # of ten records
+    assert " and 2 more, listed in the log." in message  # of ten records
 
 
 def test_checkpoints_of_weights_that_are_not_finite_are_not_stored(tmp_path):
@@ -98,7 +98,7 @@ def test_records_that_cannot_be_told_say_why():
     stop = StopAtNonFinite(Position(0), 1, name)
     stop.set_params({"steps": 1})
     stop.on_epoch_begin(0)
-    with pytest.raises(UserError, match="Its records cannot be told: no memory Lower"):
+    with pytest.raises(UserError, match="Its records are unknown: no memory Lower"):
         stop.on_train_batch_end(0, {"loss": float("nan")})
 
 

@@ -78,7 +78,7 @@ def test_random_layers_and_longer_executions_go_on_too(options, tmp_path, monkey
 def test_fewer_epochs_than_are_trained_are_refused(tmp_path):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints")}
     train(tmp_path, training={"epochs": 2, **checkpoints})
-    with pytest.raises(UserError, match=r"is 1, and the checkpoint stands at step 0 of epoch 2"):
+    with pytest.raises(UserError, match=r"is 1, and the checkpoint is at step 0 of epoch 2"):
         train(tmp_path, training={"epochs": 1, **checkpoints})
 
 
@@ -92,7 +92,7 @@ def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
     model = build_linear_model((8, 8, 3), 2, TrainingOptions(learning_rate=0.1))
     checkpoint._trackable(model).write(str(folder / "state"))
     (folder / "position.json").write_text(Position(0, 0, 3).to_json())
-    with pytest.raises(UserError, match=r"stands at step 3, but an epoch has 3: the data have"):
+    with pytest.raises(UserError, match=r"is at step 3, but an epoch has 3: the data has"):
         trainer.run_fn(fn_args)
 
 

@@ -158,7 +158,7 @@ def test_class_folders_ingest_after_a_yes(tmp_path):
 def test_images_without_classes_are_ingested_only(tmp_path):
     images = write_folder(tmp_path / "images", classes=["only"], per_class=30)
     result = _init(images, "--output", tmp_path / "c.yaml", "--yes")
-    assert "can be ingested, but not be trained on" in result.output
+    assert "can be ingested, but not used for training" in result.output
     assert "image-pipeline ingest --images" in result.output
     summary = ingest(str(images), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
     assert (summary["written"], summary["quarantined"]) == (30, 0)
@@ -168,7 +168,7 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
     for folder in ("images", "masks"):
         write_folder(tmp_path / "pairs", classes=[folder], per_class=3)
     with pytest.raises(
-        UserError, match=r"masks are not stored yet, .* images alone: .*/pairs/images"
+        UserError, match=r"masks cannot be stored yet, .* only the images: .*/pairs/images"
     ):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text").mkdir()

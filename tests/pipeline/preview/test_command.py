@@ -153,7 +153,7 @@ def test_each_option_changes_the_sheet(data_dir, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--split", "test"), "split must be one of train, eval, which"),
+        (("--split", "test"), "split must be one of those in"),
         (("--output", "missing/sheet.png"), "--output must be in a folder that exists"),
         (("--set", "feeding.augment=[rotte]"), "did you mean rotate?"),
         (("--set", "feeding.augment=[no.such.step]"), "the step no.such.step cannot be loaded"),
@@ -172,7 +172,7 @@ def test_wrong_usage_is_told_from_wrong_input(data_dir, tmp_path):
         assert call("preview", data_dir, option, 0)[0].exit_code == 2
     done = call_process("preview", tmp_path)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "holds neither a whole data set (manifest.json) nor a run" in done.stderr
+    assert "holds neither a complete data set (manifest.json) nor a run" in done.stderr
 
 
 def test_a_sheet_that_cannot_be_written_is_an_error(data_dir, tmp_path):
@@ -191,7 +191,7 @@ def test_a_run_without_its_options_asks_for_them(run_dir, tmp_path):
     subprocess.run(["cp", "-r", run_dir, copy], check=True)
     (copy / "metadata.db").unlink()
     _, output = call("preview", copy)
-    assert "give the options by --config" in output
+    assert "give the options with --config" in output
     write_metadata(copy / "metadata.db", [])
     _, output = call("preview", copy)
     assert "knows no Trainer" in output

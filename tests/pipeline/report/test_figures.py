@@ -34,5 +34,5 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     source = find_whole_run(str(copy))
     absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
     assert "metadata.db" in absent["options"]
-    assert "history.json is gone" in absent["training"]
+    assert "history.json is missing" in absent["training"]
     assert "cannot be run" in absent["predictions"]

@@ -16,7 +16,7 @@ def test_nothing_leaks_by_default_and_what_was_not_looked_for_is_said(data_dir, 
         "identical files": 0,
         "look-alikes": 0,
         "groups": None,
-        "units that a path parts": 0,
+        "units that paths separate": 0,
     }
     assert "ingest.group_pattern" in checks["groups"].note
     books = source.manifest.books.model_copy(update={"near_duplicates": None})

@@ -14,12 +14,12 @@ def test_notices_name_what_to_look_at(figures):
     sections = [(each.section, each.text) for each in figures["notices"]]
     assert sections == [
         ("quarantine", "Files in quarantine: 2 (7.4 %)."),
-        ("conflicts", "Files with the bytes of one of another class: 1."),
+        ("conflicts", "Files with the same bytes as one of another class: 1."),
         ("anomalies", "Columns that do not fit the schema: 1."),
         ("evaluation", "The model was not good enough to be pushed."),
         (
             "training",
-            "Training waited for input 15.0 % of its time; image-pipeline doctor says for what.",
+            "Training waited for input 15.0 % of its time; image-pipeline doctor says why.",
         ),
         ("training", "The eval loss was lowest after epoch 2 of 3."),
     ]
@@ -37,7 +37,7 @@ def test_records_of_unknown_class_and_values_that_are_no_numbers_are_noticed(fig
     training = dataclasses.replace(figures["training"], unknown_records=unknown, curves=curves)
     texts = [each.text for each in list_notices(figures | {"training": training})]
     assert (
-        "Records of a class that training does not know, left out of all figures: 1,200 of eval."
+        "Records of classes unknown to training, left out of all figures: 1,200 of eval."
     ) in texts
     assert "Not every value of auc is a number." in texts
 
@@ -53,7 +53,7 @@ def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
     assert [each.text for each in list_notices(bad)] == [
         "The books do not balance: files are unaccounted for.",
         "Stored images that cannot be decoded: 2; run image-pipeline verify.",
-        "Classes of which the split eval has no record: 1 of 2.",
+        "Classes without a record in the split eval: 1 of 2.",
         "The largest class has 12 times the records of the smallest.",
         "In more than one split: 3 look-alikes.",
     ]

@@ -111,12 +111,12 @@ def test_the_page_shows_the_figures(texts):
             "3 epochs, 12 steps, 4.0 s",
         ),
         *("values missing from the schema: emu.", "batch_size: 4", "Batches of 4"),
-        *("A row a label, a column a prediction.", "ingest.near_duplicates", "eval accuracy"),
+        *("Rows are labels, columns predictions.", "ingest.near_duplicates", "eval accuracy"),
     ):
         assert shown in words, shown
     words = " ".join(" ".join(Page(texts["data set"]).words).split())
-    assert "This is a data set alone" in words and "Not looked for" not in words
-    assert "look like another one: 2, in 1 group." in words and "Held against nothing" in words
+    assert "Only the report of a run has this" in words and "There was no search" not in words
+    assert "look like another one: 2, in 1 group." in words and "Nothing to compare with" in words
 
 
 def test_the_same_data_give_the_same_page(data_dir, texts, tmp_path):
@@ -127,7 +127,7 @@ def test_the_command_tells_where_the_page_is_and_what_stands_out(data_dir, tmp_p
     output, _ = write(data_dir, tmp_path / "page.html")
     assert output.splitlines() == [
         "quarantine: Files in quarantine: 2 (7.4 %).",
-        "conflicts: Files with the bytes of one of another class: 1.",
+        "conflicts: Files with the same bytes as one of another class: 1.",
         str(tmp_path / "page.html"),
     ]
 
@@ -142,7 +142,7 @@ def test_figures_for_machines(data_dir, tmp_path):
 
 def test_what_is_wrong_is_said(data_dir, tmp_path):
     _, output = call("report", tmp_path, "--output", tmp_path / "page.html")
-    assert "holds neither a whole data set (manifest.json) nor a run" in output
+    assert "holds neither a complete data set (manifest.json) nor a run" in output
     missing = tmp_path / "no"
     _, output = call("report", data_dir, "--against", missing, "--output", tmp_path / "page.html")
     assert "does not exist" in output

@@ -27,13 +27,13 @@ def test_a_path_that_cannot_be_imported_is_found(option):
 def test_a_module_that_fails_names_the_option_and_its_error(tmp_path, monkeypatch):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('planted')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    message = r"training.model=broken_module.build cannot be loaded, its module fails: RuntimeError"
+    message = r"training.model=broken_module.build cannot be loaded; its module fails: RuntimeError"
     with pytest.raises(UserError, match=message):
         check("training.model=broken_module.build")
 
 
 def test_a_models_mistakes_are_found_with_the_classes_that_the_folders_name():
-    with pytest.raises(UserError, match="gives 1000 values an image, but there are 3 classes"):
+    with pytest.raises(UserError, match="gives 1000 values per image, but there are 3 classes"):
         check(f"training.model={ZOO}.too_many_values", classes=3)
     check(f"training.model={ZOO}.subclass", classes=3)
 

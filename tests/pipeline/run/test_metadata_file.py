@@ -41,7 +41,7 @@ def test_none_is_a_first_run_and_stays_none(tmp_path):
 def test_a_truncated_one_is_refused(database, part):
     content = database.read_bytes()
     database.write_bytes(content[: int(len(content) * part)])
-    with pytest.raises(UserError, match=r"metadata\.db', cannot be used: .*Put back a copy") as got:
+    with pytest.raises(UserError, match=r"metadata\.db', cannot be used: .*Restore a copy") as got:
         _check(database)
     assert "\n" not in str(got.value) and len(str(got.value)) < 500
 
@@ -54,7 +54,7 @@ def test_what_is_no_database_is_refused(database):
 
 def test_an_emptied_one_is_refused_where_there_are_results(database):
     database.write_bytes(b"")
-    with pytest.raises(UserError, match="it is empty, but there are results that it should know"):
+    with pytest.raises(UserError, match="it is empty, but there are results that it should list"):
         _check(database)
     (database.parent / "artifacts" / "result").rmdir()
     _check(database)  # Of a run that was interrupted before its first component.

@@ -20,7 +20,7 @@ def test_ends_that_exist_pass(part):
     [
         (Part("trainer"), "--from names a component, got 'trainer'; did you mean Trainer"),
         (Part(None, "Transform"), "--to names a component, got 'Transform'; did you mean ImageTr"),
-        (Part("xyz"), "got 'xyz'; there are: ImageExampleGen, ImageTransform, Trainer"),
+        (Part("xyz"), "got 'xyz'; known: ImageExampleGen, ImageTransform, Trainer"),
     ],
     ids=str,
 )
@@ -44,5 +44,7 @@ def test_tfxs_lack_of_an_earlier_run_is_explained():
 
 def test_a_part_without_a_component_is_an_error():
     check_any_ran(Part("Trainer"), 1)
-    with pytest.raises(UserError, match="between --from Trainer and --to ImageTransform: data do"):
+    with pytest.raises(
+        UserError, match="between --from Trainer and --to ImageTransform: no data goes"
+    ):
         check_any_ran(Part("Trainer", "ImageTransform"), 0)

@@ -71,7 +71,7 @@ def test_results_lie_in_the_output_folder(photos):
 
 def test_no_span_of_the_window_may_hold_the_output(photos):
     config = load_config(None, ["spans.window=2"])
-    with pytest.raises(UserError, match=r"lies in the images folder .*day-3"):
+    with pytest.raises(UserError, match=r"is inside the images folder .*day-3"):
         plan_run(config, f"{photos}/day-{{SPAN}}", f"{photos}/day-3/out", ())
 
 

@@ -41,14 +41,14 @@ def _count(folder):
 
 
 def test_other_images_are_refused_unless_asked(folder):
-    message = r"20 records, made of '.*/images', but --images is '.*/others'; .*--replace"
+    message = r"20 records, made from '.*/images', but --images is '.*/others'; .*--replace"
     with pytest.raises(UserError, match=message):
         ingest(str(folder / "others"), str(folder / "out"), **OPTIONS)
     assert _count(folder) == 20
     summary = ingest(str(folder / "others"), str(folder / "out"), replace=True, **OPTIONS)
     assert (_count(folder), summary["written_before"]) == (10, 20)
     assert dict(ingest_rows(summary))["written"].endswith("; 20 before")
-    with pytest.raises(UserError, match=r"made of '.*/others'"):
+    with pytest.raises(UserError, match=r"made from '.*/others'"):
         ingest(str(folder / "images"), str(folder / "out"), **OPTIONS)
 
 
@@ -90,7 +90,9 @@ def _forget(folder):
 
 def test_of_an_older_data_set_the_names_of_its_files_tell(folder):
     _forget(folder)
-    with pytest.raises(UserError, match="made of other images: half of its files are not there"):
+    with pytest.raises(
+        UserError, match="made from other images: half of its files are missing there"
+    ):
         ingest(str(folder / "others"), str(folder / "out"), **OPTIONS)
     with pytest.raises(UserError, match=r"ingest.shards was 2, now 1"):
         ingest(str(folder / "images"), str(folder / "out"), **OPTIONS | {"shards": 1})
@@ -128,5 +130,5 @@ def test_a_retry_keeps_the_note(tmp_path):
     assert retry_folder(str(images), str(tmp_path / "out"), None, LOCAL_BEAM_ARGS)["changed"]
     assert read_quarantine(str(tmp_path / "out"))[1] == []
     write_folder(tmp_path / "others", per_class=10)
-    with pytest.raises(UserError, match=r"made of '.*/images'"):
+    with pytest.raises(UserError, match=r"made from '.*/images'"):
         ingest(str(tmp_path / "others"), str(tmp_path / "out"), **OPTIONS)

@@ -132,5 +132,5 @@ def test_a_damaged_or_older_analysis_is_explained(tmp_path, text, message):
 
 
 def test_a_folder_that_is_no_graph_is_explained(tmp_path):
-    with pytest.raises(UserError, match="is no folder of a transform graph: it has no analysis"):
+    with pytest.raises(UserError, match="is not a transform graph's folder: it has no analysis"):
         read_graph(str(tmp_path))

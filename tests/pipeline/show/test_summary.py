@@ -120,5 +120,5 @@ def test_the_last_line_says_why_a_model_was_not_pushed():
 
 
 def test_a_training_without_its_history_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"must have history\.json, which training leaves there"):
+    with pytest.raises(UserError, match=r"must have history\.json, which training writes"):
         summary_module._gather_training(str(tmp_path))

@@ -132,7 +132,7 @@ def test_an_analysis(folder):
 def test_verify(folder):
     place = "image_pipeline.components.dataset.verify:check_shard"
     seen = _run_in_terminal(place, "verify", folder / "data")
-    assert seen == "The data set is whole.\n"
+    assert seen == "The data set is intact.\n"
 
 
 def test_verify_of_an_epoch(folder):
