@@ -43,11 +43,16 @@ class Table:
     options: TableOptions
     follow_links = True  # A row names its file.
 
-    @property
+    @functools.cached_property
     def root(self) -> str:
         """The folder that relative paths start from."""
         folder = self.path.rpartition("/")[0] or ("/" if self.path[:1] == "/" else ".")
         return locate(folder, self.options.root_dir) if self.options.root_dir else folder
+
+    @functools.cached_property
+    def _prefix(self) -> str:
+        """What whole paths of files in the root begin with."""
+        return f"{files.make_absolute(self.root).rstrip('/')}/"
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the images in the order of the rows.
@@ -89,12 +94,10 @@ class Table:
 
     def _clean_path(self, cell: object) -> str:
         """One name for one file: without `./` and `a/..`, and relative if it lies in the root."""
-        path, root = str(cell or "").strip(), self.root
-        if not files.is_local(path):
-            return path.removeprefix(f"{root.rstrip('/')}/")
-        if os.path.isabs(path) and files.is_local(root):
-            path = path.removeprefix(f"{os.path.abspath(root).rstrip('/')}/")
-        return path and posixpath.normpath(path)
+        path = str(cell or "").strip()
+        if not files.is_local(path) or path[:1] == "/":
+            path = path.removeprefix(self._prefix)
+        return posixpath.normpath(path) if path and files.is_local(path) else path
 
     def _reference(self, place: str, split: str | None, row: Row) -> ImageRef:
         columns = self.options.columns

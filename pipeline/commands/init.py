@@ -15,30 +15,43 @@ _MOST_CLASSES = 5
 @click.option("--output", "output_path", default="config.yaml", show_default=True)
 @click.option("--yes", is_flag=True, help="Write the guess without asking.")
 def init(images_dir: str, output_path: str, yes: bool) -> None:
-    """Look at a folder and write a starter configuration for it.
+    """Look at a folder or a table, and write a starter configuration for it.
 
     Guesses the classes and splits from names, and the model's input from some images' headers;
     shows the guess, and asks before it writes the file.
     """
-    from image_pipeline.components.sources.folder import list_images
-    from image_pipeline.init.layout import guess_layout, list_images_of
+    from image_pipeline.components.sources.table import is_table
     from image_pipeline.init.starter import measure_sizes, write_starter
 
     _check_new(output_path)
-    paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
-    layout = guess_layout(paths)
-    sizes: Any = measure_sizes(images_dir, list_images_of(paths))
+    read = _read_table if is_table(images_dir) else _read_folder
+    layout, paths, root = read(images_dir)
+    sizes: Any = measure_sizes(root, paths)
     _check_guess(images_dir, layout, sizes)
     _show(layout, sizes)
     if not yes:
         click.confirm(f"Write {output_path}?", default=True, abort=True)
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(write_starter(layout, sizes))
-    verb = "run" if layout.label_pattern else "ingest"  # training needs classes
+    verb = "run" if layout.classes else "ingest"  # training needs classes
     say(
         f"{output_path} is written. Next: image-pipeline {verb} --images {images_dir} "
         f"--output out --config {output_path}"
     )
+
+
+def _read_folder(images_dir: str) -> tuple[Any, list[str], str]:
+    from image_pipeline.components.sources.folder import list_images
+    from image_pipeline.init.layout import guess_layout, list_images_of
+
+    paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
+    return guess_layout(paths), list_images_of(paths), images_dir
+
+
+def _read_table(table: str) -> tuple[Any, list[str], str]:
+    from image_pipeline.init.table import read_layout
+
+    return read_layout(table)
 
 
 def _check_new(output_path: str) -> None:
@@ -71,7 +84,11 @@ def _show(layout: Any, sizes: Any) -> None:
 
     height, width, channels = guess_view(sizes)
     rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]
-    if layout.others:
+    if layout.columns:
+        rows.append(("columns", _list_columns(layout)))
+    if layout.others and layout.columns:
+        rows.append(("bad rows", f"{layout.others:,}, to be quarantined"))
+    elif layout.others:
         rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
     if layout.classes:
         rows.append(("classes", f"{len(layout.classes):,}: {_list_some(layout.classes)}"))
@@ -86,6 +103,17 @@ def _show(layout: Any, sizes: Any) -> None:
     rows.append(("model's input", f"{height} × {width} × {channels}"))
     for name, text in rows:
         say(f"{name:<16}{text}")
+
+
+def _list_columns(layout: Any) -> str:
+    """Each name with the column that it stands for, or with its type."""
+    said = [
+        f"{name}: {column!r}" if name not in layout.column_types else f"{name} ({type_})"
+        for name, column in layout.columns.items()
+        if column is not None
+        for type_ in [layout.column_types.get(name)]
+    ]
+    return ", ".join(said)
 
 
 def _list_some(classes: dict[str, int]) -> str:

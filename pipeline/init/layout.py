@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 
 # Common names for the folders of splits, and the pipeline's own name for each.
-_SPLITS = {
+SPLIT_NAMES = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "eval"),
     **dict.fromkeys(("test", "testing"), "test"),
@@ -29,8 +29,8 @@ class Layout:
     """What the paths below a folder seem to mean.
 
     Attributes:
-      kind: "class folders", "split folders", "class in the file name", "image/mask pairs" or "no
-        classes".
+      kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "a
+        table" or "no classes".
       images: number of files with an image's ending.
       others: number of all other files.
       label_pattern: for `ingest.label_pattern`.
@@ -38,6 +38,8 @@ class Layout:
       split_pattern: for `ingest.split_pattern`.
       split_names: for `ingest.split_names`.
       splits: number of images in each split that paths name, by the pipeline's names.
+      columns: for `ingest.columns`, of a table.
+      column_types: for `ingest.column_types`.
       masks: for pairs, the masks found; otherwise None.
     """
 
@@ -49,6 +51,8 @@ class Layout:
     split_pattern: str | None = None
     split_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     splits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    column_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     masks: Masks | None = None
 
 
@@ -88,11 +92,11 @@ def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
     firsts = collections.Counter(
         path.split("/")[0] for path in images if path.count("/") >= 2 and _split_of(path)
     )
-    names = {_SPLITS[first.lower()] for first in firsts}
+    names = {SPLIT_NAMES[first.lower()] for first in firsts}
     if "train" not in names or len(names) < 2 or firsts.total() < _ENOUGH * len(images):
         return None
     # Training needs a split to evaluate on: a test split, if there is no other.
-    own = {first: _SPLITS[first.lower()] for first in sorted(firsts)}
+    own = {first: SPLIT_NAMES[first.lower()] for first in sorted(firsts)}
     if "eval" not in names:
         own = {first: "eval" if name == "test" else name for first, name in own.items()}
     splits: collections.Counter[str] = collections.Counter()
@@ -144,4 +148,4 @@ def _count_classes(pattern: str, images: Sequence[str]) -> dict[str, int]:
 
 
 def _split_of(path: str) -> str | None:
-    return _SPLITS.get(path.split("/")[0].lower())
+    return SPLIT_NAMES.get(path.split("/")[0].lower())

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from PIL import Image
 
 from image_pipeline.components import files
+from image_pipeline.components.sources.reading import locate
 from image_pipeline.init.layout import Layout
 from image_pipeline.show.words import format_count
 
@@ -37,7 +38,7 @@ class Sizes:
     gray: bool
 
 
-def measure_sizes(images_dir: str, paths: Sequence[str]) -> Sizes | None:
+def measure_sizes(root: str, paths: Sequence[str]) -> Sizes | None:
     """Reads the headers of at most `SAMPLE` images, spread evenly.
 
     Args:
@@ -51,7 +52,7 @@ def measure_sizes(images_dir: str, paths: Sequence[str]) -> Sizes | None:
     found = []
     for path in paths[::step]:
         try:
-            with files.open_input(files.join(images_dir, path)) as file, Image.open(file) as image:
+            with files.open_input(locate(root, path)) as file, Image.open(file) as image:
                 found.append((image.height, image.width, image.mode in ("1", "L", "I;16")))
         except (OSError, ValueError, Image.DecompressionBombError):
             continue  # Ingest will say what is wrong with it.
@@ -114,7 +115,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         images=layout.images,
         kind=layout.kind,
         classes=format_count(len(layout.classes), "class") if layout.classes else "no class names",
-        label_pattern=_quote(layout.label_pattern),
+        labels=_write_labels(layout),
         splits=_write_splits(layout),
         stratify=_write_stratify(layout),
         bad_fraction=_bad_fraction(layout),
@@ -137,8 +138,7 @@ _TEMPLATE = """\
 # Written by `image-pipeline init` for {images} images: {kind}, {classes}.
 # What is left out has its default; a wrong key or value is an error that names the right ones.
 ingest:
-  # Matched from the start of each path below the images folder; `label` is the class.
-  label_pattern: {label_pattern}
+{labels}
 {splits}
 {stratify}  # Unusable images are quarantined; the run fails if their share is larger than this.
   max_bad_fraction: {bad_fraction}
@@ -160,17 +160,36 @@ evaluation:
 """
 
 
+def _write_labels(layout: Layout) -> str:
+    lines = []
+    if layout.columns:
+        lines += [
+            "# The table's columns by the names that records give them; null leaves one out.",
+            f"columns: {_flow(layout.columns)}",
+        ]
+    if layout.column_types:
+        lines.append(f"column_types: {_flow(layout.column_types)}")
+    if layout.label_pattern or not layout.columns:
+        lines += [
+            "# Matched from the start of each path below the images folder; `label` is the class.",
+            f"label_pattern: {_quote(layout.label_pattern)}",
+        ]
+    return "\n".join(f"  {line}" for line in lines)
+
+
 def _write_splits(layout: Layout) -> str:
     shares = _choose_shares(layout)
     if not layout.splits:
         comment = "# An image's content decides its split, so it never depends on other images."
         return f"  {comment}\n  splits: {_flow(shares)}"
-    # Where paths name the split, shares decide only about images elsewhere.
-    lines = [
-        "# Folders name the split; shares are for images in other folders.",
-        f"split_pattern: {_quote(layout.split_pattern)}",
-        f"splits: {_flow(shares)}",
-    ]
+    if layout.columns:
+        lines = ["# The table names the split; shares are for rows that name none."]
+    else:
+        lines = [
+            "# Folders name the split; shares are for images in other folders.",
+            f"split_pattern: {_quote(layout.split_pattern)}",
+        ]
+    lines.append(f"splits: {_flow(shares)}")
     if layout.split_names:
         lines.append(f"split_names: {_flow(layout.split_names)}  # training needs `eval`")
     return "\n".join(f"  {line}" for line in lines)
@@ -178,7 +197,9 @@ def _write_splits(layout: Layout) -> str:
 
 def _choose_shares(layout: Layout) -> Mapping[str, float]:
     if layout.splits:
-        return dict(zip(layout.splits, _SHARES[len(layout.splits)], strict=True))
+        count = len(layout.splits)
+        shares = _SHARES.get(count, (1 / count,) * count)
+        return dict(zip(layout.splits, shares, strict=True))
     return {"train": 0.8, "eval": 0.2} if layout.images < _FEW_IMAGES else _NINE_TENTHS
 
 

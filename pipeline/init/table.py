@@ -1,0 +1,65 @@
+"""What a table of images says, as a layout for a starter configuration."""
+
+import collections
+from collections.abc import Mapping
+
+from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.path_patterns import label_of
+from image_pipeline.init.layout import SPLIT_NAMES, Layout
+
+_ORDER = {"train": 0, "eval": 1, "test": 2}
+
+
+def read_layout(table: str) -> tuple[Layout, list[str], str]:
+    """Reads a table as ingest would.
+
+    Args:
+      table: its path or URI, or the pattern of one a split.
+
+    Returns:
+      The layout, the paths of the rows that can be used, and the folder that they start from.
+
+    Raises:
+      UserError: if the table cannot be read.
+    """
+    options = complete_options(table, IngestOptions())
+    source = open_source(table, options)
+    classes: collections.Counter[str] = collections.Counter()
+    named: collections.Counter[str] = collections.Counter()
+    paths, bad = [], 0
+    for ref in source.list():
+        if ref.problem is not None or ref.said is None:
+            bad += 1
+            continue
+        paths.append(ref.path)
+        classes.update(filter(None, [label_of(ref, options)]))
+        named.update(filter(None, [ref.said.split]))
+    own, columns = _name_splits(named), dict(options.columns)
+    if not own and "split" in columns:
+        columns |= {"split": None, "table_split": columns["split"]}
+    splits: collections.Counter[str] = collections.Counter()
+    for name, split in own.items():
+        splits[split] += named[name]
+    layout = Layout(
+        "a table",
+        len(paths),
+        bad,
+        label_pattern=None if "label" in options.columns else options.label_pattern,
+        classes=dict(sorted(classes.items())),
+        split_names={name: split for name, split in own.items() if name != split},
+        splits=dict(sorted(splits.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER)))),
+        columns=columns,
+        column_types=options.column_types,
+    )
+    return layout, paths, source.root
+
+
+def _name_splits(named: Mapping[str, int]) -> dict[str, str]:
+    """The pipeline's name for each split that rows name; none if no split is for training."""
+    own = {name: SPLIT_NAMES.get(name.lower(), name) for name in sorted(named)}
+    if "train" not in own.values():
+        return {}
+    if "eval" not in own.values():  # Training needs one.
+        own = {name: "eval" if split == "test" else split for name, split in own.items()}
+    return own
