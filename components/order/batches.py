@@ -77,7 +77,10 @@ def real_records(step: int, batch_size: int, length: int) -> int:
 
 
 def worker_bounds(size: Any, worker: int, num_workers: int) -> tuple[Any, Any]:
-    """Where a worker's part of a batch of this size starts and ends: ints, or scalar tensors."""
+    """Where a worker's part of a batch of this size starts and ends: ints, or scalar tensors.
+
+    Laid end to end in the workers' order, the parts are the batch; their sizes differ by at most 1.
+    """
     return size * worker // num_workers, size * (worker + 1) // num_workers
 
 

@@ -16,7 +16,6 @@ from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.messages import find_line
-from image_pipeline.components.sources.folder import list_images
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.source_note import check_same_source, read_source, write_source
 from image_pipeline.run.used_memory import watch_memory
@@ -51,8 +50,7 @@ def ingest_folder(
     with hold_lock(output_dir), watch_memory() as memory:
         before = _count_records(output_dir)
         if not replace:
-            paths = (ref.path for ref in list_images(images_dir, options.follow_links))
-            check_same_source(output_dir, images_dir, options, paths)
+            check_same_source(output_dir, images_dir, options)
         manifest = run_ingest(
             images_dir,
             output_dir,
