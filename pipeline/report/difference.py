@@ -101,10 +101,10 @@ def _training_options(source: Source) -> dict[str, Any]:
 
 def _versions(source: Source) -> dict[str, Any]:
     versions = {"manifest sha256": hash_manifest(source.data_dir)}
-    if analysis := source.read_graph():
-        versions["analysis code"] = analysis["code_version"]
-        versions["preprocessing_fn"] = analysis["preprocessing_fn"]
-        versions["preprocessing_fn source"] = analysis["function_version"]
+    if graph := source.read_graph():
+        versions["analysis code"] = graph.code_version
+        versions["preprocessing_fn"] = graph.preprocessing_fn
+        versions["preprocessing_fn source"] = graph.function_version
     return versions
 
 

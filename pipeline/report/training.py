@@ -107,9 +107,9 @@ def describe_versions(source: Source, config: PipelineConfig | None) -> Versions
         ("manifest", f"sha256 {hash_manifest(source.data_dir)}"),
     ]
     options = [("ingest", _to_yaml(source.manifest.options))]
-    if analysis := source.read_graph():
-        function = f"{analysis['preprocessing_fn']} (source {analysis['function_version']})"
-        rows += [("analysis code", analysis["code_version"]), ("preprocessing_fn", function)]
+    if graph := source.read_graph():
+        function = f"{graph.preprocessing_fn} (source {graph.function_version})"
+        rows += [("analysis code", graph.code_version), ("preprocessing_fn", function)]
     if config is not None:
         stored = dump_stored(config)
         text = _to_yaml(stored)
