@@ -50,7 +50,7 @@ _READ = {field.name for field in dataclasses.fields(GraphFigures)} - _ADDED
 
 
 def read_graph(graph_dir: str) -> GraphFigures:
-    """Reads what a transform graph says of itself.
+    """Reads a transform graph's description of itself.
 
     Raises:
       UserError: if it was not written by the analysis, or by a version that wrote less.

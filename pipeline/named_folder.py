@@ -43,7 +43,7 @@ class Source:
         return None if path is None or self.run is None else self.run.relocate(path)
 
     def read_graph(self) -> GraphFigures | None:
-        """What the transform graph says of itself; None without one."""
+        """The transform graph's description of itself; None without a graph."""
         return None if self.graph_dir is None else read_graph(self.graph_dir)
 
     def read_history(self) -> History | None:

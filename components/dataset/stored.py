@@ -49,7 +49,7 @@ class StoredRecords:
     """
 
     def __init__(self, index: RecordIndex, max_open: int = 128):
-        """Opens files only when they are read."""
+        """Prepares to read; a file is opened when it is first read."""
         self.index = index
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
@@ -82,7 +82,7 @@ class StoredRecords:
             raise self.bad_record(row, error.problem) from error
 
     def read_image(self, row: int, verify: bool = False) -> StoredImage:
-        """The image of one record, without parsing the record; else as `read`."""
+        """The image of one record, without parsing the record; otherwise like `read`."""
         index, serialized = self.index, self.read(row, verify)
         return StoredImage(
             # A record ends with its image.

@@ -52,7 +52,7 @@ class HeldImages:
 
     def load(self, row: int, verify: bool = False) -> np.ndarray:
         """As `load_image`; checksums are verified when it is decoded."""
-        # Threads that meet at an image decode it twice, to the same bytes: no lock is needed.
+        # If two threads decode the same image, both write the same bytes: no lock is needed.
         if not self._is_held[row]:
             self._pixels[row] = load_image(self._records, row, self._channels, verify)
             self._is_held[row] = True

@@ -143,7 +143,7 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
     Raises:
       UserError: if there are none.
     """
-    # Nothing is viewed, so any view will do.
+    # No views are made, so any size will do.
     records = open_records(files, ViewOptions(), feeding, Passes(mode=mode))
     count, remainder = records.count(), feeding.remainder if mode == "train" else "keep"
     if count < (feeding.batch_size if remainder == "drop" else 1):
@@ -188,7 +188,7 @@ class ImageBatches:
         _LOG.info(budget.check_budget(held, feeding, use or passes.mode))
 
     def read(self) -> tf.data.Dataset:
-        """All stages up to the images.
+        """Runs all stages up to the images.
 
         Returns:
           Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
@@ -240,7 +240,7 @@ class ImageBatches:
         return {name: values[start:stop] for name, values in batch.items()}
 
     def _select(self, batch: Tensors) -> Tensors:
-        """What `read` gives of a batch, in the shapes that are known."""
+        """The parts of a batch that `read` returns, with the known shapes."""
         view = self._view
         size = {contract.IMAGE_INPUT: [view.height_px, view.width_px, view.channels]}
         is_static = self._passes.training and self._feeding.remainder != "keep"

@@ -100,8 +100,8 @@ def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None)
     if feeding.data_service is not None:
         return "feeding.data_service is set"
     if feeding.source == "streaming" or keep is not None:
-        return "feeding.source asks for it"
-    return "they have no index beside them on a local disk"
+        return "feeding.source=streaming"
+    return "there is no index beside them on a local disk"
 
 
 def match_files(files: Sequence[str]) -> list[str]:
@@ -121,7 +121,7 @@ def match_files(files: Sequence[str]) -> list[str]:
 
 
 def _match_pattern(pattern: str) -> list[str]:
-    """The paths that match. TensorFlow asks a store that is not there again for minutes."""
+    """The paths that match, within a time limit: TensorFlow retries a missing store for minutes."""
     try:
         if is_local(pattern):
             return tf.io.gfile.glob(pattern)

@@ -33,8 +33,8 @@ class ServedImages:
         passes: Passes,
         columns: Sequence[str],
     ):
-        """Reads nothing yet; `columns` are further scalar columns, by their feature keys."""
-        assert isinstance(records, StreamedRecords)  # options see to it
+        """Does not read yet; `columns` are feature keys of further scalar columns."""
+        assert isinstance(records, StreamedRecords)  # ensured by the options
         self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *columns)

@@ -65,7 +65,7 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     """
     index = _find_index(paths, feeding)
     checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
-    # Nothing is viewed, so any view will do.
+    # No views are made, so any size will do.
     records = IndexedRecords(index, ViewOptions(), checked, Passes(mode="train", seed=seed))
     size, length = feeding.batch_size, records.order.length
     drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])

@@ -109,7 +109,7 @@ def _read_cold(subject: Subject, seconds: float) -> Rate | None:
 
 
 def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
-    """Reads batches, undecoded; gives their sizes."""
+    """Reads batches, without decoding; yields their sizes."""
     index = subject.records.index
     if index is None:
         return (len(batch) for batch in stream_batches(subject, epochs))
@@ -119,7 +119,7 @@ def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
 
 
 def _decode(subject: Subject) -> Iterator[int]:
-    """Reads and decodes batches; gives their sizes."""
+    """Reads and decodes batches; yields their sizes."""
     index, channels = subject.records.index, subject.view.channels
     if index is None:
         return _do_side_by_side(

@@ -179,7 +179,7 @@ def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[Fe
 
 
 def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]:
-    """Batches of serialized records (object [batch]), from the beginning of each shard on."""
+    """Batches of serialized records (object [batch]), from the beginning of each shard."""
     passes, size = Passes(mode="eval", epochs=epochs), subject.feeding.batch_size
     records = StreamedRecords(subject.paths, subject.view, subject.measured, passes)
     batches = passes.count_epochs().flat_map(

@@ -85,7 +85,7 @@ def read_views(
     """
     apply.check_user_steps(feeding.augment)
     paths = match_files(files)
-    # Mixing steps pair records: the last of an odd number would come out whole.
+    # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
     drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(())))
     reader = _Reader(paths, view, feeding, drawn)
@@ -174,7 +174,7 @@ class _Reader:
             raise self._explain(error) from error
 
     def _make_epochs(self, passes: Passes) -> Any:
-        """A dataset of one batch an epoch: made by tf.data, as in training."""
+        """A data set of one batch per epoch, made by tf.data as in training."""
         drawn = passes.count_epochs().map(lambda epoch: (epoch, self._drawn))
         return ImageBatches(self._paths, self._view, self._own, passes).make_images(drawn)
 

@@ -48,11 +48,11 @@ class Difference:
 
 
 def compare(source: Source, other: Source) -> Difference:
-    """Compares what is known of both.
+    """Compares what is known about both.
 
     Args:
-      source: what the report is of: now.
-      other: what it is held against: before.
+      source: the report's subject: now.
+      other: what it is compared with: before.
     """
     before, now = gather_facts(other), gather_facts(source)
     groups = [

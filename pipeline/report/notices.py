@@ -61,7 +61,7 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
 def _notice_classes(classes: ClassTable) -> list[tuple[str, str]]:
     total = len(classes.rows)
     found = [
-        ("classes", f"Classes of which the split {split} has no record: {lacking:,} of {total:,}.")
+        ("classes", f"Classes without a record in the split {split}: {lacking:,} of {total:,}.")
         for split, lacking in classes.missing
     ]
     if classes.ratio and classes.ratio >= _UNEVEN_CLASSES:

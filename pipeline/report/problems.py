@@ -59,7 +59,7 @@ class Copies:
 
 @dataclasses.dataclass(frozen=True)
 class Duplicates:
-    """Files of the same bytes, and those of them that do not agree on the label.
+    """Files with the same bytes, and those among them whose labels differ.
 
     Attributes:
       groups, files: how many there are.

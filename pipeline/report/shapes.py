@@ -31,7 +31,7 @@ Counts = list[tuple[str, int]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Shapes:
-    """Distributions over all records, of their sources as they are seen (upright).
+    """Distributions over all records, of their sources turned upright.
 
     Aspect is width by height. A histogram is None without a record. Counts are pairs of a name and
     a number, the most frequent first.

@@ -46,7 +46,7 @@ def read_source(output_dir: str, manifest: Manifest) -> str | None:
 
 
 def check_same_source(output_dir: str, images_dir: str, options: IngestOptions) -> None:
-    """Makes sure that a finished data set is replaced by one of the same images and options only.
+    """Makes sure that a finished data set is only replaced by one of the same images and options.
 
     Files of the folder may have changed. Where the folder is unknown, as for older data sets, it
     counts as the same if it has half of the data set's files by name.

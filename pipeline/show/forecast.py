@@ -43,9 +43,9 @@ def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -
     """The forecast for a cluster.
 
     Args:
-      forecast: of this machine.
-      cores: of the cluster, each as fast as one of this machine's.
-      core_price: of a core for an hour with its memory, or None.
+      forecast: the forecast for this machine.
+      cores: the cluster's number of cores, each as fast as one of this machine's.
+      core_price: price of a core with its memory per hour, or None.
     """
     seconds = forecast.cluster_seconds(cores)
     core_hours = cores * seconds / 3600
