@@ -222,7 +222,7 @@ class ImageBatches:
 
     def make_images(self, drawn: tf.data.Dataset) -> tf.data.Dataset:
         """Reads, decodes, crops and resizes such pairs; gives the batches that `read` gives."""
-        # One batch is made, by all cores, while the one before it is handed on.
+        # One batch is made, by all cores, while the one before it is passed on.
         return drawn.map(self._make_batch, num_parallel_calls=2, deterministic=True)
 
     def _make_batch(self, epoch: tf.Tensor, drawn: Tensors) -> Tensors:
