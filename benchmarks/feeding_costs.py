@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.keys import make_keys
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.streaming import match_files
+from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -34,9 +36,8 @@ def main() -> None:
     arguments = parser.parse_args()
     view = ViewOptions(height_px=arguments.size, width_px=arguments.size)
     feeding = FeedingOptions(batch_size=arguments.batch_size, augment=arguments.steps)
-    records = IndexedRecords(
-        match_files([f"{arguments.data}/Split-train/*"]), feeding, view, True, 0
-    )
+    index = read_index(match_files([f"{arguments.data}/Split-train/*"]))
+    records = IndexedRecords(index, view, feeding, Passes(mode="train"))
     size = min(arguments.batch_size, len(records.index))
     drawn = [tf.constant(values) for values in records.draw_columns(0, 0)]
     epoch = tf.constant(0, tf.int64)

@@ -239,7 +239,7 @@ def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptio
     asked = read_group("view", config, _as_dict(view))
     if graph_dir is None:
         return asked
-    analysed = ViewOptions.model_validate(read_graph(graph_dir)["view"])
+    analysed = ViewOptions.model_validate(read_graph(graph_dir).view)
     if view is None and config is None:
         return analysed
     if asked != analysed:

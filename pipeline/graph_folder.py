@@ -1,5 +1,6 @@
 """What a transform graph's folder says about the graph, read without TensorFlow."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -8,21 +9,48 @@ from image_pipeline.components.errors import UserError
 
 # Written by tf.Transform, whose import would take seconds.
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
-# What is shown of it. Older ones lack `alpha_background`.
-_SHOWN = {
-    *("view", "channel_order", "color_space", "preprocessing_fn", "function_version"),
-    *("code_version", "columns", "manifests", "splits", "fraction", "records_in_splits", "records"),
-    *("statistics", "large_statistics", "constant_channels"),
-    *("classes", "unknown_label", "unknown_classes"),
-}
+# Not in `analysis.json`, or not in older ones.
+_ADDED = {"vocabulary", "content", "alpha_background"}
 
 
-def read_graph(graph_dir: str) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GraphFigures:
+    """What a transform graph says of itself: `analysis.json`, which `analysis_file` writes.
+
+    Attributes:
+      vocabulary: the class names in the order of their ids; None if the `preprocessing_fn` made no
+        such vocabulary.
+      content: all that `analysis.json` holds, for machines.
+    """
+
+    view: dict[str, Any]
+    channel_order: str
+    color_space: str
+    alpha_background: list[int]
+    preprocessing_fn: str
+    function_version: str
+    code_version: str
+    columns: list[str]
+    manifests: list[str]
+    splits: list[str]
+    fraction: float
+    records_in_splits: int
+    records: int
+    statistics: dict[str, Any]
+    large_statistics: dict[str, dict[str, Any]]
+    constant_channels: list[int]
+    classes: list[dict[str, Any]]
+    unknown_label: str
+    unknown_classes: dict[str, dict[str, int]]
+    vocabulary: list[str] | None
+    content: dict[str, Any]
+
+
+_READ = {field.name for field in dataclasses.fields(GraphFigures)} - _ADDED
+
+
+def read_graph(graph_dir: str) -> GraphFigures:
     """Reads a transform graph's description of itself.
-
-    Returns:
-      What `analysis.json` holds, and `vocabulary`: the class names in the order of their ids, or
-      None if the `preprocessing_fn` made no such vocabulary.
 
     Raises:
       UserError: if it was not written by the analysis, or by a version that wrote less.
@@ -31,7 +59,7 @@ def read_graph(graph_dir: str) -> dict[str, Any]:
     try:
         with files.open_input(path) as file:
             analysis = json.loads(file.read())
-        missing = sorted(_SHOWN - analysis.keys())
+        missing = sorted(_READ - analysis.keys())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"{graph_dir!r} is not a transform graph's folder: it has no {contract.ANALYSIS}; give "
@@ -43,7 +71,12 @@ def read_graph(graph_dir: str) -> dict[str, Any]:
         raise UserError(
             f"{path!r} lacks {missing}: another version wrote it; run the analysis again."
         )
-    return {**analysis, "vocabulary": _read_vocabulary(graph_dir)}
+    return GraphFigures(
+        **{name: analysis[name] for name in _READ},
+        alpha_background=analysis.get("alpha_background", []),
+        vocabulary=_read_vocabulary(graph_dir),
+        content=analysis,
+    )
 
 
 def _read_vocabulary(graph_dir: str) -> list[str] | None:

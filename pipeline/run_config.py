@@ -50,7 +50,7 @@ def dump_stored(config: PipelineConfig) -> dict[str, Any]:
 
 
 def _check_view(config: PipelineConfig, graph_dir: str) -> None:
-    analysed = read_graph(graph_dir)["view"]
+    analysed = read_graph(graph_dir).view
     asked = config.view.model_dump(mode="json")
     if asked != analysed:
         raise UserError(

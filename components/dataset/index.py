@@ -118,6 +118,11 @@ def is_indexed(shard_paths: Sequence[str]) -> bool:
     )
 
 
+def find_index(shard_paths: Sequence[str]) -> RecordIndex | None:
+    """`read_index`, or None for files that are not indexed."""
+    return read_index(shard_paths) if is_indexed(shard_paths) else None
+
+
 def read_index(shard_paths: Sequence[str]) -> RecordIndex:
     """Reads the index of some shards, which may be of several data sets.
 

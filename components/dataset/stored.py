@@ -50,7 +50,7 @@ class StoredRecords:
 
     def __init__(self, index: RecordIndex, max_open: int = 128):
         """Prepares to read; a file is opened when it is first read."""
-        self._index = index
+        self.index = index
         self._max_open = max_open
         self._files: collections.OrderedDict[int, BinaryIO] = collections.OrderedDict()
         self._lock = threading.Lock()
@@ -68,22 +68,22 @@ class StoredRecords:
         Raises:
           UserError: if the shard ends before the record, or a checksum is wrong.
         """
-        start, length = int(self._index.offset[row]), int(self._index.length[row])
+        start, length = int(self.index.offset[row]), int(self.index.length[row])
         size = HEADER_BYTES + length + FOOTER_BYTES
-        file = self._file(int(self._index.shard[row]))
+        file = self._file(int(self.index.shard[row]))
         framed = os.pread(file.fileno(), size, start)
         if len(framed) < size:
-            raise self._bad_record(row, "the shard ends before it")
+            raise self.bad_record(row, "the shard ends before it")
         if not verify:
             return framed[HEADER_BYTES:-FOOTER_BYTES]
         try:
             return unframe(framed)
         except CorruptRecord as error:
-            raise self._bad_record(row, error.problem) from error
+            raise self.bad_record(row, error.problem) from error
 
     def read_image(self, row: int, verify: bool = False) -> StoredImage:
         """The image of one record, without parsing the record; otherwise like `read`."""
-        index, serialized = self._index, self.read(row, verify)
+        index, serialized = self.index, self.read(row, verify)
         return StoredImage(
             # A record ends with its image.
             memoryview(serialized)[len(serialized) - int(index.image_length[row]) :],
@@ -105,14 +105,15 @@ class StoredRecords:
             return file
 
     def _open(self, shard: int) -> BinaryIO:
-        path = self._index.shard_paths[shard]
+        path = self.index.shard_paths[shard]
         try:
             return open(path, "rb", buffering=0)
         except OSError as error:
             raise UserError(f"cannot read the shard {path}: {error}; run ingest again.") from error
 
-    def _bad_record(self, row: int, problem: str) -> UserError:
+    def bad_record(self, row: int, problem: object) -> UserError:
+        """The error of a record that cannot be read or decoded."""
         return UserError(
-            f"{self._index.describe(row)} is damaged: {problem}; run ingest again, or set "
+            f"{self.index.describe(row)} is damaged: {problem}; run ingest again, or set "
             "feeding.bad_records=skip to go on without it."
         )

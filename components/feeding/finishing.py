@@ -65,7 +65,7 @@ def finish(
     training: bool,
     at_once: int | None = None,
 ) -> tf.data.Dataset:
-    """Turns the batches of `Stages.read` into those of `input_fn`, several in parallel.
+    """Turns what `ImageBatches.read` gives into what `input_fn` gives, so many batches at once.
 
     The other arguments are those of `make_finish`.
     """
@@ -98,7 +98,7 @@ def make_finish(
       training: whether random steps are taken.
 
     Returns:
-      A function of a batch as `Stages.read` gives it to images and labels, see `input_fn`.
+      A function of a batch as `ImageBatches.read` gives it to images and labels, see `input_fn`.
 
     Raises:
       UserError: if labels are to be mixed, but no graph numbers them.

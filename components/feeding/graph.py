@@ -90,9 +90,9 @@ class TransformGraph(tf.Module):
         """Transforms a batch.
 
         Args:
-          batch: as `Stages.read` gives it: "image" uint8 [batch, height, width, channels], "label"
-            string [batch], and the further columns that the graph reads, each [batch], by feature
-            key.
+          batch: as `ImageBatches.read` gives it: "image" uint8 [batch, height, width, channels],
+            "label" string [batch], and the further columns that the graph reads, each [batch], by
+            feature key.
 
         Returns:
           float32 [batch, height, width, channels], normalised, and int64 [batch], each label's line

@@ -4,46 +4,30 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.views.fast import decode_whole
 
 
-class StoredImages:
-    """Reads and decodes. Threads may share it."""
+def load_image(records: StoredRecords, row: int, channels: int, verify: bool = False) -> np.ndarray:
+    """Reads and decodes one image.
 
-    def __init__(self, index: RecordIndex, channels: int):
-        """Prepares to read; a file is opened when it is first read.
+    Args:
+      records: all of the data set.
+      row: of their index.
+      channels: of the pixels, 1 or 3.
+      verify: whether the record's checksums are computed.
 
-        Args:
-          channels: 1 or 3; other images are converted.
-        """
-        self._index = index
-        self._channels = channels
-        self._records = StoredRecords(index)
+    Returns:
+      uint8 [height, width, channels], not to be written to.
 
-    def load(self, row: int, verify: bool = False) -> np.ndarray:
-        """The pixels of one image.
-
-        Args:
-          row: row number in the index.
-          verify: whether to check the record's checksums.
-
-        Returns:
-          uint8 [height, width, channels], read-only.
-
-        Raises:
-          UserError: if it cannot be read or decoded; it names the record.
-        """
-        image = self._records.read_image(row, verify)
-        try:
-            return decode_whole(image, self._channels)
-        except ValueError as error:
-            raise UserError(
-                f"{self._index.describe(row)} is damaged: {error}; run ingest again, or set "
-                "feeding.bad_records=skip to go on without it."
-            ) from error
+    Raises:
+      UserError: naming the record, if it cannot be read or decoded.
+    """
+    image = records.read_image(row, verify)
+    try:
+        return decode_whole(image, channels)
+    except ValueError as error:
+        raise records.bad_record(row, error) from error
 
 
 class HeldImages:
@@ -52,9 +36,10 @@ class HeldImages:
     Images of one size are kept in one array, from which a batch is copied at once.
     """
 
-    def __init__(self, index: RecordIndex, channels: int):
-        """Decodes each image when it is first read; the arguments are those of `StoredImages`."""
-        self._images = StoredImages(index, channels)
+    def __init__(self, records: StoredRecords, channels: int):
+        """Decodes each image when it is first read; the arguments are those of `load_image`."""
+        self._records, self._channels = records, channels
+        index = records.index
         self._is_held = np.zeros(len(index), bool)
         sides = np.stack([index.height, index.width], axis=1)
         self.shape = (*sides[0].tolist(), channels) if (sides == sides[0]).all() else None
@@ -66,10 +51,10 @@ class HeldImages:
         )
 
     def load(self, row: int, verify: bool = False) -> np.ndarray:
-        """As `StoredImages.load`; checksums are verified when it is decoded."""
+        """As `load_image`; checksums are verified when it is decoded."""
         # If two threads decode the same image, both write the same bytes: no lock is needed.
         if not self._is_held[row]:
-            self._pixels[row] = self._images.load(row, verify)
+            self._pixels[row] = load_image(self._records, row, self._channels, verify)
             self._is_held[row] = True
         return self._pixels[row]
 

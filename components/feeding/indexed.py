@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import Stage, Use, fits, plan_indexed
-from image_pipeline.components.feeding.images import HeldImages, StoredImages
+from image_pipeline.components.feeding.images import HeldImages, load_image
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.selection import make_order
 from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
@@ -30,30 +31,28 @@ class IndexedRecords:
 
     def __init__(
         self,
-        paths: list[str],
-        feeding: FeedingOptions,
+        index: RecordIndex,
         view: ViewOptions,
-        training: bool,
-        seed: int,
+        feeding: FeedingOptions,
+        passes: Passes,
         columns: Sequence[str] = (),
     ):
-        """Reads the index.
+        """Chooses the order; opens files only when they are read.
 
         Args:
-          paths: shards of one data set, or several.
-          feeding: which records, in which batches.
+          index: of the records, of one data set or several.
           view: the model's input size.
-          training: whether every epoch has its own order.
-          seed: decides the order, together with the epoch.
+          feeding: which records, in which batches.
+          passes: their seed decides the order of training, together with the epoch.
           columns: feature keys of further scalar columns to read.
 
         Raises:
           UserError: if no record is selected, or an option does not fit the data set.
         """
-        self.index = read_index(paths)
-        self.order = make_order(self.index, feeding, training, seed)
-        self.remainder = feeding.remainder if training else "keep"
-        self._training = training
+        self.index = index
+        self.order = make_order(index, feeding, passes.training, passes.seed)
+        self.remainder = feeding.remainder if passes.training else "keep"
+        self._training = passes.training
         self.steps = steps_per_epoch(self.order.length, feeding.batch_size, self.remainder)
         self.skipped = 0
         self._lock = threading.Lock()
@@ -61,8 +60,8 @@ class IndexedRecords:
         self._view = view
         self._columns = parse.columns_of(columns)
         self._maker = BatchMaker(view)
-        self._records = StoredRecords(self.index)
-        self._images: StoredImages | HeldImages = StoredImages(self.index, view.channels)
+        self._records = StoredRecords(index)
+        self._held: HeldImages | None = None
 
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
         """The contents of the batches of one epoch, from a step on; no record is read.
@@ -133,7 +132,9 @@ class IndexedRecords:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The images of some rows, and the numbers of those that are kept (int64)."""
         numbers = np.arange(len(rows))
-        if not len(windows) and (held := self._find_held(rows)):
+        held, view = self._held, self._view
+        size = (view.height_px, view.width_px, view.channels)
+        if not len(windows) and held and held.can_take(rows, size):
             images = self._maker.empty(len(rows))
             held.take(rows, images)
             return images, numbers
@@ -143,7 +144,7 @@ class IndexedRecords:
 
         def load(number: int) -> np.ndarray:
             try:
-                return self._images.load(int(rows[number]), verified)
+                return self._load(int(rows[number]), verified)
             except UserError as error:
                 return self._skip(int(rows[number]), number, bad, error)
 
@@ -152,6 +153,11 @@ class IndexedRecords:
             return images, numbers
         kept = self._fill(np.setdiff1d(numbers, sorted(bad)), len(rows))
         return images[kept], kept
+
+    def _load(self, row: int, verify: bool) -> np.ndarray:
+        if self._held is None:
+            return load_image(self._records, row, self._view.channels, verify)
+        return self._held.load(row, verify)
 
     def _skip(self, row: int, number: int, bad: set[int], error: UserError) -> np.ndarray:
         """Notes a record that cannot be read, and returns black pixels instead."""
@@ -174,12 +180,6 @@ class IndexedRecords:
                 f"of {size} can be read; run ingest again, or raise feeding.batch_size."
             )
         return np.resize(kept, size)
-
-    def _find_held(self, rows: np.ndarray) -> HeldImages | None:
-        """The held images, if those of these rows have the model's size."""
-        view, images = self._view, self._images
-        shape = (view.height_px, view.width_px, view.channels)
-        return images if isinstance(images, HeldImages) and images.can_take(rows, shape) else None
 
     def count(self) -> int:
         """The number of records in an epoch; one that is drawn twice counts twice."""
@@ -213,12 +213,12 @@ class IndexedRecords:
             chosen = "decoded whenever they are read: half of feeding.memory_fraction is less"
         else:
             chosen = "decoded once and held"
-            self._images = HeldImages(index, channels)
+            self._held = HeldImages(self._records, channels)
         _LOG.info(
             "Reading %d shards by their index, in any order: %.0f MB of pixels, %s.",
             *(len(index.shard_paths), size_bytes / 1e6, chosen),
         )
-        return [stage] if isinstance(self._images, HeldImages) else []
+        return [] if self._held is None else [stage]
 
     def draw(self, epoch: int, step: int) -> Draws:
         """Which records and views one batch holds."""

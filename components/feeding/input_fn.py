@@ -1,19 +1,25 @@
 """From shards to batches: the whole input pipeline, read top to bottom."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.records import open_records
-from image_pipeline.components.feeding.stages import Stages
-from image_pipeline.components.feeding.streaming import match_files
+from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
+
+_LOG = logging.getLogger(__name__)
 
 
 def input_fn(
@@ -93,9 +99,8 @@ def input_fn(
         again=again,
     )
     columns = () if graph is None else graph.columns
-    stages = Stages(match_files(files), view, feeding, passes, columns)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
-    images = stages.read()
+    images = ImageBatches(files, view, feeding, passes, columns).read()
     # Take the random steps; apply the transform graph.
     finished = finish(images, graph, feeding, view, passes.training)
     # The next batch is made while the model works on this one.
@@ -128,8 +133,8 @@ def read_views(
     # Whole shards in their own order: no index is needed for that.
     feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
     passes = Passes(mode="eval")
-    stages = Stages(match_files(files), view, feeding, passes, columns, keep, "analysis")
-    return stages.read().prefetch(feeding.prefetch_batches)
+    images = ImageBatches(files, view, feeding, passes, columns, keep, "analysis").read()
+    return images.prefetch(feeding.prefetch_batches)
 
 
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:
@@ -138,13 +143,108 @@ def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -
     Raises:
       UserError: if there are none.
     """
-    training = mode == "train"
     # No views are made, so any size will do.
-    records = open_records(match_files(files), feeding, ViewOptions(), training, seed=0)
-    count, remainder = records.count(), feeding.remainder if training else "keep"
+    records = open_records(files, ViewOptions(), feeding, Passes(mode=mode))
+    count, remainder = records.count(), feeding.remainder if mode == "train" else "keep"
     if count < (feeding.batch_size if remainder == "drop" else 1):
         raise UserError(
             f"an epoch must have a batch of records, but {list(files)} hold {count} and "
             f"feeding.batch_size is {feeding.batch_size}; add images, or lower feeding.batch_size."
         )
     return batches.steps_per_epoch(count, feeding.batch_size, remainder)
+
+
+class ImageBatches:
+    """The stages up to the images: which records, and their pixels in the model's size.
+
+    Each stage is a data set made of the one before it, over all epochs: the first batches of an
+    epoch are made beside the last of the one before. The epoch's number travels with what is drawn,
+    so that all functions are traced once for all epochs.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        view: ViewOptions,
+        feeding: FeedingOptions,
+        passes: Passes,
+        columns: Sequence[str] = (),
+        keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        use: budget.Use | None = None,
+    ):
+        """Opens the records, and checks what `use` (the mode, if None) will hold in memory.
+
+        Raises:
+          UserError: if an option or the workers do not fit, or the memory is too small.
+        """
+        self._view, self._feeding, self._passes = view, feeding, passes
+        self._columns = tuple(columns)
+        self._batch_size = passes.share_of_batch(feeding)
+        self._keys = KeyMaker(passes.seed, feeding) if passes.training else None
+        self._records = open_records(files, view, feeding, passes, columns, keep)
+        self._records.check_step(passes.first_step)
+        held = self._records.plan_memory(use or passes.mode)
+        held += self._records.hold_decoded(held)
+        _LOG.info(budget.check_budget(held, feeding, use or passes.mode))
+
+    def read(self) -> tf.data.Dataset:
+        """Runs all stages up to the images.
+
+        Returns:
+          Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
+          column [batch] under its feature key, and in training `KEY` uint64 [batch] and `MIRRORED`
+          bool [batch].
+        """
+        passes, feeding = self._passes, self._feeding
+        if self._keys is not None and feeding.data_service is not None:
+            served = ServedImages(
+                self._records, self._keys, self._view, feeding, passes, self._columns
+            )
+            images = served.read(feeding.data_service).map(self._select)
+        else:
+            images = self.make_images(self._draw())
+        may_be_empty = not passes.training and feeding.bad_records == "skip"
+        if may_be_empty:
+            images = images.filter(lambda batch: tf.size(batch[contract.LABEL_INPUT]) > 0)
+        number = passes.count_batches(None if may_be_empty else self._records.steps)
+        if number == tf.data.UNKNOWN_CARDINALITY:
+            return images
+        return images.apply(tf.data.experimental.assert_cardinality(number))
+
+    def _draw(self) -> tf.data.Dataset:
+        """Which records batches have: pairs of the epoch and what `Records.draw_epoch` gives."""
+
+        def draw_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+            drawn = self._records.draw_epoch(epoch, self._passes.first_step_of(epoch))
+            return drawn.map(lambda batch: (epoch, batch))
+
+        return self._passes.count_epochs().flat_map(draw_epoch)
+
+    def make_images(self, drawn: tf.data.Dataset) -> tf.data.Dataset:
+        """Reads, decodes, crops and resizes such pairs; gives the batches that `read` gives."""
+        # One batch is made, by all cores, while the one before it is passed on.
+        return drawn.map(self._make_batch, num_parallel_calls=2, deterministic=True)
+
+    def _make_batch(self, epoch: tf.Tensor, drawn: Tensors) -> Tensors:
+        # What takes a skipped record's place may come from another worker's part.
+        shares_images = self._feeding.bad_records == "skip"
+        drawn = drawn if shares_images else self._take_share(drawn)
+        drawn, windows = (drawn, None) if self._keys is None else self._keys.add(drawn, epoch)
+        is_first = tf.equal(epoch, self._passes.first_epoch)
+        batch = self._records.make_images(drawn, windows, is_first)
+        return self._select(self._take_share(batch) if shares_images else batch)
+
+    def _take_share(self, batch: Tensors) -> Tensors:
+        """This worker's part of a batch."""
+        start, stop = self._passes.cut_share(tf.size(batch["copy"]), self._feeding)
+        return {name: values[start:stop] for name, values in batch.items()}
+
+    def _select(self, batch: Tensors) -> Tensors:
+        """The parts of a batch that `read` returns, with the known shapes."""
+        view = self._view
+        size = {contract.IMAGE_INPUT: [view.height_px, view.width_px, view.channels]}
+        is_static = self._passes.training and self._feeding.remainder != "keep"
+        count = self._batch_size if is_static else None
+        further = ((KEY, MIRRORED) if self._passes.training else ()) + self._columns
+        names = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *further)
+        return {name: tf.ensure_shape(batch[name], [count, *size.get(name, [])]) for name in names}

@@ -6,13 +6,17 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from image_pipeline.components.dataset.index import RecordIndex, is_indexed
+from image_pipeline.components.dataset.index import RecordIndex, find_index
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
+from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.files import is_local
+from image_pipeline.components.stores import remote
+from image_pipeline.components.threads import call_within
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
@@ -54,32 +58,33 @@ class Records(Protocol):
 
 
 def open_records(
-    paths: list[str],
-    feeding: FeedingOptions,
+    files: Sequence[str],
     view: ViewOptions,
-    training: bool,
-    seed: int,
+    feeding: FeedingOptions,
+    passes: Passes,
     columns: Sequence[str] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> Records:
     """Chooses between the index and streaming; logs in one line which, and why.
 
     Args:
-      paths: shards.
-      feeding: the source, and what needs it.
+      files: shards, or patterns of them.
       view: the model's input size.
-      training: whether every epoch has an order of its own.
-      seed: decides the order, together with the epoch.
+      feeding: the source, and what needs it.
+      passes: which epochs are read.
       columns: feature keys of further scalar columns to read.
       keep: see `StreamedRecords`; makes the records stream.
 
     Raises:
-      UserError: if an option needs an index, and there is none.
+      UserError: if a pattern matches no file, or what is asked for needs an index, and there is
+        none.
     """
-    served = training and feeding.data_service is not None
+    paths = match_files(files)
+    served = passes.training and feeding.data_service is not None
     streams = feeding.source == "streaming" or keep is not None or served
-    if not streams and is_indexed(paths):
-        return IndexedRecords(paths, feeding, view, training, seed, columns)
+    index = None if streams else find_index(paths)
+    if index is not None:
+        return IndexedRecords(index, view, feeding, passes, columns)
     if feeding.source == "indexed" or feeding.index_options():
         needing = feeding.index_options() or ["source=indexed"]
         raise UserError(
@@ -87,7 +92,7 @@ def open_records(
             f"{paths[0]} has none beside its Split folder; ingest again, or stream without it."
         )
     _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding, keep))
-    return StreamedRecords(paths, feeding, view, training, seed, columns, keep)
+    return StreamedRecords(paths, view, feeding, passes, columns, keep)
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:
@@ -97,3 +102,34 @@ def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None)
     if feeding.source == "streaming" or keep is not None:
         return "feeding.source=streaming"
     return "there is no index beside them on a local disk"
+
+
+def match_files(files: Sequence[str]) -> list[str]:
+    """Resolves paths and patterns to paths, sorted: the same on every file system.
+
+    Raises:
+      UserError: if one of them matches no file, or none are given.
+    """
+    matches = {pattern: _match_pattern(pattern) for pattern in files}
+    missing = [pattern for pattern, paths in matches.items() if not paths]
+    if missing or not matches:
+        raise UserError(
+            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
+            "check the path, or run ingest first."
+        )
+    return sorted({path for paths in matches.values() for path in paths})
+
+
+def _match_pattern(pattern: str) -> list[str]:
+    """The paths that match, within a time limit: TensorFlow retries a missing store for minutes."""
+    try:
+        if is_local(pattern):
+            return tf.io.gfile.glob(pattern)
+        return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
+    except (TimeoutError, tf.errors.OpError) as error:
+        reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
+        reason = " ".join(reason.split())  # TensorFlow's has several lines.
+        raise UserError(
+            f"cannot list {pattern}: {reason}; check the path, the network, and what the "
+            "credentials allow."
+        ) from error

@@ -27,6 +27,7 @@ class ServedImages:
     def __init__(
         self,
         records: Records,
+        keys: KeyMaker,
         view: ViewOptions,
         feeding: FeedingOptions,
         passes: Passes,
@@ -34,17 +35,12 @@ class ServedImages:
     ):
         """Does not read yet; `columns` are feature keys of further scalar columns."""
         assert isinstance(records, StreamedRecords)  # ensured by the options
-        self._records = records
+        self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *columns)
-        self._keys = KeyMaker(passes.seed, feeding)
 
-    def read(self, epochs: tf.data.Dataset, address: str) -> tf.data.Dataset:
-        """Batches of the epochs (int64 scalars), as `Stages.read` gives them.
-
-        Args:
-          epochs: their numbers.
-          address: address of the service's dispatcher.
+    def read(self, address: str) -> tf.data.Dataset:
+        """Batches as `ImageBatches.read` gives them, from the service whose dispatcher is there.
 
         Raises:
           UserError: if there is no such service, or it has no worker.
@@ -52,7 +48,9 @@ class ServedImages:
         size = self._passes.share_of_batch(self._feeding)
         is_static = self._feeding.remainder != "keep"
         serve = service.serve(address, self._read_share, size)
-        return epochs.flat_map(lambda epoch: serve(epoch).batch(size, drop_remainder=is_static))
+        return self._passes.count_epochs().flat_map(
+            lambda epoch: serve(epoch).batch(size, drop_remainder=is_static)
+        )
 
     def _read_share(self, epoch: tf.Tensor, share: service.Share) -> tf.data.Dataset:
         """The records that one worker of the service reads and decodes."""

@@ -18,10 +18,8 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
-from image_pipeline.components.files import is_local
-from image_pipeline.components.stores import remote
-from image_pipeline.components.threads import call_within
 from image_pipeline.components.views.fast import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
@@ -38,10 +36,9 @@ class StreamedRecords:
     def __init__(
         self,
         paths: Sequence[str],
-        feeding: FeedingOptions,
         view: ViewOptions,
-        training: bool,
-        seed: int,
+        feeding: FeedingOptions,
+        passes: Passes,
         columns: Sequence[str] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
@@ -49,10 +46,9 @@ class StreamedRecords:
 
         Args:
           paths: TFRecord files; those that end in .gz are gunzipped.
-          feeding: size of the shuffle window, and files read side by side.
           view: the model's input size.
-          training: whether each epoch has an order of its own.
-          seed: decides the order, together with the epoch.
+          feeding: size of the shuffle window, and files read side by side.
+          passes: their seed decides the order of training, together with the epoch.
           columns: feature keys of further scalar columns to read.
           keep: of a record's id (string scalar), whether the record is read (bool); None for all.
         """
@@ -60,8 +56,8 @@ class StreamedRecords:
         self._feeding = feeding
         self._view = view
         self._maker = BatchMaker(view)
-        self._training = training
-        self._seed = seed
+        self._training = passes.training
+        self._seed = passes.seed
         self._parsed = parse.columns_to_parse(columns)
         self._keep = keep
 
@@ -232,48 +228,12 @@ class StreamedRecords:
         return self._keep(parsed[record.SOURCE_ID])  # type: ignore[misc]
 
 
-def count_records(files: Sequence[str], at_most: int = -1) -> int:
-    """Counts the records of TFRecord files by reading them, up to `at_most` (-1 for all).
-
-    Raises:
-      UserError: if a pattern matches no file.
-    """
-    paths = match_files(files)
+def count_records(paths: Sequence[str], at_most: int = -1) -> int:
+    """Counts the records of TFRecord files by reading them once, up to so many (-1 for all)."""
     records = tf.data.Dataset.from_tensor_slices(paths).interleave(
         read_shard, cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
     )
     return int(records.take(at_most).reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
-
-
-def match_files(files: Sequence[str]) -> list[str]:
-    """Resolves paths and patterns to paths, sorted: the same on every file system.
-
-    Raises:
-      UserError: if one of them matches no file, or none are given.
-    """
-    matches = {pattern: _match_pattern(pattern) for pattern in files}
-    missing = [pattern for pattern, paths in matches.items() if not paths]
-    if missing or not matches:
-        raise UserError(
-            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
-            "check the path, or run ingest first."
-        )
-    return sorted({path for paths in matches.values() for path in paths})
-
-
-def _match_pattern(pattern: str) -> list[str]:
-    """The paths that match, within a time limit: TensorFlow retries a missing store for minutes."""
-    try:
-        if is_local(pattern):
-            return tf.io.gfile.glob(pattern)
-        return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
-    except (TimeoutError, tf.errors.OpError) as error:
-        reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
-        reason = " ".join(reason.split())  # TensorFlow's has several lines.
-        raise UserError(
-            f"cannot list {pattern}: {reason}; check the path, the network, and what the "
-            "credentials allow."
-        ) from error
 
 
 def read_shard(path: tf.Tensor) -> tf.data.Dataset:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import RecordIndex, is_indexed
+from image_pipeline.components.dataset.index import RecordIndex, find_index
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.selection import select, shared_by
 from image_pipeline.components.order.batches import real_records
 from image_pipeline.components.order.order import BalancedOrder, Draws, ShuffledOrder
@@ -62,15 +63,15 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
       UserError: if a record is damaged, lost, repeated, or not the one in the index, which it
         names; or if the shards have no index, or an option does not fit the data set.
     """
-    _check_indexed(paths, feeding)
+    index = _find_index(paths, feeding)
     checked = feeding.model_copy(update={"verify": "always", "bad_records": "stop"})
     # No views are made, so any size will do.
-    records = IndexedRecords(paths, checked, ViewOptions(), training=True, seed=seed)
+    records = IndexedRecords(index, ViewOptions(), checked, Passes(mode="train", seed=seed))
     size, length = feeding.batch_size, records.order.length
     drawn = _join([_read_step(records, epoch, step, size) for step in range(records.steps)])
     # Draws that do not fill a batch are still part of the epoch's order.
     dropped = records.order.draw(epoch, np.arange(min(records.steps * size, length), length))
-    selected = select(records.index, feeding, True)
+    selected = select(index, feeding, True)
     _check_counts(_join([drawn, dropped]), selected, records, feeding)
     quality, ideal = _measure(drawn.rows, selected, records, feeding, epoch)
     return VerifiedEpoch(
@@ -85,18 +86,20 @@ def verify_epoch(paths: list[str], feeding: FeedingOptions, seed: int, epoch: in
     )
 
 
-def _check_indexed(paths: list[str], feeding: FeedingOptions) -> None:
+def _find_index(paths: list[str], feeding: FeedingOptions) -> RecordIndex:
     if feeding.source == "streaming" or feeding.data_service is not None:
         raise UserError(
             "an epoch can only be verified by the index, but feeding.source="
             f"{feeding.source} and feeding.data_service={feeding.data_service} stream; "
             "leave out both."
         )
-    if not is_indexed(paths):
+    index = find_index(paths)
+    if index is None:
         raise UserError(
             "an epoch can only be verified by an index on a local disk, but "
             f"{paths[0]} has none beside its Split folder; ingest again."
         )
+    return index
 
 
 def _read_step(records: IndexedRecords, epoch: int, step: int, batch_size: int) -> Draws:

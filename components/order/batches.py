@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from image_pipeline.components.errors import UserError
 
 Remainder = Literal["keep", "drop", "pad"]
-Part = TypeVar("Part", np.ndarray, range)
 # Seeds and epochs beyond this would not fit TensorFlow's int64 seeds.
 _LARGEST = 2**63 - 1
 
@@ -77,34 +76,11 @@ def real_records(step: int, batch_size: int, length: int) -> int:
     return min(batch_size, length - step * batch_size)
 
 
-def worker_slice(positions: Part, worker: int, num_workers: int) -> Part:
-    """A worker's contiguous part of a global batch.
-
-    The global batch never depends on the number of workers; laid end to end in the workers' order,
-    their parts are the batch. Their sizes differ by at most one (and are 0 for some if there are
-    more workers than records).
-
-    Args:
-      positions: [n], a global batch, or anything else that has one entry a record; or a range.
-      worker: from 0.
-      num_workers: how many share the batch.
-
-    Returns:
-      [n // num_workers or one more], a view of `positions`.
-
-    Raises:
-      ValueError: if there is no such worker.
-    """
-    if not 0 <= worker < num_workers:
-        raise ValueError(
-            f"worker must be in [0, {num_workers}), got {worker}; workers are counted from 0."
-        )
-    start, end = worker_bounds(len(positions), worker, num_workers)
-    return positions[start:end]
-
-
 def worker_bounds(size: Any, worker: int, num_workers: int) -> tuple[Any, Any]:
-    """Where a worker's part of a batch of this size starts and ends: ints, or scalar tensors."""
+    """Where a worker's part of a batch of this size starts and ends: ints, or scalar tensors.
+
+    Laid end to end in the workers' order, the parts are the batch; their sizes differ by at most 1.
+    """
     return size * worker // num_workers, size * (worker + 1) // num_workers
 
 

@@ -10,10 +10,9 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.stages import Stages
-from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.views.options import ViewOptions
@@ -114,8 +113,7 @@ def name_records(
     passes = Passes(mode="train", seed=seed, first_epoch=position.epoch, first_step=position.step)
     own = feeding.model_copy(update={"hold_decoded": False})
     columns = (record.FILENAME, record.SOURCE_ID)
-    stages = Stages(match_files(files), view, own, passes, columns)
-    batches = stages.read().take(count)
+    batches = ImageBatches(files, view, own, passes, columns).read().take(count)
     pairs = (
         zip(batch[record.FILENAME].tolist(), batch[record.SOURCE_ID].tolist(), strict=True)
         for batch in batches.as_numpy_iterator()

@@ -13,10 +13,9 @@ import tensorflow as tf
 
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.passes import Mode
+from image_pipeline.components.feeding.passes import Mode, Passes
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.selection import select
-from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.transform.classes import find_ids
 from image_pipeline.components.views.options import ViewOptions
 
@@ -39,7 +38,7 @@ def count_unknown(
       The number of these records, or None if only reading them would tell: without an index, or if
       ids depend on further columns.
     """
-    records = open_records(match_files(files), feeding, ViewOptions(), mode == "train", seed=0)
+    records = open_records(files, ViewOptions(), feeding, Passes(mode=mode))
     transform = TransformGraph(transform_graph_dir)
     if records.index is None or transform.columns:
         return None

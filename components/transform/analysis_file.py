@@ -1,6 +1,7 @@
 """`analysis.json`: what was analysed and found, for people, beside the transform graph."""
 
 import collections
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ def write_summary(
         **describe_origin(spans, options),
         "records": int(found["records"]),
         **describe_statistics(found),
-        "classes": classes,
+        "classes": [dataclasses.asdict(each) for each in classes],
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
     }

@@ -1,8 +1,8 @@
 """The classes of a finished transform graph, whichever vocabulary of the user's names them."""
 
 import collections
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,30 +21,33 @@ CLASS_STATISTICS = ("class_names", "class_counts", "class_priors", "class_weight
 _NAMES_AT_ONCE = 64
 
 
-def list_classes(found: Mapping[str, np.ndarray], transform_graph_dir: str) -> list[dict[str, Any]]:
-    """The classes in the order of their ids.
+@dataclasses.dataclass(frozen=True)
+class ClassFigures:
+    """A class: its analysed records, and what follows from them; None where they are not known."""
+
+    name: str
+    records: int | None = None
+    prior: float | None = None
+    weight: float | None = None
+
+
+def list_classes(found: Mapping[str, np.ndarray], transform_graph_dir: str) -> list[ClassFigures]:
+    """The classes in the order of their ids, in numbers if the `preprocessing_fn` counted them.
 
     Args:
       found: the graph's statistics.
       transform_graph_dir: the folder that tf.Transform wrote, with the vocabulary.
-
-    Returns:
-      Of each its `name`, `records` (analysed), `prior` and `weight`; None where the
-      `preprocessing_fn` did not count, see `count_classes`.
     """
     names = read_class_names(transform_graph_dir)
     if not all(name in found for name in CLASS_STATISTICS):
-        return [dict.fromkeys(("name", "records", "prior", "weight")) | {"name": n} for n in names]
+        return [ClassFigures(name) for name in names]
     rows = zip(*(found[name].tolist() for name in CLASS_STATISTICS), strict=True)
-    return [
-        {"name": name.decode(errors="replace"), "records": count, "prior": prior, "weight": weight}
-        for name, count, prior, weight in rows
-    ]
+    return [ClassFigures(name.decode(errors="replace"), *figures) for name, *figures in rows]
 
 
 def count_classes(
-    classes: list[dict[str, Any]], transform_graph_dir: str, analysed: Mapping[str, int]
-) -> list[dict[str, Any]]:
+    classes: list[ClassFigures], transform_graph_dir: str, analysed: Mapping[str, int]
+) -> list[ClassFigures]:
     """Counts classes that the `preprocessing_fn` did not count, from the labels of the index.
 
     Args:
@@ -55,7 +58,7 @@ def count_classes(
     Returns:
       The classes, with the numbers of those that were without.
     """
-    if not classes or classes[0]["records"] is not None:
+    if not classes or classes[0].records is not None:
         return classes
     counts: collections.Counter[int] = collections.Counter()
     labels = list(analysed)
@@ -65,12 +68,12 @@ def count_classes(
         counts[number] += analysed[label]
     total = sum(counts[number] for number in range(len(classes)))
     return [
-        {
-            "name": row["name"],
-            "records": counts[number],
-            "prior": counts[number] / total if total else None,
-            "weight": total / (len(classes) * counts[number]) if counts[number] else None,
-        }
+        ClassFigures(
+            name=row.name,
+            records=counts[number],
+            prior=counts[number] / total if total else None,
+            weight=total / (len(classes) * counts[number]) if counts[number] else None,
+        )
         for number, row in enumerate(classes)
     ]
 

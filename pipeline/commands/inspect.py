@@ -24,6 +24,7 @@ def inspect(folder: str, as_json: bool) -> None:
     path, among = find_graph(folder)
     graph = read_graph(path)
     if as_json:
-        click.echo(to_json({"path": path, "among": among} | graph))
+        told = {"path": path, "among": among, **graph.content, "vocabulary": graph.vocabulary}
+        click.echo(to_json(told))
     else:
         print_graph(path, among, graph, Console(highlight=False))

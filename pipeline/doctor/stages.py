@@ -1,7 +1,6 @@
 """How long each stage of the input pipeline takes, measured together with those before it."""
 
 import concurrent.futures
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,14 +14,13 @@ from image_pipeline.components.dataset.stored import (
 )
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import batches_in_work
-from image_pipeline.components.feeding.images import StoredImages
-from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
 from image_pipeline.doctor.pages import forget_pages
-from image_pipeline.doctor.subject import Subject, hold_some, stream_batches
+from image_pipeline.doctor.subject import Subject, draw_rows, hold_some, stream_batches
 from image_pipeline.doctor.verdict import Stages
 
 READ, DECODE, VIEWS, AUGMENT, TRANSFORM = "read", "decode", "views", "augment", "transform"
@@ -112,27 +110,26 @@ def _read_cold(subject: Subject, seconds: float) -> Rate | None:
 
 def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
     """Reads batches, without decoding; yields their sizes."""
-    if not isinstance(subject.records, IndexedRecords):
+    index = subject.records.index
+    if index is None:
         return (len(batch) for batch in stream_batches(subject, epochs))
     verify = subject.feeding.verify != "none"
-    stored = StoredRecords(subject.records.index)
-    return _do_side_by_side(
-        lambda row: stored.read(row, verify), _draw_rows(subject, subject.records, epochs)
-    )
+    stored = StoredRecords(index)
+    return _do_side_by_side(lambda row: stored.read(row, verify), draw_rows(subject, epochs))
 
 
 def _decode(subject: Subject) -> Iterator[int]:
     """Reads and decodes batches; yields their sizes."""
-    channels = subject.view.channels
-    if not isinstance(subject.records, IndexedRecords):
+    index, channels = subject.records.index, subject.view.channels
+    if index is None:
         return _do_side_by_side(
             lambda image: decode_image(image, channels),
             map(_list_images, stream_batches(subject, None)),
         )
     verify = subject.feeding.verify != "none"
-    images = StoredImages(subject.records.index, channels)
+    stored = StoredRecords(index)
     return _do_side_by_side(
-        lambda row: images.load(row, verify), _draw_rows(subject, subject.records, None)
+        lambda row: load_image(stored, row, channels, verify), draw_rows(subject, None)
     )
 
 
@@ -143,16 +140,6 @@ def _list_images(batch: np.ndarray) -> list[StoredImage]:
         take_image(dict(zip(IMAGE_KEYS, values, strict=True)))
         for values in zip(*columns, strict=True)
     ]
-
-
-def _draw_rows(
-    subject: Subject, records: IndexedRecords, epochs: int | None
-) -> Iterator[list[int]]:
-    """The rows of each batch, in training's order."""
-    numbers = itertools.count() if epochs is None else range(epochs)
-    for epoch in numbers:
-        for step in range(records.steps):
-            yield np.asarray(records.draw(epoch, step).rows).tolist()
 
 
 def _do_side_by_side(function: Callable[[Any], Any], batches: Iterator[list[Any]]) -> Iterator[int]:

@@ -11,12 +11,12 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse, streaming
 from image_pipeline.components.feeding.budget import Stage
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import Records, open_records
+from image_pipeline.components.feeding.records import Records, match_files, open_records
 from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.order.batches import steps_per_epoch
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.doctor.pages import stays_in_memory
@@ -33,7 +33,8 @@ class Subject:
     """What is measured.
 
     Attributes:
-      paths: the shards of the train split.
+      patterns: of the shards of the train split.
+      paths: these shards.
       view: the model's input size.
       feeding: the user's feeding options.
       training: the user's training options.
@@ -44,6 +45,7 @@ class Subject:
       stays: whether the shards fit into memory as files, so that only the first epoch reads a disk.
     """
 
+    patterns: Sequence[str]
     paths: list[str]
     view: ViewOptions
     feeding: FeedingOptions
@@ -74,7 +76,7 @@ class Subject:
     def read_batches(self, feeding: FeedingOptions, paths: Sequence[str] = ()) -> Any:
         """Training's batches with these options, endless: a data set of images and labels."""
         return input_fn(
-            list(paths) or self.paths,
+            paths or self.patterns,
             view=self.view,
             feeding=feeding,
             transform_graph_dir=self.graph_dir,
@@ -102,13 +104,15 @@ def open_subject(
             f"{feeding.data_service!r}, whose workers read elsewhere; --set "
             "feeding.data_service=null to measure reading without it."
         )
-    paths = streaming.match_files(patterns)
-    records = open_records(paths, feeding, view, training=True, seed=training.seed)
+    paths = match_files(patterns)
+    records = open_records(patterns, view, feeding, Passes(mode="train", seed=training.seed))
     stages = records.plan_memory("train")
     held = records.hold_decoded(stages)
     memory = (*stages, *held)
     stays = stays_in_memory(paths)
-    return Subject(paths, view, feeding, training, graph_dir, records, memory, bool(held), stays)
+    return Subject(
+        *(patterns, paths, view, feeding, training, graph_dir, records, memory, bool(held), stays)
+    )
 
 
 def sample_records(subject: Subject) -> np.ndarray:
@@ -153,9 +157,8 @@ def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[Fe
     Returns:
       The options, and the steps of an epoch with them, after which all are held.
     """
-    assert isinstance(subject.records, IndexedRecords)
-    most = subject.records.order.length
-    index = subject.records.index
+    most, index = subject.records.count(), subject.records.index
+    assert index is not None  # or no image would be held
     pixels = float((index.height.astype(np.int64) * index.width).mean())
     decoded = int(seconds * every_image["decode"].images_per_s)
     images = min(decoded, int(_MOST_HELD_BYTES / (pixels * subject.view.channels)))
@@ -170,18 +173,26 @@ def hold_some(subject: Subject, every_image: Stages, seconds: float) -> tuple[Fe
             "select": select.model_copy(update={"fraction": min(1.0, fraction)}),
         }
     )
-    records = open_records(subject.paths, feeding, subject.view, True, subject.training.seed)
-    assert isinstance(records, IndexedRecords)
-    return feeding, records.steps
+    # As many steps as they take to come once, whatever their order.
+    records = open_records(subject.patterns, subject.view, feeding, Passes(mode="train"))
+    return feeding, steps_per_epoch(records.count(), feeding.batch_size, feeding.remainder)
 
 
 def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]:
     """Batches of serialized records (object [batch]), from the beginning of each shard."""
-    records = StreamedRecords(subject.paths, subject.measured, subject.view, False, 0)
-    size = subject.feeding.batch_size
-    numbers = Passes(mode="eval", epochs=epochs).count_epochs()
-    batches = numbers.flat_map(lambda epoch: records.read_serialized(epoch).batch(size))
+    passes, size = Passes(mode="eval", epochs=epochs), subject.feeding.batch_size
+    records = StreamedRecords(subject.paths, subject.view, subject.measured, passes)
+    batches = passes.count_epochs().flat_map(
+        lambda epoch: records.read_serialized(epoch).batch(size)
+    )
     return batches.as_numpy_iterator()
+
+
+def draw_rows(subject: Subject, epochs: int | None) -> Iterator[list[int]]:
+    """The rows of batch after batch, in training's order, of records with an index."""
+    numbers = Passes(mode="train", epochs=epochs).count_epochs()
+    batches = numbers.flat_map(lambda epoch: subject.records.draw_epoch(epoch, 0))
+    return (drawn["row"].tolist() for drawn in batches.as_numpy_iterator())
 
 
 def _read_shard(path: str) -> Iterator[bytes]:

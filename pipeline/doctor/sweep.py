@@ -6,9 +6,9 @@ from typing import Any
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.doctor.calls import count_present_steps, measure_executions
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import Sweep, compare, race
@@ -62,7 +62,7 @@ class Variants:
         self._graph = None if graph_dir is None else TransformGraph(graph_dir)
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
         columns = () if self._graph is None else self._graph.columns
-        self._images = Stages(subject.paths, subject.view, feeding, passes, columns).read()
+        self._images = ImageBatches(subject.patterns, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
         """Endless batches; None leaves a setting as it is."""

@@ -12,16 +12,17 @@ from image_pipeline.components.augment import apply
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import is_indexed, read_index
+from image_pipeline.components.dataset.index import find_index
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse, streaming
 from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.stages import Stages
+from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.components.views.options import ViewOptions
 
@@ -83,7 +84,7 @@ def read_views(
       UserError: if there is no record, one is damaged, or a user's step cannot be used.
     """
     apply.check_user_steps(feeding.augment)
-    paths = streaming.match_files(files)
+    paths = match_files(files)
     # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
     drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(())))
@@ -127,8 +128,8 @@ def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
 
 def _read_spread(paths: list[str], count: int) -> np.ndarray:
     """Reads serialized records of many classes: object [up to count]."""
-    if is_indexed(paths):
-        index = read_index(paths)
+    index = find_index(paths)
+    if index is not None:
         stored = StoredRecords(index)
         chosen = [stored.read(row, verify=True) for row in choose_spread(index.label, count)]
     else:
@@ -174,9 +175,8 @@ class _Reader:
 
     def _make_epochs(self, passes: Passes) -> Any:
         """A data set of one batch per epoch, made by tf.data as in training."""
-        stages = Stages(self._paths, self._view, self._own, passes)
-        epochs = passes.count_epochs()
-        return stages.make_images(epochs.map(lambda epoch: (epoch, self._drawn)))
+        drawn = passes.count_epochs().map(lambda epoch: (epoch, self._drawn))
+        return ImageBatches(self._paths, self._view, self._own, passes).make_images(drawn)
 
     def _name_shares(self, own_share: Any) -> list[dict[str, float]]:
         """The classes' shares in each view, from float32 [records], see `Batch`, or None."""

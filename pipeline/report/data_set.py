@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.index import RecordIndex, is_indexed, read_index, read_table
+from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
@@ -99,12 +99,12 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         for shard in split.shards
         if shard.records
     ]
-    if not is_indexed(paths):
+    index = find_index(paths)
+    if index is None:
         raise UserError(
             f"a report needs a data set with records and an index on a local disk, but {data_dir} "
             "is not one; copy it to a local disk, or ingest again."
         )
-    index = read_index(paths)
     splits = tuple(filled)
     of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(

@@ -1,6 +1,7 @@
 """What differs between two data sets or runs: counts, classes, options, metrics, versions."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.dataset.manifest import hash_manifest
@@ -9,24 +10,55 @@ from image_pipeline.named_folder import Source
 from image_pipeline.run_config import dump_stored, read_config
 from image_pipeline.show.ingest_summary import summarize_manifest
 
+# Groups of facts, each a flat dict of values as JSON has them.
 Facts = dict[str, dict[str, Any]]
 
 
-def compare(source: Source, other: Source) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Differing:
+    """A fact that is not the same; None where one has no such fact."""
+
+    name: str
+    before: Any
+    now: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Changed(Differing):
+    """A number that is not the same, and by how much it grew."""
+
+    change: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Facts of one kind: how many are the same, and those that differ."""
+
+    name: str
+    same: int
+    rows: Sequence[Differing]
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What differs from another folder; groups are counts, classes, options, metrics, versions."""
+
+    against: str
+    groups: list[Group]
+
+
+def compare(source: Source, other: Source) -> Difference:
     """Compares what is known about both.
 
     Args:
       source: the report's subject: now.
       other: what it is compared with: before.
-
-    Returns:
-      `against`: the other folder; `groups`: for each of counts, classes, options, metrics and
-      versions its `name`, how many facts are the `same`, and the `rows` that differ, each with
-      `name`, `before` and `now` (None where one has no such fact) and, of numbers, `change`.
     """
     before, now = gather_facts(other), gather_facts(source)
-    groups = [_compare_group(name, before[name], now[name]) for name in now]
-    return {"against": other.folder, "groups": [group for group in groups if group is not None]}
+    groups = [
+        _compare_group(name, before[name], now[name]) for name in now if before[name] or now[name]
+    ]
+    return Difference(other.folder, groups)
 
 
 def gather_facts(source: Source) -> Facts:
@@ -69,27 +101,24 @@ def _training_options(source: Source) -> dict[str, Any]:
 
 def _versions(source: Source) -> dict[str, Any]:
     versions = {"manifest sha256": hash_manifest(source.data_dir)}
-    if analysis := source.read_graph():
-        versions["analysis code"] = analysis["code_version"]
-        versions["preprocessing_fn"] = analysis["preprocessing_fn"]
-        versions["preprocessing_fn source"] = analysis["function_version"]
+    if graph := source.read_graph():
+        versions["analysis code"] = graph.code_version
+        versions["preprocessing_fn"] = graph.preprocessing_fn
+        versions["preprocessing_fn source"] = graph.function_version
     return versions
 
 
-def _compare_group(name: str, before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any] | None:
-    if not before and not now:
-        return None
+def _compare_group(name: str, before: dict[str, Any], now: dict[str, Any]) -> Group:
     names = list(dict.fromkeys([*now, *before]))
     differing = [each for each in names if before.get(each) != now.get(each)]
     rows = [_compare_values(each, before.get(each), now.get(each)) for each in differing]
-    return {"name": name, "same": len(names) - len(differing), "rows": rows}
+    return Group(name, len(names) - len(differing), rows)
 
 
-def _compare_values(name: str, before: Any, now: Any) -> dict[str, Any]:
-    row = {"name": name, "before": before, "now": now}
+def _compare_values(name: str, before: Any, now: Any) -> Differing:
     if _is_number(before) and _is_number(now):
-        row["change"] = now - before
-    return row
+        return Changed(name, before, now, now - before)
+    return Differing(name, before, now)
 
 
 def _is_number(value: Any) -> bool:

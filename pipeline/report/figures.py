@@ -130,8 +130,8 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
 
 def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
     model_dir = source.artifact("model")
-    analysis = source.read_graph()
-    vocabulary = analysis and analysis["vocabulary"]
+    graph = source.read_graph()
+    vocabulary = graph and graph.vocabulary
     if model_dir is None or not vocabulary:
         absent["predictions"] = "There is no model, or no vocabulary of its classes."
         return None

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from image_pipeline.report.classes import ClassTable
 from image_pipeline.report.leakage import Check
 from image_pipeline.report.training import TrainingFigures
 from image_pipeline.show.words import format_share
@@ -57,14 +58,14 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _notice_classes(classes: dict[str, Any]) -> list[tuple[str, str]]:
-    total = len(classes["rows"])
+def _notice_classes(classes: ClassTable) -> list[tuple[str, str]]:
+    total = len(classes.rows)
     found = [
         ("classes", f"Classes without a record in the split {split}: {lacking:,} of {total:,}.")
-        for split, lacking in classes["missing"]
+        for split, lacking in classes.missing
     ]
-    if classes["ratio"] and classes["ratio"] >= _UNEVEN_CLASSES:
-        text = f"The largest class has {classes['ratio']:,.0f} times the records of the smallest."
+    if classes.ratio and classes.ratio >= _UNEVEN_CLASSES:
+        text = f"The largest class has {classes.ratio:,.0f} times the records of the smallest."
         found.append(("classes", text))
     return found
 
@@ -79,7 +80,7 @@ def _notice_leakage(checks: list[Check]) -> list[tuple[str, str]]:
 
 def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
     found = []
-    if anomalies := sum(len(each["anomalies"]) for each in figures.get("anomalies") or []):
+    if anomalies := sum(len(each.anomalies) for each in figures.get("anomalies") or []):
         found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
     if (metrics := figures.get("metrics")) and not metrics.blessed:
         found.append(("evaluation", "The model was not good enough to be pushed."))

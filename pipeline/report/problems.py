@@ -1,7 +1,7 @@
 """What ingest found wrong or doubtful: quarantine, duplicates, look-alikes, conflicting labels."""
 
 import collections
-from typing import Any
+import dataclasses
 
 from image_pipeline.components.dataset.lists import Duplicate, LookAlikes, Quarantined, read_list
 from image_pipeline.components.names import decode_name
@@ -12,35 +12,113 @@ _MOST_GROUPS = 12
 _MOST_MEMBERS = 8
 
 
-def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class RejectedFile:
+    """A file in quarantine."""
+
+    path: str
+    message: str
+    bytes: int
+    sha256: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why so many files were rejected, and the first of them."""
+
+    name: str
+    count: int
+    files: list[RejectedFile]
+
+
+@dataclasses.dataclass(frozen=True)
+class Quarantine:
+    """How many files were rejected, and why."""
+
+    total: int
+    reasons: list[Reason]
+
+
+@dataclasses.dataclass(frozen=True)
+class Copies:
+    """Files of the same bytes.
+
+    Attributes:
+      path, label: of the first one.
+      row: of the first one in the index; None if it is not stored.
+      size: how many there are.
+      copies: of some others, pairs of a path and a label.
+    """
+
+    path: str
+    label: str | None
+    row: int | None
+    size: int
+    copies: list[tuple[str, str | None]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Duplicates:
+    """Files with the same bytes, and those among them whose labels differ.
+
+    Attributes:
+      groups, files: how many there are.
+      conflicts: how many files have another label than the first file of the same bytes.
+      largest, conflicting: the first groups.
+    """
+
+    groups: int
+    files: int
+    conflicts: int
+    largest: list[Copies]
+    conflicting: list[Copies]
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """An image that looks like others; its row in the index is None if it is not stored."""
+
+    path: str
+    label: str | None
+    split: str
+    row: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Alike:
+    """So many images that look alike, and the first of them."""
+
+    size: int
+    members: list[Member]
+
+
+@dataclasses.dataclass(frozen=True)
+class NearDuplicates:
+    """How many groups of images that look alike there are, of how many images; the first ones."""
+
+    groups: int
+    images: int
+    largest: list[Alike]
+
+
+def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> Quarantine:
     """Some files of each reason.
 
     Args:
       data_dir: the data set's folder.
       reasons: how many files were rejected for each reason, as the manifest says.
-
-    Returns:
-      `total`, and `reasons`: for each its `name`, `count` and the first `files`, each with `path`,
-      `message`, `bytes` and `sha256`.
     """
-    files: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    files: dict[str, list[RejectedFile]] = collections.defaultdict(list)
     for line in read_list(data_dir, Quarantined):
         if len(files[line.reason]) < _MOST_A_REASON:
-            shown = {name: getattr(line, name) for name in ("message", "bytes", "sha256")}
-            files[line.reason].append({"path": decode_name(line.path), **shown})
-    rows = [{"name": name, "count": n, "files": files[name]} for name, n in reasons.items()]
-    return {"total": sum(reasons.values()), "reasons": rows}
+            file = RejectedFile(decode_name(line.path), line.message, line.bytes, line.sha256)
+            files[line.reason].append(file)
+    rows = [Reason(name, count, files[name]) for name, count in reasons.items()]
+    return Quarantine(sum(reasons.values()), rows)
 
 
-def describe_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
-    """Files with the same bytes, and those among them whose labels differ.
-
-    Returns:
-      `groups` and `files`: how many; `conflicts`: how many files have another label than the first
-      file of the same bytes; `largest` and `conflicting`: the first groups, each with the `path`,
-      `label` and `row` of the first file (`row` None if it is not stored) and the `copies`: pairs
-      of a path and a label.
-    """
+def describe_duplicates(data_dir: str, data: DataSet) -> Duplicates:
+    """Groups the files that ingest left out by the file whose bytes they have."""
     groups: dict[str, list[Duplicate]] = collections.defaultdict(list)
     for line in read_list(data_dir, Duplicate):
         groups[line.original].append(line)
@@ -48,49 +126,39 @@ def describe_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
     conflicting = [item for item in ordered if any(map(_is_conflict, item[1]))][:_MOST_GROUPS]
     largest = ordered[:_MOST_GROUPS]
     rows = data.find_rows(path for path, _ in [*largest, *conflicting])
-    return {
-        "groups": len(groups),
-        "files": sum(map(len, groups.values())),
-        "conflicts": sum(_is_conflict(line) for lines in groups.values() for line in lines),
-        "largest": [_describe_group(*item, rows) for item in largest],
-        "conflicting": [_describe_group(*item, rows) for item in conflicting],
-    }
+    return Duplicates(
+        groups=len(groups),
+        files=sum(map(len, groups.values())),
+        conflicts=sum(_is_conflict(line) for lines in groups.values() for line in lines),
+        largest=[_describe_group(*item, rows) for item in largest],
+        conflicting=[_describe_group(*item, rows) for item in conflicting],
+    )
 
 
-def describe_near_duplicates(data_dir: str, data: DataSet) -> dict[str, Any]:
-    """Images that look alike; to be called only if there was a search.
-
-    Returns:
-      `groups` and `images`: how many; `largest`: the first groups, each with its `size` and
-      `members`, which have `path`, `label`, `split` and `row`.
-    """
+def describe_near_duplicates(data_dir: str, data: DataSet) -> NearDuplicates:
+    """Images that look alike; ask only if they were looked for."""
     lines = sorted(read_list(data_dir, LookAlikes), key=lambda line: -line.size)
     shown = lines[:_MOST_GROUPS]
     rows = data.find_rows(path for line in shown for path in line.paths[:_MOST_MEMBERS])
-    return {
-        "groups": len(lines),
-        "images": sum(line.size for line in lines),
-        "largest": [
-            {"size": line.size, "members": _describe_members(line, rows)} for line in shown
-        ],
-    }
+    largest = [Alike(line.size, _describe_members(line, rows)) for line in shown]
+    return NearDuplicates(len(lines), sum(line.size for line in lines), largest)
 
 
-def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> dict[str, Any]:
+def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> Copies:
     path = decode_name(original)
-    return {
-        "path": path,
-        "label": copies[0].original_label,
-        "row": rows.get(path),
-        "size": len(copies) + 1,
-        "copies": [(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]],
-    }
+    return Copies(
+        path=path,
+        label=copies[0].original_label,
+        row=rows.get(path),
+        size=len(copies) + 1,
+        copies=[(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]],
+    )
 
 
-def _describe_members(line: LookAlikes, rows: dict[str, int]) -> list[dict[str, Any]]:
+def _describe_members(line: LookAlikes, rows: dict[str, int]) -> list[Member]:
     members = list(zip(line.paths, line.labels, line.splits, strict=True))
     return [
-        {"path": name, "label": label, "split": split, "row": rows.get(name)}
+        Member(name, label, split, rows.get(name))
         for path, label, split in members[:_MOST_MEMBERS]
         for name in [decode_name(path)]
     ]

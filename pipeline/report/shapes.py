@@ -1,5 +1,6 @@
 """The images' sizes, aspect ratios, formats and orientations: exact, from the index."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.histogram import make_histogram
+from image_pipeline.report.histogram import Histogram, make_histogram
 
 _MOST_SIZES = 8
 _MOST_NOTES = 12
@@ -25,33 +26,49 @@ _ORIENTATIONS = {
 }
 
 
-def describe_shapes(data: DataSet) -> dict[str, Any]:
+Counts = list[tuple[str, int]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shapes:
     """Distributions over all records, of their sources turned upright.
 
-    Returns:
-      `shorter_side`, `aspect` (width by height) and `source_bytes` as `make_histogram` makes them;
-      `sizes`, `formats`, `stored_formats`, `orientations`, `channels` and `notes`: pairs of a name
-      and a count, the most frequent first.
+    Aspect is width by height. A histogram is None without a record. Counts are pairs of a name and
+    a number, the most frequent first.
     """
+
+    shorter_side: Histogram | None
+    aspect: Histogram | None
+    source_bytes: Histogram | None
+    sizes: Counts
+    formats: Counts
+    stored_formats: Counts
+    orientations: Counts
+    channels: Counts
+    notes: Counts
+
+
+def describe_shapes(data: DataSet) -> Shapes:
+    """Counts the sizes and kinds of all records."""
     height, width = _upright_size(data.table)
     stored = {"1": "gray", "3": "colour"}
-    return {
-        "shorter_side": make_histogram(np.minimum(height, width)),
-        "aspect": make_histogram(width / height),
-        "source_bytes": make_histogram(data.table["source_bytes"].to_numpy(), logarithmic=True),
-        "sizes": _count_sizes(width, height),
-        "formats": _count(data.table["source_format"]),
-        "stored_formats": _count(data.table["format"]),
-        "orientations": [
+    return Shapes(
+        shorter_side=make_histogram(np.minimum(height, width)),
+        aspect=make_histogram(width / height),
+        source_bytes=make_histogram(data.table["source_bytes"].to_numpy(), logarithmic=True),
+        sizes=_count_sizes(width, height),
+        formats=_count(data.table["source_format"]),
+        stored_formats=_count(data.table["format"]),
+        orientations=[
             (_ORIENTATIONS.get(code, str(code)), records)
             for code, records in _count(data.table["orientation"])
         ],
-        "channels": [
+        channels=[
             (stored.get(name, name), records)
             for name, records in _count_numbers(data.index.channels)
         ],
-        "notes": _count(pc.list_flatten(data.table["notes"]))[:_MOST_NOTES],
-    }
+        notes=_count(pc.list_flatten(data.table["notes"]))[:_MOST_NOTES],
+    )
 
 
 def _upright_size(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:

@@ -48,6 +48,22 @@ class TrainingFigures:
     curves: list[Curve]
 
 
+@dataclasses.dataclass(frozen=True)
+class SplitAnomalies:
+    """What does not fit the schema in a split: pairs of a column and a description."""
+
+    split: str
+    anomalies: list[tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Versions:
+    """What made the data set and the model: pairs of a name and a text, and of a title and YAML."""
+
+    rows: list[tuple[str, str]]
+    options: list[tuple[str, str]]
+
+
 def describe_training(history: History) -> TrainingFigures:
     """Training epoch by epoch, the loss first."""
     metrics = history.metrics
@@ -64,15 +80,8 @@ def describe_training(history: History) -> TrainingFigures:
     )
 
 
-def read_anomalies(folder: str) -> list[dict[str, Any]]:
-    """What TFDV found in each split that does not fit the schema, in its words.
-
-    Args:
-      folder: the ExampleValidator's artifact.
-
-    Returns:
-      For each split its name and `anomalies`: pairs of a column and a description.
-    """
+def read_anomalies(folder: str) -> list[SplitAnomalies]:
+    """What TFDV found of each split, in its words; `folder` is the ExampleValidator's artifact."""
     from tensorflow_metadata.proto.v0 import anomalies_pb2
 
     described = []
@@ -86,31 +95,27 @@ def read_anomalies(folder: str) -> list[dict[str, Any]]:
         if found.dataset_anomaly_info.description:
             info = found.dataset_anomaly_info
             rows.insert(0, ("the data set", f"{info.short_description}: {info.description}"))
-        described.append({"split": parse_split(path), "anomalies": rows})
+        described.append(SplitAnomalies(parse_split(path), rows))
     return described
 
 
-def describe_versions(source: Source, config: PipelineConfig | None) -> dict[str, Any]:
-    """The versions and options that made the data set and the model.
-
-    Returns:
-      `rows`: pairs of a name and a text; `options`: pairs of a title and a text in YAML.
-    """
+def describe_versions(source: Source, config: PipelineConfig | None) -> Versions:
+    """What made the data set and the model."""
     rows = [
         ("report by", f"image-pipeline {importlib.metadata.version('image-pipeline')}"),
         ("format version", str(source.manifest.format_version)),
         ("manifest", f"sha256 {hash_manifest(source.data_dir)}"),
     ]
     options = [("ingest", _to_yaml(source.manifest.options))]
-    if analysis := source.read_graph():
-        function = f"{analysis['preprocessing_fn']} (source {analysis['function_version']})"
-        rows += [("analysis code", analysis["code_version"]), ("preprocessing_fn", function)]
+    if graph := source.read_graph():
+        function = f"{graph.preprocessing_fn} (source {graph.function_version})"
+        rows += [("analysis code", graph.code_version), ("preprocessing_fn", function)]
     if config is not None:
         stored = dump_stored(config)
         text = _to_yaml(stored)
         rows.append(("training options", f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"))
         options += [(name, _to_yaml(group)) for name, group in stored.items()]
-    return {"rows": rows, "options": options}
+    return Versions(rows, options)
 
 
 def _find_best(name: str, values: Sequence[float | None] | None) -> int | None:

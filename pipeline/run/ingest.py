@@ -52,8 +52,7 @@ def ingest_folder(
     with hold_lock(output_dir), watch_memory() as memory:
         before = _count_records(output_dir)
         if not replace:
-            paths = (ref.path for ref in open_source(images_dir, options).list())
-            check_same_source(output_dir, images_dir, options, paths)
+            check_same_source(output_dir, images_dir, options)
         manifest = run_ingest(
             images_dir,
             output_dir,

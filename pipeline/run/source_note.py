@@ -6,7 +6,6 @@ writes `.source.json` beside it, which is valid only for the manifest whose chec
 
 import json
 import os
-from collections.abc import Iterable
 
 import pyarrow as pa
 import pydantic
@@ -17,6 +16,7 @@ from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.folder import list_images
 
 _NOTE = ".source.json"
 # It decides whether a run ends, and nothing of what it writes.
@@ -45,9 +45,7 @@ def read_source(output_dir: str, manifest: Manifest) -> str | None:
         return None
 
 
-def check_same_source(
-    output_dir: str, images_dir: str, options: IngestOptions, paths: Iterable[str]
-) -> None:
+def check_same_source(output_dir: str, images_dir: str, options: IngestOptions) -> None:
     """Makes sure that a finished data set is only replaced by one of the same images and options.
 
     Files of the folder may have changed. Where the folder is unknown, as for older data sets, it
@@ -56,7 +54,7 @@ def check_same_source(
     Args:
       output_dir: the data set's folder; nothing is checked where there is no finished one.
       images_dir: the folder of images, or its URI.
-      paths: paths of the files in the images folder; read only if the folder is unknown.
+      options: of ingest.
 
     Raises:
       UserError: if it has other images or options, or is too damaged to tell.
@@ -64,7 +62,7 @@ def check_same_source(
     try:
         manifest = read_manifest(output_dir)
         known, now = read_source(output_dir, manifest), resolve_source(images_dir)
-        is_same = known == now if known else _shares_files(output_dir, paths)
+        is_same = known == now if known else _shares_files(output_dir, images_dir, options)
     except FileNotFoundError:
         return
     except (UserError, pa.ArrowException) as error:
@@ -80,12 +78,12 @@ def check_same_source(
         raise UserError(f"{what}, made from {now!r} with other options ({different}); {_WAY_OUT}")
 
 
-def _shares_files(output_dir: str, paths: Iterable[str]) -> bool:
-    """Whether half of the data set's records were made from files with these paths."""
+def _shares_files(output_dir: str, images_dir: str, options: IngestOptions) -> bool:
+    """Whether half of the data set's records were made of files that are in the folder now."""
     stored: set[str] = set()
     for rows in scan_index(output_dir, ["source"]):
         stored.update(rows["source"].to_pylist())
-    names = (decode_name(path) for path in paths)
+    names = (decode_name(ref.path) for ref in list_images(images_dir, options.follow_links))
     return 2 * sum(name in stored for name in names) >= len(stored)
 
 

@@ -1,8 +1,8 @@
 """A forecast as lines of text, and the free disk space."""
 
+import dataclasses
 import os
 import shutil
-from typing import Any
 
 from rich.console import Console
 
@@ -11,6 +11,22 @@ from image_pipeline.components.ingest.forecast import Forecast
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.show.rows import print_rows
 from image_pipeline.show.words import format_count
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """What an ingest takes on a cluster of so many cores."""
+
+    cores: int
+    seconds: float
+    core_hours: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PricedCluster(Cluster):
+    """The same with its cost, in the currency of the price."""
+
+    cost: float
 
 
 def free_disk_bytes(folder: str) -> int | None:
@@ -23,33 +39,27 @@ def free_disk_bytes(folder: str) -> int | None:
     return shutil.disk_usage(path).free
 
 
-def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -> dict[str, Any]:
+def forecast_cluster(forecast: Forecast, cores: int, core_price: float | None) -> Cluster:
     """The forecast for a cluster.
 
     Args:
       forecast: the forecast for this machine.
       cores: the cluster's number of cores, each as fast as one of this machine's.
       core_price: price of a core with its memory per hour, or None.
-
-    Returns:
-      `cores`, `seconds`, `core_hours` and, if there is a price, the `cost` in its currency.
     """
     seconds = forecast.cluster_seconds(cores)
     core_hours = cores * seconds / 3600
-    cost = {} if core_price is None else {"cost": round(core_hours * core_price, 2)}
-    return {
-        "cores": cores,
-        "seconds": round(seconds, 1),
-        "core_hours": round(core_hours, 3),
-        **cost,
-    }
+    rounded = cores, round(seconds, 1), round(core_hours, 3)
+    if core_price is None:
+        return Cluster(*rounded)
+    return PricedCluster(*rounded, round(core_hours * core_price, 2))
 
 
 def print_forecast(
     forecast: Forecast,
     options: IngestOptions,
     free_bytes: int | None,
-    cluster: dict[str, Any] | None = None,
+    cluster: Cluster | None = None,
 ) -> None:
     """Shows a forecast, and in red what would stop the ingest."""
     console = Console(highlight=False)
@@ -83,13 +93,13 @@ def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str,
     ]
 
 
-def cluster_rows(cluster: dict[str, Any]) -> list[tuple[str, str]]:
+def cluster_rows(cluster: Cluster) -> list[tuple[str, str]]:
     """The line of a cluster's forecast."""
-    cost = f", {cluster['cost']:,.2f} at the price given" if "cost" in cluster else ""
-    time = f"about {cluster['seconds']:,.0f} s once its machines have started"
-    return [
-        (f"on {cluster['cores']:,} cores", f"{time}, {cluster['core_hours']:,.2f} core hours{cost}")
-    ]
+    cost = ""
+    if isinstance(cluster, PricedCluster):
+        cost = f", {cluster.cost:,.2f} at the price given"
+    time = f"about {cluster.seconds:,.0f} s once its machines have started"
+    return [(f"on {cluster.cores:,} cores", f"{time}, {cluster.core_hours:,.2f} core hours{cost}")]
 
 
 def warning_rows(

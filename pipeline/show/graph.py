@@ -1,9 +1,8 @@
 """Prints what a transform graph is."""
 
-from typing import Any
-
 from rich.console import Console
 
+from image_pipeline.graph_folder import GraphFigures
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
@@ -15,7 +14,7 @@ from image_pipeline.show.words import format_count
 _MOST_CLASSES = 50
 
 
-def print_graph(path: str, among: int, graph: dict[str, Any], console: Console) -> None:
+def print_graph(path: str, among: int, graph: GraphFigures, console: Console) -> None:
     """Shows a transform graph.
 
     Args:
@@ -30,49 +29,47 @@ def print_graph(path: str, among: int, graph: dict[str, Any], console: Console) 
     print_rows(_class_rows(graph), console)
 
 
-def _input_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
-    view = graph["view"]
+def _input_rows(graph: GraphFigures) -> list[tuple[str, str]]:
+    view = graph.view
     size = (
         f"{view['height_px']} × {view['width_px']} × {view['channels']} (height, width, channels)"
     )
     rows = [
         ("input", f"uint8, {size}"),
-        ("channel order", graph["channel_order"]),
-        ("colour space", graph["color_space"]),
+        ("channel order", graph.channel_order),
+        ("colour space", graph.color_space),
         ("crop fraction", f"{view['crop_fraction']:g}"),
-        ("alpha on", f"RGB {', '.join(map(str, graph.get('alpha_background', [])))}"),
+        ("alpha on", f"RGB {', '.join(map(str, graph.alpha_background))}"),
     ]
-    return rows + ([("columns", ", ".join(graph["columns"]))] if graph["columns"] else [])
+    return rows + ([("columns", ", ".join(graph.columns))] if graph.columns else [])
 
 
-def _origin_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
-    share = "" if graph["fraction"] == 1 else f", fraction {graph['fraction']:g} by record id"
-    analysed = (
-        f"{graph['records']:,} of {format_count(graph['records_in_splits'], 'record')}{share}"
-    )
+def _origin_rows(graph: GraphFigures) -> list[tuple[str, str]]:
+    share = "" if graph.fraction == 1 else f", fraction {graph.fraction:g} by record id"
+    analysed = f"{graph.records:,} of {format_count(graph.records_in_splits, 'record')}{share}"
     return [
-        ("preprocessing_fn", f"{graph['preprocessing_fn']} (source {graph['function_version']})"),
-        ("code version", graph["code_version"]),
-        ("analysed", f"{', '.join(graph['splits'])}: {analysed}"),
-        *(("ingest manifest", f"sha256 {digest}") for digest in graph["manifests"]),
+        ("preprocessing_fn", f"{graph.preprocessing_fn} (source {graph.function_version})"),
+        ("code version", graph.code_version),
+        ("analysed", f"{', '.join(graph.splits)}: {analysed}"),
+        *(("ingest manifest", f"sha256 {digest}") for digest in graph.manifests),
     ]
 
 
-def _statistics_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [(name, format_numbers(value)) for name, value in graph["statistics"].items()]
-    for name, described in graph["large_statistics"].items():
+def _statistics_rows(graph: GraphFigures) -> list[tuple[str, str]]:
+    rows = [(name, format_numbers(value)) for name, value in graph.statistics.items()]
+    for name, described in graph.large_statistics.items():
         shape = " × ".join(map(str, described["shape"]))
         bounds = (
             f", {described['min']:,.4f} to {described['max']:,.4f}" if "min" in described else ""
         )
         rows.append((name, f"{shape} values{bounds}"))
-    if graph["constant_channels"]:
-        rows.append(("constant channels", format_constant_channels(graph["constant_channels"])))
+    if graph.constant_channels:
+        rows.append(("constant channels", format_constant_channels(graph.constant_channels)))
     return rows
 
 
-def _class_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
-    classes, vocabulary = graph["classes"], graph["vocabulary"] or []
+def _class_rows(graph: GraphFigures) -> list[tuple[str, str]]:
+    classes, vocabulary = graph.classes, graph.vocabulary or []
     rows = [("vocabulary", format_count(len(vocabulary), "class name") if vocabulary else "none")]
     if classes:
         rows.append(("classes", format_classes(classes)))
@@ -86,8 +83,8 @@ def _class_rows(graph: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append((f"  {number}", f"{name}  {lines[number]}" if lines else name))
     if len(vocabulary) > _MOST_CLASSES:
         rows.append(("  …", f"and {len(vocabulary) - _MOST_CLASSES:,} more; --json lists all"))
-    unknown = sum(sum(counts.values()) for counts in graph["unknown_classes"].values())
+    unknown = sum(sum(counts.values()) for counts in graph.unknown_classes.values())
     rule = {"minus_one": "id -1, left out of loss and metrics", "error": "an error"}
     counted = f"{format_count(unknown, 'record')} {'has' if unknown == 1 else 'have'} one"
-    rows.append(("unknown label", f"{rule[graph['unknown_label']]}; {counted}"))
+    rows.append(("unknown label", f"{rule[graph.unknown_label]}; {counted}"))
     return rows

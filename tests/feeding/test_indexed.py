@@ -18,9 +18,9 @@ from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.components.feeding.indexed import IndexedRecords
+from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.stages import Stages
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
@@ -50,7 +50,8 @@ def flat(batches):
 
 
 def open_indexed(paths, training=True, seed=0, view=VIEW, **feeding):
-    return IndexedRecords(paths, FeedingOptions(**feeding), view, training, seed)
+    passes = Passes(mode="train" if training else "eval", seed=seed)
+    return IndexedRecords(read_index(paths), view, FeedingOptions(**feeding), passes)
 
 
 def drawn(paths, epoch, feeding=None, training=True, seed=0):
@@ -89,7 +90,7 @@ def test_columns_keys_and_shares_are_those_of_streaming(train_shards, augment, c
 
     def rows(source):
         feeding = FeedingOptions(batch_size=4, augment=augment, source=source)
-        reader = Stages(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
+        reader = ImageBatches(train_shards, view, feeding, Passes(mode="train", seed=3), columns)
         return sorted(
             tuple(np.asarray(values[n]).tobytes() for values in batch.values())
             for batch in reader.read().as_numpy_iterator()
@@ -280,7 +281,7 @@ def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_a_damaged_record_is_skipped_with_its_columns(damaged, mode):
     feeding = FeedingOptions(batch_size=4, bad_records="skip")
-    reader = Stages(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
+    reader = ImageBatches(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
     batches = list(reader.read().as_numpy_iterator())
     index = read_index(damaged)
     names = [name for batch in batches for name in batch[record.FILENAME]]
@@ -326,7 +327,7 @@ def test_an_image_of_another_size_than_is_noted_is_named(
 ):
     index = read_index(train_shards)
     index.height[2] += 1
-    monkeypatch.setattr("image_pipeline.components.feeding.indexed.read_index", lambda paths: index)
+    monkeypatch.setattr("image_pipeline.components.feeding.records.find_index", lambda paths: index)
     feeding = {"augment": augment, "hold_decoded": hold_decoded}
     with pytest.raises(tf.errors.OpError) as caught:
         read(train_shards, feeding=feeding)

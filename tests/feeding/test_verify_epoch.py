@@ -145,7 +145,7 @@ def test_a_record_that_the_index_does_not_mean_is_found(train_shards, monkeypatc
     index = read_index(train_shards)
     swapped = dataclasses.replace(index, record_id=index.record_id[::-1])
     monkeypatch.setattr(
-        "image_pipeline.components.feeding.indexed.read_index", lambda paths: swapped
+        "image_pipeline.components.feeding.verify_epoch.find_index", lambda paths: swapped
     )
     with pytest.raises(UserError, match=r"must be there, but has the record id [0-9a-f]{32}; run"):
         verify(train_shards)
@@ -156,7 +156,9 @@ def test_an_id_that_two_rows_have_is_found(train_shards, monkeypatch):
     same = index.record_id.copy()
     same[3] = same[1]
     twice = dataclasses.replace(index, record_id=same)
-    monkeypatch.setattr("image_pipeline.components.feeding.indexed.read_index", lambda paths: twice)
+    monkeypatch.setattr(
+        "image_pipeline.components.feeding.verify_epoch.find_index", lambda paths: twice
+    )
     monkeypatch.setattr(
         "image_pipeline.components.feeding.verify_epoch._read_step",
         lambda records, epoch, step, size: records.draw(epoch, step),

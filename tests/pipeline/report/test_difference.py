@@ -5,21 +5,21 @@ import pytest
 
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.named_folder import find_whole_run
-from image_pipeline.report.difference import compare, flatten
+from image_pipeline.report.difference import Changed, Differing, compare, flatten
 
 pytestmark = pytest.mark.beam
 
 
 def test_two_runs_are_compared(run, source):
-    groups = {group["name"]: group for group in compare(run, source)["groups"]}
-    options = {row["name"]: row for row in groups["options"]["rows"]}
+    groups = {group.name: group for group in compare(run, source).groups}
+    options = {row.name: row for row in groups["options"].rows}
     near = options["ingest.near_duplicates"]
-    assert (near["before"], near["now"]) == (4, None) and "change" not in near
-    assert options["feeding.batch_size"]["before"] is None
-    metrics = {row["name"]: row["now"] for row in groups["metrics"]["rows"]}
+    assert near == Differing("ingest.near_duplicates", 4, None)
+    assert options["feeding.batch_size"].before is None
+    metrics = {row.name: row.now for row in groups["metrics"].rows}
     assert metrics["evaluation.overall.accuracy"] == 0.75
-    assert compare(run, source)["against"] == source.folder
-    assert all(group["rows"] == [] for group in compare(run, run)["groups"])
+    assert compare(run, source).against == source.folder
+    assert all(group.rows == [] for group in compare(run, run).groups)
 
 
 def test_numbers_have_a_change(source, data_dir, tmp_path):
@@ -29,8 +29,8 @@ def test_numbers_have_a_change(source, data_dir, tmp_path):
     manifest["found"] -= 3
     (copy / "manifest.json").write_text(json.dumps(seal(manifest)))
     before = find_whole_run(str(copy))
-    counts = compare(source, before)["groups"][0]
-    assert counts["rows"] == [{"name": "found", "before": 24, "now": 27, "change": 3}]
+    counts = compare(source, before).groups[0]
+    assert counts.rows == [Changed("found", 24, 27, 3)]
 
 
 def test_nested_facts_become_flat_ones():

@@ -22,8 +22,8 @@ def test_the_options_are_the_runs_own(run):
     config = read_config(run)
     assert (config.feeding, config.training) == (CONFIG.feeding, CONFIG.training)
     versions = describe_versions(run, config)
-    assert [name for name, _ in versions["options"]] == ["ingest", "view", "feeding", "training"]
-    assert "batch_size: 4" in dict(versions["options"])["feeding"]
-    rows = dict(versions["rows"])
+    assert [name for name, _ in versions.options] == ["ingest", "view", "feeding", "training"]
+    assert "batch_size: 4" in dict(versions.options)["feeding"]
+    rows = dict(versions.rows)
     assert rows["report by"].startswith("image-pipeline ")
     assert rows["preprocessing_fn"].startswith("image_pipeline.components.transform.preprocessing.")

@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from image_pipeline.components.training.history import InputWait
+from image_pipeline.report.classes import ClassCounts, ClassTable
 from image_pipeline.report.leakage import Check
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.training import Curve
@@ -45,7 +46,9 @@ def test_records_of_unknown_class_and_values_that_are_no_numbers_are_noticed(fig
 def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
     bad = figures | {
         "books": figures["books"] | {"balanced": False, "quarantined": 0, "conflicting_labels": 0},
-        "classes": {"rows": [{}, {}], "missing": [("eval", 1)], "ratio": 12.0},
+        "classes": ClassTable(
+            ["train", "eval"], [ClassCounts("cat", [12, 0], 12)] * 2, [("eval", 1)], 12.0
+        ),
         "leakage": [Check("look-alikes", 3, ""), Check("groups", None, "")],
         "pixels": dataclasses.replace(figures["pixels"], undecodable=2),
         **dict.fromkeys(("anomalies", "metrics", "training")),

@@ -2,7 +2,7 @@ import pytest
 
 from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.report.charts import draw_curves
-from image_pipeline.report.training import describe_training, read_anomalies
+from image_pipeline.report.training import SplitAnomalies, describe_training, read_anomalies
 from tests.pipeline.report.conftest import HISTORY
 
 pytestmark = pytest.mark.beam
@@ -41,15 +41,15 @@ def test_waiting_for_input_is_told_as_a_share_of_the_loop(run):
 
 def test_anomalies_are_tfdvs_words(run):
     assert read_anomalies(run.artifact("anomalies")) == [
-        {
-            "split": "eval",
-            "anomalies": [
+        SplitAnomalies(
+            "eval",
+            [
                 (
                     "image/class/text",
                     "Unexpected string values: Examples contain values missing from the schema: "
                     "emu.",
                 )
             ],
-        },
-        {"split": "train", "anomalies": []},
+        ),
+        SplitAnomalies("train", []),
     ]
