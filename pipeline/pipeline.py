@@ -1,6 +1,7 @@
 """The pipeline, one component per paragraph. It depends on no engine and no command line."""
 
 import os
+from collections.abc import Sequence
 
 from tfx import v1 as tfx
 from tfx.dsl.components.base.base_component import BaseComponent
@@ -63,7 +64,8 @@ def create_pipeline(
     # The data to analyse, train and evaluate on: that data set, or those of several spans.
     examples, span_resolvers = join_spans(example_gen, config.spans, span)
     # Statistics of the columns that describe images, a schema, and a check of all splits.
-    checks = _check_columns(example_gen.outputs["examples"])
+    further = record.further_columns(config.ingest.column_types)
+    checks = _check_columns(example_gen.outputs["examples"], further)
     # What must be known of the whole train split becomes a graph over uint8 pixel batches.
     cache_dir = _choose_cache_dir(config, pipeline_root)
     image_transform = ImageTransform(examples, config.view, config.transform, cache_dir)
@@ -94,9 +96,11 @@ def _span_parameter(
     return str(span) if isinstance(span, int) else span
 
 
-def _check_columns(examples: tfx.dsl.Channel) -> list[BaseComponent]:
+def _check_columns(
+    examples: tfx.dsl.Channel, further: Sequence[record.Column]
+) -> list[BaseComponent]:
     """Infers a schema from statistics, then checks the examples of all splits against it."""
-    statistics_gen = StatisticsGen(examples=examples, stats_options=statistics_options())
+    statistics_gen = StatisticsGen(examples=examples, stats_options=statistics_options(further))
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
     example_validator = tfx.components.ExampleValidator(
@@ -105,9 +109,10 @@ def _check_columns(examples: tfx.dsl.Channel) -> list[BaseComponent]:
     return [statistics_gen, schema_gen, example_validator]
 
 
-def statistics_options() -> tfdv.StatsOptions:
+def statistics_options(further: Sequence[record.Column] = ()) -> tfdv.StatsOptions:
     """Statistics options: leave out the images' bytes, which would only clog top-k."""
-    return tfdv.StatsOptions(feature_allowlist=[column.key for column in record.METADATA_COLUMNS])
+    columns = (*record.METADATA_COLUMNS, *further)
+    return tfdv.StatsOptions(feature_allowlist=[column.key for column in columns])
 
 
 def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:

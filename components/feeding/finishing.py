@@ -118,6 +118,8 @@ def make_finish(
             batch[contract.IMAGE_INPUT], batch.get(KEY), batch.get(MIRRORED)
         )
         images = pixels(images)
+        if feeding.columns:
+            images = {contract.IMAGE_INPUT: images} | {key: batch[key] for key in feeding.columns}
         count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
         if graph is None:
             return images, batch[contract.LABEL_INPUT]

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset.record import Column, Dtype
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
 
@@ -16,6 +17,7 @@ from image_pipeline.components.feeding.compiled import compile_pixels, once
 # because importing tf.Transform would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
 _WHITE = (255, 255, 255)
+_DTYPES: dict[tf.DType, Dtype] = {tf.string: "bytes", tf.int64: "int64", tf.float32: "float32"}
 
 
 def read_class_names(transform_graph_dir: str) -> list[str]:
@@ -82,9 +84,9 @@ class TransformGraph(tf.Module):
         return self._loaded.transform_fn.structured_input_signature
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Feature keys of the columns that the graph reads beside image and label, sorted."""
-        return tuple(self._column_specs)
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the graph reads beside image and label, sorted by their keys."""
+        return tuple(Column(key, _DTYPES[s.dtype]) for key, s in self._column_specs.items())
 
     def __call__(self, batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         """Transforms a batch.
@@ -98,7 +100,7 @@ class TransformGraph(tf.Module):
           float32 [batch, height, width, channels], normalised, and int64 [batch], each label's line
           in the vocabulary or -1.
         """
-        needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self.columns)
+        needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self._column_specs)
         outputs = self._loaded.transform_fn({key: batch[key] for key in needed})
         return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
 

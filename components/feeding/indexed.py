@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
@@ -35,7 +36,7 @@ class IndexedRecords:
         view: ViewOptions,
         feeding: FeedingOptions,
         passes: Passes,
-        columns: Sequence[str] = (),
+        columns: Sequence[record.Column] = (),
     ):
         """Chooses the order; opens files only when they are read.
 
@@ -44,7 +45,7 @@ class IndexedRecords:
           view: the model's input size.
           feeding: which records, in which batches.
           passes: their seed decides the order of training, together with the epoch.
-          columns: feature keys of further scalar columns to read.
+          columns: further scalar columns to read.
 
         Raises:
           UserError: if no record is selected, or an option does not fit the data set.
@@ -58,7 +59,7 @@ class IndexedRecords:
         self._lock = threading.Lock()
         self._feeding = feeding
         self._view = view
-        self._columns = parse.columns_of(columns)
+        self._columns = list(columns)
         self._maker = BatchMaker(view)
         self._records = StoredRecords(index)
         self._held: HeldImages | None = None

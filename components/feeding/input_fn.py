@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
@@ -14,7 +15,7 @@ from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.records import find_columns, open_records
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
@@ -98,7 +99,9 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    columns = () if graph is None else graph.columns
+    columns = find_columns(files, feeding)
+    if graph is not None:
+        columns += tuple(column for column in graph.columns if column not in columns)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns).read()
     # Take the random steps; apply the transform graph.
@@ -111,7 +114,7 @@ def read_views(
     files: Sequence[str],
     view: ViewOptions,
     batch_size: int,
-    columns: Sequence[str] = (),
+    columns: Sequence[record.Column] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> tf.data.Dataset:
     """Reads the deterministic views of records, untransformed: what a transform graph analyses.
@@ -120,7 +123,7 @@ def read_views(
       files: TFRecord paths or patterns.
       view: the model's input size.
       batch_size: records a batch; the last one may be smaller.
-      columns: feature keys of further scalar columns to read.
+      columns: further scalar columns to read.
       keep: of a record's id (string scalar), whether the record is read (bool); None for all.
 
     Returns:
@@ -168,7 +171,7 @@ class ImageBatches:
         view: ViewOptions,
         feeding: FeedingOptions,
         passes: Passes,
-        columns: Sequence[str] = (),
+        columns: Sequence[record.Column] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
         use: budget.Use | None = None,
     ):
@@ -245,6 +248,7 @@ class ImageBatches:
         size = {contract.IMAGE_INPUT: [view.height_px, view.width_px, view.channels]}
         is_static = self._passes.training and self._feeding.remainder != "keep"
         count = self._batch_size if is_static else None
-        further = ((KEY, MIRRORED) if self._passes.training else ()) + self._columns
+        own = (KEY, MIRRORED) if self._passes.training else ()
+        further = (*own, *(column.key for column in self._columns))
         names = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *further)
         return {name: tf.ensure_shape(batch[name], [count, *size.get(name, [])]) for name in names}

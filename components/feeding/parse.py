@@ -24,14 +24,14 @@ SOURCE_ID_COLUMN = _COLUMN_OF_KEY[record.SOURCE_ID]
 
 
 def columns_of(keys: Sequence[str]) -> list[record.Column]:
-    """The columns of some feature keys."""
+    """The columns of some feature keys that every record has."""
     return [_COLUMN_OF_KEY[key] for key in keys]
 
 
-def columns_to_parse(further: Sequence[str]) -> list[record.Column]:
-    """What a view needs, and the columns of the further feature keys; each once."""
+def columns_to_parse(further: Sequence[record.Column]) -> list[record.Column]:
+    """What a view needs, and the further columns; each once."""
     needed = [*IMAGE_COLUMNS, SOURCE_ID_COLUMN, LABEL_COLUMN]
-    return needed + [column for column in columns_of(further) if column not in needed]
+    return needed + [column for column in further if column not in needed]
 
 
 def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFeature]:

@@ -6,7 +6,11 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.index import RecordIndex, find_index
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import group_by_root
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
@@ -62,7 +66,7 @@ def open_records(
     view: ViewOptions,
     feeding: FeedingOptions,
     passes: Passes,
-    columns: Sequence[str] = (),
+    columns: Sequence[record.Column] = (),
     keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> Records:
     """Chooses between the index and streaming; logs in one line which, and why.
@@ -72,7 +76,7 @@ def open_records(
       view: the model's input size.
       feeding: the source, and what needs it.
       passes: which epochs are read.
-      columns: feature keys of further scalar columns to read.
+      columns: further scalar columns to read.
       keep: see `StreamedRecords`; makes the records stream.
 
     Raises:
@@ -93,6 +97,22 @@ def open_records(
         )
     _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding, keep))
     return StreamedRecords(paths, view, feeding, passes, columns, keep)
+
+
+def find_columns(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Column, ...]:
+    """The columns that are fed beside the images; raises UserError if a data set lacks one."""
+    if not feeding.columns:
+        return ()
+    found = {
+        root: choose_columns("feeding.columns", feeding.columns, read_manifest(root).further)
+        for root, _ in group_by_root(match_files(files))
+    }
+    if len(set(found.values())) > 1:
+        raise UserError(
+            f"feeding.columns must be of one type in all data sets, got {found}; give "
+            "ingest.column_types, and ingest again."
+        )
+    return next(iter(found.values()))
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:

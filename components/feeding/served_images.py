@@ -31,13 +31,13 @@ class ServedImages:
         view: ViewOptions,
         feeding: FeedingOptions,
         passes: Passes,
-        columns: Sequence[str],
+        columns: Sequence[record.Column],
     ):
-        """Does not read yet; `columns` are feature keys of further scalar columns."""
+        """Does not read yet; `columns` are further scalar columns."""
         assert isinstance(records, StreamedRecords)  # ensured by the options
         self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
-        self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *columns)
+        self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *(column.key for column in columns))
 
     def read(self, address: str) -> tf.data.Dataset:
         """Batches as `ImageBatches.read` gives them, from the service whose dispatcher is there.

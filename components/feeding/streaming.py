@@ -39,7 +39,7 @@ class StreamedRecords:
         view: ViewOptions,
         feeding: FeedingOptions,
         passes: Passes,
-        columns: Sequence[str] = (),
+        columns: Sequence[record.Column] = (),
         keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
         """Reads files only when an epoch is drawn.
@@ -49,7 +49,7 @@ class StreamedRecords:
           view: the model's input size.
           feeding: size of the shuffle window, and files read side by side.
           passes: their seed decides the order of training, together with the epoch.
-          columns: feature keys of further scalar columns to read.
+          columns: further scalar columns to read.
           keep: of a record's id (string scalar), whether the record is read (bool); None for all.
         """
         self.paths = paths

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -112,7 +113,7 @@ def name_records(
         raise UserError("feeding.data_service gives them in the order of arrival.")
     passes = Passes(mode="train", seed=seed, first_epoch=position.epoch, first_step=position.step)
     own = feeding.model_copy(update={"hold_decoded": False})
-    columns = (record.FILENAME, record.SOURCE_ID)
+    columns = parse.columns_of((record.FILENAME, record.SOURCE_ID))
     batches = ImageBatches(files, view, own, passes, columns).read().take(count)
     pairs = (
         zip(batch[record.FILENAME].tolist(), batch[record.SOURCE_ID].tolist(), strict=True)

@@ -149,8 +149,8 @@ class Classifier(tf.Module):
 
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Looks up the class ids of records: string [batch] → LABEL, -1 if unknown."""
-        named = (record.LABEL, *self.transform.columns)
-        columns = [column for column in record.COLUMNS if column.key in named]
+        further = [column for column in self.transform.columns if column.key != record.LABEL]
+        columns = [parse.LABEL_COLUMN, *further]
         features = tf.io.parse_example(examples, parse.feature_spec(columns))
         # The transform graph wants images as well; ids do not depend on them.
         blank = tf.zeros([tf.size(features[record.LABEL]), *self._size()], tf.uint8)

@@ -18,6 +18,7 @@ from image_pipeline.components.dataset.manifest import (
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
@@ -36,6 +37,7 @@ class Span:
       classes: split to class name to number of records, of all splits.
       analysed: class name to number of records that the analysis reads.
       alpha_background: RGB colour on which ingest laid transparent images.
+      further: the further columns of its records.
     """
 
     examples_dir: str
@@ -45,6 +47,7 @@ class Span:
     classes: dict[str, collections.Counter]
     analysed: collections.Counter
     alpha_background: tuple[int, int, int] = (255, 255, 255)
+    further: tuple[Column, ...] = ()
 
 
 def read_spans(
@@ -121,7 +124,9 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     manifest_sha256 = hash_manifest(examples_dir)
     red, green, blue = manifest.options["prepare"]["alpha_background"]
     background = (red, green, blue)
-    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background)
+    return Span(
+        examples_dir, key, manifest_sha256, shards, classes, analysed, background, manifest.further
+    )
 
 
 def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

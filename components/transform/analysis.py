@@ -9,6 +9,7 @@ import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.beam import analysis_graph_builder
 
 from image_pipeline.components.beam.counters import count
+from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.options import TransformOptions
@@ -27,6 +28,7 @@ class AnalyzeImages(beam.PTransform):
 
     Attributes:
       spans: the data sets.
+      columns: the further columns that the `preprocessing_fn` reads.
       view: the model's input.
       preprocessing_fn: in tf.Transform's convention, over `contract`'s inputs.
       output_dir: where the transform graph is written.
@@ -34,6 +36,7 @@ class AnalyzeImages(beam.PTransform):
     """
 
     spans: Sequence[Span]
+    columns: Sequence[Column]
     view: ViewOptions
     preprocessing_fn: PreprocessingFn
     options: TransformOptions
@@ -60,7 +63,7 @@ class AnalyzeImages(beam.PTransform):
         cache = root | "ReadCache" >> tft_beam.analyzer_cache.ReadAnalysisCacheFromFS(
             cache_dir, list(spans)
         )
-        specs = input_specs(self.view, self.options.columns)
+        specs = input_specs(self.view, self.columns)
         uncovered = analysis_graph_builder.get_analysis_dataset_keys(
             self.preprocessing_fn, specs, set(spans), cache, force_tf_compat_v1=False
         )
@@ -92,14 +95,14 @@ class AnalyzeImages(beam.PTransform):
                 read_view_batches,
                 self.view,
                 self.options.batch_size,
-                self.options.columns,
+                self.columns,
                 self.options.analyze_fraction,
             )
             | f"Count[{name}]" >> beam.Map(_count_batch)  # RecordBatch
         )
 
     def _adapter_config(self):
-        return adapter_config(self.view, self.options.columns)
+        return adapter_config(self.view, self.columns)
 
 
 def _count_batch(batch: pa.RecordBatch) -> pa.RecordBatch:

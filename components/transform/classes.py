@@ -2,15 +2,15 @@
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.transform.check_function import reach_inputs
-from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.traced_function import PreprocessingFn, trace
 from image_pipeline.components.views.options import ViewOptions
@@ -97,9 +97,9 @@ def find_ids(graph: TransformGraph, labels: list[str]) -> list[int]:
 
 
 def is_named_by_label(
-    function: PreprocessingFn, view: ViewOptions, options: TransformOptions
+    function: PreprocessingFn, view: ViewOptions, columns: Sequence[Column]
 ) -> bool:
     """Whether a record's class depends on its label alone, and on no further column."""
-    traced = trace(function, input_specs(view, options.columns))
+    traced = trace(function, input_specs(view, columns))
     reached = reach_inputs(traced, traced.outputs[contract.LABEL_OUTPUT])
     return reached <= {contract.LABEL_INPUT}

@@ -4,18 +4,12 @@ from typing import Literal
 
 import pydantic
 
-from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.columns import EXTRA_COLUMNS
 from image_pipeline.components.dotted import DottedPath
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
 
-# What a record says about its image in one value. The label is an input of its own, and the
-# encoded image would be copied a second time beside its pixels.
-EXTRA_COLUMNS = tuple(
-    column.key
-    for column in record.METADATA_COLUMNS
-    if column.key != record.LABEL and not column.is_list
-)
+_KEYS = [column.key for column in EXTRA_COLUMNS]
 
 
 class TransformOptions(Options):
@@ -44,10 +38,10 @@ class TransformOptions(Options):
     @classmethod
     def _check_columns(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
         for key in columns:
-            if key not in EXTRA_COLUMNS:
+            if "/" in key and key not in _KEYS:
                 raise ValueError(
-                    f"transform.columns names {key!r}, but a record has {list(EXTRA_COLUMNS)}; "
-                    f"{suggest(key, EXTRA_COLUMNS) or 'name one of those.'}".rstrip()
+                    f"transform.columns names {key!r}, but a record has {_KEYS}; "
+                    f"{suggest(key, _KEYS) or 'name one of those.'}".rstrip()
                 )
         if len(set(columns)) < len(columns):
             raise ValueError(f"transform.columns names a key twice: {list(columns)}; remove one.")

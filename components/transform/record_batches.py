@@ -18,11 +18,15 @@ from image_pipeline.components.views.options import ViewOptions
 
 _ARROW = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32()}
 _TENSOR = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
-_DTYPE = {column.key: column.dtype for column in record.COLUMNS} | {contract.LABEL_INPUT: "bytes"}
+_LABEL = record.Column(contract.LABEL_INPUT, "bytes")
 
 
 def read_view_batches(
-    shard: str, view: ViewOptions, batch_size: int, columns: Sequence[str], fraction: float
+    shard: str,
+    view: ViewOptions,
+    batch_size: int,
+    columns: Sequence[record.Column],
+    fraction: float,
 ) -> Iterator[pa.RecordBatch]:
     """Decodes one shard, in threads, to the views that evaluation and serving also see.
 
@@ -30,7 +34,7 @@ def read_view_batches(
       shard: path of a TFRecord file.
       view: the model's input.
       batch_size: images a batch.
-      columns: feature keys of further columns.
+      columns: further columns.
       fraction: share of the records that is read, see `keep_records`.
 
     Yields:
@@ -41,17 +45,20 @@ def read_view_batches(
     for batch in batches.as_numpy_iterator():
         images = batch.pop(contract.IMAGE_INPUT)
         progress.advance(len(images))
-        yield make_record_batch(images, batch)
+        yield make_record_batch(images, batch, columns)
 
 
 def make_record_batch(
-    images: np.ndarray, columns: Mapping[str, Sequence | np.ndarray]
+    images: np.ndarray,
+    values: Mapping[str, Sequence | np.ndarray],
+    columns: Sequence[record.Column] = (),
 ) -> pa.RecordBatch:
     """Wraps a batch for tf.Transform; pixels are not copied.
 
     Args:
       images: uint8 [B, H, W, C].
-      columns: the label and further columns: B values each.
+      values: the label's and the further columns' by their keys: B values each.
+      columns: the further columns.
 
     Returns:
       A list<uint8> column (a fixed-size list would not reach the graph) and list columns of one
@@ -61,29 +68,33 @@ def make_record_batch(
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size))
     arrays = [pa.ListArray.from_arrays(offsets, pa.array(images.reshape(-1)))]
     arrays += [
-        pa.array([[value] for value in values], pa.list_(_ARROW[_DTYPE[key]]))
-        for key, values in columns.items()
+        pa.array([[value] for value in values[column.key]], pa.list_(_ARROW[column.dtype]))
+        for column in (_LABEL, *columns)
     ]
-    return pa.RecordBatch.from_arrays(arrays, [contract.IMAGE_INPUT, *columns])
+    names = [contract.IMAGE_INPUT, _LABEL.key, *(column.key for column in columns)]
+    return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def adapter_config(view: ViewOptions, columns: Sequence[str] = ()) -> tfxio.TensorAdapterConfig:
+def adapter_config(
+    view: ViewOptions, columns: Sequence[record.Column] = ()
+) -> tfxio.TensorAdapterConfig:
     """How the columns become tensors: uint8 [B, H, W, C], string [B], and what is further read."""
     shape = (view.height_px, view.width_px, view.channels)
-    keys = (contract.LABEL_INPUT, *columns)
-    kinds = [(contract.IMAGE_INPUT, pa.uint8()), *((key, _ARROW[_DTYPE[key]]) for key in keys)]
+    scalars = (_LABEL, *columns)
+    kinds = [(contract.IMAGE_INPUT, pa.uint8()), *((c.key, _ARROW[c.dtype]) for c in scalars)]
     representations = {contract.IMAGE_INPUT: _dense(contract.IMAGE_INPUT, shape)}
-    representations |= {key: _dense(key, ()) for key in keys}
+    representations |= {column.key: _dense(column.key, ()) for column in scalars}
     schema = pa.schema([(key, pa.list_(kind)) for key, kind in kinds])
     return tfxio.TensorAdapterConfig(schema, representations)
 
 
-def input_specs(view: ViewOptions, columns: Sequence[str] = ()) -> dict[str, tf.TensorSpec]:
+def input_specs(
+    view: ViewOptions, columns: Sequence[record.Column] = ()
+) -> dict[str, tf.TensorSpec]:
     """What a `preprocessing_fn` gets, as `adapter_config` makes it."""
     shape = (None, view.height_px, view.width_px, view.channels)
-    keys = (contract.LABEL_INPUT, *columns)
     return {contract.IMAGE_INPUT: tf.TensorSpec(shape, tf.uint8)} | {
-        key: tf.TensorSpec((None,), _TENSOR[_DTYPE[key]]) for key in keys
+        column.key: tf.TensorSpec((None,), _TENSOR[column.dtype]) for column in (_LABEL, *columns)
     }
 
 

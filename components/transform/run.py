@@ -9,6 +9,8 @@ import tensorflow_transform.beam as tft_beam
 
 from image_pipeline.components import progress
 from image_pipeline.components.beam.job import make_scratch, run_job
+from image_pipeline.components.dataset.columns import choose_columns
+from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.input_fn import read_views
@@ -55,11 +57,12 @@ def run_analysis(
       RuntimeError: if a stage lost records; the message names the stage.
     """
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
-    function = load_preprocessing_fn(view, options)
     spans = read_spans(folders, view, options)
+    columns = _choose_columns(spans, options)
+    function = load_preprocessing_fn(view, options, spans[0].further)
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.analysed.total() for span in spans))
-    analysis = AnalyzeImages(spans, view, function, options, output_dir, cache_dir)
+    analysis = AnalyzeImages(spans, columns, view, function, options, output_dir, cache_dir)
     root = make_pipeline()
     try:
         with (
@@ -68,8 +71,8 @@ def run_analysis(
             tft_beam.Context(temp_dir=scratch),
         ):
             root | "AnalyzeImages" >> analysis
-        _check_result(output_dir, spans, view, options)
-        is_named = not options.columns or is_named_by_label(function, view, options)
+        _check_result(output_dir, spans, view, options, columns)
+        is_named = not columns or is_named_by_label(function, view, columns)
         summary = write_summary(output_dir, spans, view, options, is_named)
     except UserError:
         raise
@@ -85,7 +88,23 @@ def run_analysis(
     return summary
 
 
-def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> PreprocessingFn:
+def _choose_columns(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:
+    """The further columns that are read, which all data sets must have alike."""
+    chosen = {
+        span.examples_dir: choose_columns("transform.columns", options.columns, span.further)
+        for span in spans
+    }
+    if len(set(chosen.values())) > 1:
+        raise UserError(
+            f"data sets that are analysed together must have transform.columns of the same types, "
+            f"got {chosen}; give ingest.column_types, and ingest again."
+        )
+    return chosen[spans[0].examples_dir]
+
+
+def load_preprocessing_fn(
+    view: ViewOptions, options: TransformOptions, further: Sequence[Column] = ()
+) -> PreprocessingFn:
     """Loads the function and, if a trace shows a mistake, refuses it before any data is read.
 
     Returns:
@@ -101,7 +120,8 @@ def load_preprocessing_fn(view: ViewOptions, options: TransformOptions) -> Prepr
             f"transform.preprocessing_fn must name a function, but {name!r} is of type "
             f"{type(function).__name__}; name the function."
         )
-    traced = check_random(function, name, input_specs(view, options.columns))
+    columns = choose_columns("transform.columns", options.columns, further)
+    traced = check_random(function, name, input_specs(view, columns))
     check_outputs(traced, name)
     check_dependencies(traced, name)
     check_vocabulary(traced, name)
@@ -135,8 +155,12 @@ def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
 
 
 def _check_result(
-    output_dir: str, spans: Sequence[Span], view: ViewOptions, options: TransformOptions
+    output_dir: str,
+    spans: Sequence[Span],
+    view: ViewOptions,
+    options: TransformOptions,
+    columns: Sequence[Column],
 ) -> None:
     shard = next(shard for span in spans for shard in span.shards)
-    views = next(read_views([shard], view, 1, options.columns).as_numpy_iterator())
+    views = next(read_views([shard], view, 1, columns).as_numpy_iterator())
     check_graph(output_dir, views, options.preprocessing_fn)

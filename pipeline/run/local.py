@@ -13,6 +13,7 @@ from tfx.orchestration.portable import launcher
 
 from image_pipeline.components import progress
 from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.record import further_columns
 from image_pipeline.components.errors import find_user_error
 from image_pipeline.components.transform.run import load_preprocessing_fn
 from image_pipeline.pipeline import create_pipeline
@@ -43,7 +44,11 @@ def run_locally(
     pipeline = _create_pipeline(plan, plan.fingerprint, plan.span)
     check_part(plan.part, [component.id for component in pipeline.components])
     if plan.part.first in (None, _INGEST, _TRANSFORM):  # Later ones already have its graph.
-        load_preprocessing_fn(plan.config.view, plan.config.transform)
+        load_preprocessing_fn(
+            plan.config.view,
+            plan.config.transform,
+            further_columns(plan.config.ingest.column_types),
+        )
     heard = _Heard(on_start, on_finish)
     try:
         if plan.part.first in (None, _INGEST):

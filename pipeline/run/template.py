@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import apache_beam as beam
 
 from image_pipeline.components import files
+from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.transforms import IngestImages
 from image_pipeline.run.ingest import make_beam_pipeline
@@ -24,6 +25,7 @@ def write_template(
       output_dir: the URI of the data set.
       beam_args: checked Beam flags; they name Dataflow and `--template_location`.
     """
+    options = complete_options(images_dir, options)
     pipeline = make_beam_pipeline(beam_args)
     work_dir = files.join(output_dir, ".work")
     (

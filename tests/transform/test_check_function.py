@@ -6,6 +6,7 @@ import pytest
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.transform import preprocessing
 from image_pipeline.components.transform.check_function import (
     check_dependencies,
@@ -19,7 +20,7 @@ from tests.transform import bad_functions
 
 pytestmark = pytest.mark.unit
 
-SPECS = input_specs(ViewOptions(height_px=4, width_px=4), (record.HEIGHT,))
+SPECS = input_specs(ViewOptions(height_px=4, width_px=4), parse.columns_of([record.HEIGHT]))
 
 
 def check(function):

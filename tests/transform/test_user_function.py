@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import input_fn, read_views
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -82,7 +83,9 @@ def analysed(package, tmp_path_factory):
     run_ingest(str(images), str(folder / "data"), str(folder / "work"), options, make_pipeline)
     transform = TransformOptions(preprocessing_fn=NAME, columns=(record.HEIGHT,))
     run_analysis(str(folder / "data"), str(folder / "graph"), VIEW, transform, make_pipeline)
-    batches = read_views([str(folder / "data" / "Split-train" / "*")], VIEW, 5, (record.HEIGHT,))
+    batches = read_views(
+        [str(folder / "data" / "Split-train" / "*")], VIEW, 5, parse.columns_of([record.HEIGHT])
+    )
     np.savez(folder / "batch.npz", **{
         key.replace("/", "-"): value
         for key, value in next(batches.as_numpy_iterator()).items()
@@ -92,7 +95,7 @@ def analysed(package, tmp_path_factory):
 
 def test_a_named_column_reaches_feeding_and_is_not_missed_in_serving(analysed):
     graph = TransformGraph(str(analysed / "graph"))
-    assert graph.columns == (record.HEIGHT,)
+    assert graph.columns == (record.Column(record.HEIGHT, "int64"),)
     batches = input_fn(
         [str(analysed / "data" / "Split-train" / "*")],
         view=VIEW,
