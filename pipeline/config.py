@@ -31,16 +31,17 @@ class PipelineConfig(Options):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "PipelineConfig":
-        if missing := {"train", "eval"} - self.ingest.splits.keys():
-            raise ValueError(
-                f"training needs the splits train and eval, but ingest.splits lacks {missing}; "
-                "add them."
-            )
         if self.feeding.dtype == "uint8" or self.feeding.layout != "NHWC":
             raise ValueError(
                 "the pipeline's trainer takes normalised images with channels last, but feeding "
                 f"has dtype={self.feeding.dtype} and layout={self.feeding.layout}; use them with "
                 "input_fn in a training loop of your own."
+            )
+        if self.feeding.columns:
+            raise ValueError(
+                f"a pushed model gets images alone, but feeding.columns names "
+                f"{', '.join(self.feeding.columns)}; use them with input_fn in a training loop of "
+                "your own, or in transform.columns."
             )
         if self.feeding.mixes_labels and self.training.class_weights != "none":
             raise ValueError(
@@ -48,6 +49,19 @@ class PipelineConfig(Options):
                 "each record two; leave out one of them, or set feeding.balance."
             )
         return self
+
+
+def check_splits(config: PipelineConfig) -> None:
+    """Ingest alone may write any splits; a whole pipeline needs two of them.
+
+    Raises:
+      UserError: if one is missing.
+    """
+    if missing := {"train", "eval"} - config.ingest.splits.keys():
+        raise UserError(
+            f"training needs the splits train and eval, but ingest.splits lacks "
+            f"{', '.join(sorted(missing))}; add them."
+        )
 
 
 def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConfig:

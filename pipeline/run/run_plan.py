@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.open_source import complete_options
-from image_pipeline.config import PipelineConfig
+from image_pipeline.config import PipelineConfig, check_splits
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part
 from image_pipeline.run.preflight import Survey, check_classes, check_output
@@ -67,6 +67,7 @@ def plan_run(
     Raises:
       UserError: if the engine, the images or the output folder cannot be used.
     """
+    check_splits(config)
     beam_args = choose_engine(beam_flags)
     source = find_images(images_dir, span, config.spans.window)
     ingest = complete_options(source.folders[-1].path, config.ingest)

@@ -36,7 +36,6 @@ def test_an_empty_file_is_all_default(tmp_path):
             r"trainig: unknown key; did you mean training\? known: name, ingest",
         ),
         ("training.epochs=0", r"training.epochs: .* greater than 0, got 0"),
-        ("ingest.splits={train: 1.0}", r"ingest.splits lacks \{'eval'\}"),
         ("ingest.label_pattern=x", r"ingest: label_pattern must contain"),
         ("training.epochs", r"--set is written key=value, got 'training.epochs'"),
         ("name=Has Space", r"name: .*got 'Has Space'"),
@@ -88,3 +87,10 @@ def test_all_example_configurations_load():
     assert paths
     for path in paths:
         load_config(str(path))
+
+
+def test_ingest_alone_may_write_one_split_but_training_needs_two():
+    config = load_config(None, ["ingest.splits={train: 1.0}"])
+    with pytest.raises(UserError, match=r"needs the splits train and eval, .* lacks eval; add"):
+        check_splits(config)
+    check_splits(load_config(None))
