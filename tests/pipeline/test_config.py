@@ -1,7 +1,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.config import PipelineConfig, load_config
+from image_pipeline.config import PipelineConfig, check_splits, load_config
 
 pytestmark = pytest.mark.unit
 
