@@ -1,4 +1,4 @@
-"""Files anywhere: plain paths by the operating system, URIs (`gs://`, `s3://`, …) by Apache Beam.
+"""Files anywhere: plain paths by the operating system, URIs (`gs://`, `s3://`, …) by `stores`.
 
 Paths are `str`; names that are not UTF-8 travel as `os.fsdecode` gives them.
 """
@@ -9,14 +9,16 @@ import glob
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import remote
 
 _GROWTH_BYTES = 2**16
+_BLOCK_BYTES = 8 * 2**20
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -53,16 +55,23 @@ def check_answers(path: str) -> None:
 def open_input(path: str) -> BinaryIO:
     """Opens a file for reading, bytes as they are (no decompression by file ending).
 
+    What is behind a URI is copied to memory, or to a temporary file if it is large.
+
     Raises:
       FileNotFoundError: if there is no such file.
     """
-    return open(path, "rb") if is_local(path) else remote.open_input(path)
+    if is_local(path):
+        return open(path, "rb")
+    file = tempfile.SpooledTemporaryFile(_BLOCK_BYTES)  # noqa: SIM115
+    file.writelines(read_blocks(path))
+    file.seek(0)
+    return cast(BinaryIO, file)
 
 
 def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
     """Reads a file, or its bytes from `start` up to `end`.
 
-    From an object store that takes fewer requests than `open_input`.
+    From an object store that takes one request.
 
     Raises:
       FileNotFoundError: if there is no such file.
@@ -112,7 +121,7 @@ def _check_regular(status: os.stat_result, path: str) -> None:
         raise NotRegularError(errno.EINVAL, "it is no regular file", path)
 
 
-def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:
+def read_blocks(path: str, block_bytes: int = _BLOCK_BYTES) -> Iterator[bytes]:
     """Reads a file block by block, each by one request of an object store."""
     start = 0
     while block := read_file(path, start, start + block_bytes):
@@ -126,8 +135,8 @@ def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:
 def write_atomically(path: str) -> Iterator[BinaryIO]:
     """Opens a file that appears under its name only when the block ends without an error.
 
-    Locally: a temporary file beside it, flushed to the disk, then renamed. Object stores make an
-    object visible only when it is closed, so there it is written in place.
+    Locally: a temporary file beside it, flushed to the disk, then renamed. To a store a temporary
+    file is sent, which is there when all of it is.
 
     Raises:
       UserError: if the disk is full, or the place must not be written to.
@@ -176,7 +185,7 @@ def list_files(folder: str, pattern: str) -> list[str]:
     """The paths below a folder that match a shell pattern, sorted."""
     if is_local(folder):
         return sorted(glob.glob(join(glob.escape(folder), pattern)))
-    return sorted(found.path for found in remote.list_matches(join(folder, pattern)))
+    return remote.list_files(folder, pattern)
 
 
 def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
@@ -208,5 +217,5 @@ def delete_tree(path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.rename(path, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
-    elif found := remote.list_matches(join(path, "**")):
-        remote.delete([each.path for each in found])
+    else:
+        remote.delete([uri for uri, _, _ in remote.list_tree(path)])

@@ -3,6 +3,7 @@
 import pytest
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import payloads
 from image_pipeline.components.sources.folder import list_images
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
@@ -12,9 +13,9 @@ from tests.object_store.runs import ingest
 pytestmark = pytest.mark.beam
 
 
-def _write(path):
+def _write(path, content=b"data"):
     with files.write_atomically(path) as file:
-        file.write(b"data")
+        file.write(content)
 
 
 ONE_REQUEST = {
@@ -25,31 +26,37 @@ ONE_REQUEST = {
 }
 
 
+@pytest.fixture(params=["gs", "s3"])
+def root(request, store):
+    """The bucket's URI, by both schemes."""
+    return f"{request.param}://bucket"
+
+
 @pytest.mark.parametrize("kind", ONE_REQUEST)
-def test_a_small_file_takes_one_request(store, kind):
-    _write(f"{store.uri}/small")
+def test_a_small_file_takes_one_request(root, store, kind):
+    _write(f"{root}/small")
     store.control()
-    ONE_REQUEST[kind](f"{store.uri}/small")
+    ONE_REQUEST[kind](f"{root}/small")
     assert store.control()["requests"] == {kind: 1}
 
 
-def test_a_large_file_is_written_and_read_in_parts(store):
+def test_a_large_file_is_written_and_read_in_parts(root, store):
     content = bytes(range(256)) * 2**16  # 16 MB
-    with files.write_atomically(f"{store.uri}/large") as file:
+    with files.write_atomically(f"{root}/large") as file:
         for start in range(0, len(content), 2**20):
             file.write(content[start : start + 2**20])
             assert file.tell() == start + 2**20
     assert store.control()["requests"]["upload"] > 1
-    assert b"".join(files.read_blocks(f"{store.uri}/large", 10**7)) == content
+    assert b"".join(files.read_blocks(f"{root}/large", 10**7)) == content
     assert store.control()["requests"] == {"read": 2}
-    assert files.read_file(f"{store.uri}/large", 5, 9) == bytes([5, 6, 7, 8])
+    assert files.read_file(f"{root}/large", 5, 9) == bytes([5, 6, 7, 8])
 
 
-def test_an_empty_file_has_no_blocks(store):
-    with files.write_atomically(f"{store.uri}/empty"):
+def test_an_empty_file_has_no_blocks(root):
+    with files.write_atomically(f"{root}/empty"):
         pass
-    assert list(files.read_blocks(f"{store.uri}/empty")) == []
-    assert files.read_file(f"{store.uri}/empty") == b""
+    assert list(files.read_blocks(f"{root}/empty")) == []
+    assert files.read_file(f"{root}/empty") == b""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +108,41 @@ def test_a_long_list_is_a_request_a_page_and_holds_a_few_pages(store):
     assert store.control()["requests"] == {"list": 1 + 1 + 3 + 1}
 
 
-def test_what_stands_for_a_folder_is_no_image(store):
-    for name in ("", "cat/", "cat/1.jpg", ".hidden/1.jpg"):
-        _write(f"{store.uri}/marked/{name}")
-    assert [ref.path for ref in list_images(f"{store.uri}/marked")] == ["cat/1.jpg"]
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_what_stands_for_a_folder_is_no_image(store, scheme):
+    for name in ("", "cat/", "cat/2.jpg", "empty/"):
+        _write(f"gs://bucket/marked/{name}", b"")
+    for name in ("cat/1.jpg", ".hidden/1.jpg"):
+        _write(f"gs://bucket/marked/{name}")
+    found = list_images(f"{scheme}://bucket/marked")
+    assert [(ref.path, ref.size_bytes) for ref in found] == [("cat/1.jpg", 4), ("cat/2.jpg", 0)]
+
+
+def test_a_name_that_obstore_refuses_is_said(store):
+    _write("gs://bucket/odd//1.jpg")
+    assert [ref.path for ref in list_images("gs://bucket/odd")] == ["/1.jpg"]
+    message = r's3://bucket/odd: .*"odd//1.jpg" contained empty path segment; rename it'
+    with pytest.raises(UserError, match=message):
+        list(list_images("s3://bucket/odd"))
+
+
+@pytest.mark.parametrize("name", ["50 %.png", "a#b?.png", "ü~.png", "[1]*.png", "a\\b.png"])
+def test_names_are_the_same_by_both_schemes(store, name):
+    _write(f"s3://bucket/names/{name}")
+    assert files.read_file(f"gs://bucket/names/{name}") == b"data"
+    files.delete(f"gs://bucket/names/{name}")
+    _write(f"gs://bucket/names/{name}")
+    assert files.read_file(f"s3://bucket/names/{name}") == b"data"
+    assert [path for path, _, _ in files.list_remote_tree("s3://bucket/names")] == [name]
+    files.delete(f"s3://bucket/names/{name}")
+    assert not files.exists("gs://bucket/names")
+
+
+def test_a_long_list_of_s3_is_a_request_a_page(store):
+    names = [f"{number:04}.jpg" for number in range(2100)]
+    list(map_in_order(lambda name: _write(f"s3://bucket/pages/{name}"), names, 16))
+    store.control()
+    assert [path for path, _, _ in files.list_remote_tree("s3://bucket/pages")] == names
+    assert store.control()["requests"] == {"list": 3}
+    files.delete_tree("s3://bucket/pages")
+    assert store.control()["requests"] == {"list": 3, "delete": 3}
