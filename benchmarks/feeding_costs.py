@@ -19,7 +19,7 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.keys import make_keys
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.streaming import match_files
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.views.options import ViewOptions
 
 

@@ -9,16 +9,14 @@ import glob
 import os
 import shutil
 import stat
-import tempfile
 import uuid
 from collections.abc import Iterator
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import remote
 
 _GROWTH_BYTES = 2**16
-_BLOCK_BYTES = 8 * 2**20
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -55,17 +53,12 @@ def check_answers(path: str) -> None:
 def open_input(path: str) -> BinaryIO:
     """Opens a file for reading, bytes as they are (no decompression by file ending).
 
-    What is behind a URI is copied to memory, or to a temporary file if it is large.
+    Of what is behind a URI, 8 MiB are held at a time.
 
     Raises:
       FileNotFoundError: if there is no such file.
     """
-    if is_local(path):
-        return open(path, "rb")
-    file = tempfile.SpooledTemporaryFile(_BLOCK_BYTES)  # noqa: SIM115
-    file.writelines(read_blocks(path))
-    file.seek(0)
-    return cast(BinaryIO, file)
+    return open(path, "rb") if is_local(path) else remote.open_input(path)
 
 
 def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
@@ -121,7 +114,7 @@ def _check_regular(status: os.stat_result, path: str) -> None:
         raise NotRegularError(errno.EINVAL, "it is no regular file", path)
 
 
-def read_blocks(path: str, block_bytes: int = _BLOCK_BYTES) -> Iterator[bytes]:
+def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:
     """Reads a file block by block, each by one request of an object store."""
     start = 0
     while block := read_file(path, start, start + block_bytes):

@@ -10,8 +10,8 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.feeding.stages import Stages
-from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 

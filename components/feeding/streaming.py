@@ -20,9 +20,7 @@ from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.python_calls import call_python
-from image_pipeline.components.files import is_local
-from image_pipeline.components.stores import remote
-from image_pipeline.components.threads import call_within
+from image_pipeline.components.feeding.shard_files import count_records, find_reader
 from image_pipeline.components.views.fast import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
@@ -143,7 +141,7 @@ class StreamedRecords:
         # Several shards at once mix well and hide the delay of a remote store; `deterministic`
         # takes turns strictly, so a slow shard delays the order but never changes it.
         records = tf.data.Dataset.from_tensor_slices(order).interleave(
-            read_shard,
+            find_reader(self.paths),
             cycle_length=min(self._feeding.files_at_once, len(self.paths)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
@@ -205,7 +203,9 @@ class StreamedRecords:
     @functools.cached_property
     def _first_sizes(self) -> list[int]:
         """The sizes of the first shard's first 100 records, of which the first one is checked."""
-        first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
+        first = list(
+            find_reader(self.paths)(tf.constant(self.paths[0])).take(100).as_numpy_iterator()
+        )
         if first:
             self._check_features(first[0])
         return [len(serialized) for serialized in first]
@@ -231,53 +231,3 @@ class StreamedRecords:
         """Asks `keep` about a record without parsing more than its id."""
         parsed = parse.parse_record(serialized, [parse.SOURCE_ID_COLUMN])
         return self._keep(parsed[record.SOURCE_ID])  # type: ignore[misc]
-
-
-def count_records(files: Sequence[str], at_most: int = -1) -> int:
-    """Counts the records of TFRecord files by reading them once, up to so many (-1 for all).
-
-    Raises:
-      UserError: if a pattern matches no file.
-    """
-    paths = match_files(files)
-    records = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        read_shard, cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
-    )
-    return int(records.take(at_most).reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
-
-
-def match_files(files: Sequence[str]) -> list[str]:
-    """Resolves paths and patterns to paths, sorted: the same on every file system.
-
-    Raises:
-      UserError: if one of them matches no file, or none are given.
-    """
-    matches = {pattern: _match_pattern(pattern) for pattern in files}
-    missing = [pattern for pattern, paths in matches.items() if not paths]
-    if missing or not matches:
-        raise UserError(
-            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
-            "check the path, or run ingest first."
-        )
-    return sorted({path for paths in matches.values() for path in paths})
-
-
-def _match_pattern(pattern: str) -> list[str]:
-    """The paths that match. TensorFlow asks a store that is not there again for minutes."""
-    try:
-        if is_local(pattern):
-            return tf.io.gfile.glob(pattern)
-        return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
-    except (TimeoutError, tf.errors.OpError) as error:
-        reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
-        reason = " ".join(reason.split())  # TensorFlow's has several lines.
-        raise UserError(
-            f"cannot list {pattern}: {reason}; check the path, the network, and what the "
-            "credentials allow."
-        ) from error
-
-
-def read_shard(path: tf.Tensor) -> tf.data.Dataset:
-    """Reads the serialized records of one TFRecord file (string scalar), gunzipped if it is .gz."""
-    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))

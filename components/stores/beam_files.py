@@ -27,14 +27,18 @@ class BeamFiles:
     def _open(self, uri: str) -> BinaryIO:
         try:
             return self._system.open(uri, **self._plain)
-        except Exception as error:  # Each system has its own for what is missing.
-            if self._system.exists(uri):
-                raise
-            raise FileNotFoundError(errno.ENOENT, "no such file", uri) from error
+        except Exception:  # Each system has its own for what is missing.
+            self._refuse_missing(uri)
+            raise
 
-    def is_file(self, uri: str) -> bool:
-        """Tells whether there is a file of this name."""
-        return self._system.exists(uri)
+    def _refuse_missing(self, uri: str) -> None:
+        if not self._system.exists(uri):
+            raise FileNotFoundError(errno.ENOENT, "no such file", uri)
+
+    def size(self, uri: str) -> int:
+        """A file's size in bytes."""
+        self._refuse_missing(uri)
+        return self._system.size(uri)
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder; the first soon, all others when they are all known."""

@@ -22,6 +22,8 @@ _CONNECTIONS = 256
 # seconds, and up to one more, so that not all threads come back together.
 _RETRIES = 6
 _RETRIED = (408, 429, 500, 502, 503, 504)
+# For so long Google's own client sends a write or a delete again.
+_RETRY_S = 120
 _ANSWER_TIMEOUT_S = 60.0
 # What is sent at once of a large file; Google wants a multiple of 256 KiB.
 _PART_BYTES = 8 * 2**20
@@ -50,20 +52,18 @@ class GoogleStore:
         for scheme in ("https://", "http://"):
             client._http.mount(scheme, _make_adapter())
         self._client, self._address = client, client.api_endpoint
-        self.retry = DEFAULT_RETRY
+        self._retry = DEFAULT_RETRY.with_timeout(_RETRY_S)
         self._http = AuthorizedHttp(client._credentials, _make_pool(self._address))
         # Tokens come from elsewhere, maybe not by this proxy.
         self._http._request = Request()  # type: ignore[assignment]
 
     def read(self, uri: str, start: int, end: int | None) -> bytes:
         """A file or a part of it; the store knows the checksum of a whole one."""
-        bucket, name = _split(uri)
         headers = {"Accept-Encoding": "gzip"}  # As it is stored, or the store would unpack it.
         is_part = start > 0 or end is not None
         if is_part:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
-        url = f"{self._address}/download/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media"
-        answer = self._http.request("GET", url, headers=headers, decode_content=False)
+        answer = self._get(f"/download/storage/v1/{_quote(uri)}?alt=media", headers)
         if is_part and answer.status == 416:  # It begins behind the end.
             return b""
         _check_status(answer)
@@ -71,10 +71,11 @@ class GoogleStore:
             _check(answer.data, answer.headers.get("x-goog-hash", ""))
         return answer.data
 
-    def is_file(self, uri: str) -> bool:
-        """Tells whether there is a file of this name."""
-        bucket, name = _split(uri)
-        return self._client.bucket(bucket).blob(name).exists(retry=self.retry)
+    def size(self, uri: str) -> int:
+        """A file's size in bytes."""
+        answer = self._get(f"/storage/v1/{_quote(uri)}?fields=size")
+        _check_status(answer)
+        return int(json.loads(answer.data)["size"])
 
     def list_below(self, folder: str) -> Iterator[Listed]:
         """All files below a folder, in the order of their URIs."""
@@ -84,22 +85,25 @@ class GoogleStore:
             yield f"gs://{bucket}/{name}", size_bytes, changed_s
 
     def _list_page(self, bucket: str, **parameters: str) -> dict[str, Any]:
-        url = f"{self._address}/storage/v1/b/{bucket}/o?{urlencode(parameters)}"
-        answer = self._http.request("GET", url)
+        answer = self._get(f"/storage/v1/b/{bucket}/o?{urlencode(parameters)}")
         _check_status(answer)
         return json.loads(answer.data)
+
+    def _get(self, path: str, headers: dict[str, str] | None = None) -> Any:
+        url = self._address + path
+        return self._http.request("GET", url, headers=headers, decode_content=False)
 
     def put(self, uri: str, file: BinaryIO) -> None:
         """Sends a file with its checksum; a large one in parts, and it is there with the last."""
         bucket, name = _split(uri)
         self._client.bucket(bucket).blob(name, chunk_size=_PART_BYTES).upload_from_file(
-            file, rewind=True, size=file.seek(0, io.SEEK_END), retry=self.retry
+            file, rewind=True, size=file.seek(0, io.SEEK_END), retry=self._retry
         )
 
     def delete(self, uris: Sequence[str]) -> None:
         """Deletes files, a hundred by one request; those that are not there are left out."""
         for first in range(0, len(uris), _BATCH_FILES):
-            self.retry(self._delete_batch)(uris[first : first + _BATCH_FILES])
+            self._retry(self._delete_batch)(uris[first : first + _BATCH_FILES])
 
     def _delete_batch(self, uris: Sequence[str]) -> None:
         from google.api_core.exceptions import from_http_response
@@ -115,6 +119,12 @@ class GoogleStore:
 def _split(uri: str) -> tuple[str, str]:
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     return bucket, name
+
+
+def _quote(uri: str) -> str:
+    """The file's address below the store's interface."""
+    bucket, name = _split(uri)
+    return f"b/{bucket}/o/{quote(name, safe='')}"
 
 
 def _make_adapter() -> Any:

@@ -61,17 +61,16 @@ class ObjectStore:
             try:
                 return _ask(lambda: bytes(obstore.get(*file, options=options).bytes()))
             except obstore.exceptions.GenericError:
-                if options and _ask(obstore.head, *file)["size"] <= start:
+                if options and self.size(uri) <= start:
                     return b""  # Stores refuse a part that begins behind the end.
                 raise
 
-    def is_file(self, uri: str) -> bool:
-        """Tells whether there is a file of this name."""
+    def size(self, uri: str) -> int:
+        """A file's size in bytes."""
         import obstore
 
-        with contextlib.suppress(FileNotFoundError), _explained(uri):
-            return bool(_ask(obstore.head, self._store, self._name(uri)))
-        return False
+        with _explained(uri):
+            return _ask(obstore.head, self._store, self._name(uri))["size"]
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder, in the store's order."""
@@ -80,8 +79,9 @@ class ObjectStore:
                 for item in page:
                     uri = self._root + item["path"]
                     # Obstore cuts the slash off "folder/", which a store's browser leaves.
-                    if item["size"] or self.is_file(uri):
-                        yield uri, item["size"], item["last_modified"].timestamp()
+                    with contextlib.suppress(FileNotFoundError):
+                        size_bytes = item["size"] or self.size(uri)
+                        yield uri, size_bytes, item["last_modified"].timestamp()
 
     def _list_pages(self, prefix: str) -> Iterator[Sequence[Any]]:
         import obstore

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fnmatch
+import io
 import itertools
 import tempfile
 import threading
@@ -17,7 +18,7 @@ from image_pipeline.components.threads import call_within
 
 # Finding out that there are no credentials takes Google's client more than half a minute.
 ANSWER_TIMEOUT_S = 90
-# What a new file holds in memory before it goes to the disk.
+# What is held in memory of a file: of a new one before it goes to the disk, of others in all.
 _HELD_BYTES = 8 * 2**20
 _LOCK = threading.Lock()
 
@@ -28,8 +29,8 @@ class Store(Protocol):
     def read(self, uri: str, start: int, end: int | None) -> bytes:
         """A file or a part of it, by one request; the part may reach over the file's end."""
 
-    def is_file(self, uri: str) -> bool:
-        """Tells whether there is a file of this name."""
+    def size(self, uri: str) -> int:
+        """A file's size in bytes."""
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder: URI, size in bytes, time of change in seconds or 0."""
@@ -92,6 +93,44 @@ def read_file(uri: str, start: int = 0, end: int | None = None) -> bytes:
         return _find_store(uri).read(uri, start, end)
 
 
+def open_input(uri: str) -> BinaryIO:
+    """Opens a file for reading: a small one is one request; raises as `read_file`."""
+    first = read_file(uri, 0, _HELD_BYTES)
+    if len(first) < _HELD_BYTES:
+        return io.BytesIO(first)
+    return cast(BinaryIO, io.BufferedReader(_LargeFile(uri), _HELD_BYTES))
+
+
+class _LargeFile(io.RawIOBase):
+    """Each read is a request."""
+
+    def __init__(self, uri: str):
+        self._uri, self._position, self._size_bytes = uri, 0, _read_size(uri)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = (0, self._position, self._size_bytes)[whence] + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._take(min(self._position + len(buffer), self._size_bytes))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def readall(self) -> bytes:  # Python's own would take 8 KiB a request.
+        return self._take(self._size_bytes)
+
+    def _take(self, end: int) -> bytes:
+        part = read_file(self._uri, self._position, end)
+        self._position += len(part)
+        return part
+
+
 @contextlib.contextmanager
 def create(uri: str) -> Iterator[BinaryIO]:
     """Opens a file that is sent when the block has ended, and only if without an error.
@@ -107,8 +146,15 @@ def create(uri: str) -> Iterator[BinaryIO]:
 
 def is_file(uri: str) -> bool:
     """Tells whether there is a file of this name."""
+    try:
+        return _read_size(uri) >= 0
+    except FileNotFoundError:
+        return False
+
+
+def _read_size(uri: str) -> int:
     with _explained(uri):
-        return _find_store(uri).is_file(uri)
+        return _find_store(uri).size(uri)
 
 
 def exists(uri: str) -> bool:

@@ -12,8 +12,8 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.feeding.stages import Stages
-from image_pipeline.components.feeding.streaming import match_files
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 from image_pipeline.components.views.options import ViewOptions

@@ -16,7 +16,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.selection import select
-from image_pipeline.components.feeding.streaming import match_files
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.transform.classes import find_ids
 from image_pipeline.components.views.options import ViewOptions
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import parse, streaming
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import Records, open_records
+from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
@@ -103,7 +104,7 @@ def open_subject(
             f"{feeding.data_service!r}, whose workers read elsewhere; --set "
             "feeding.data_service=null to measure reading without it."
         )
-    paths = streaming.match_files(patterns)
+    paths = match_files(patterns)
     records = open_records(paths, feeding, view, training=True, seed=training.seed)
     stages = records.plan_memory("train")
     held = records.hold_decoded(stages)
@@ -186,4 +187,4 @@ def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]
 
 
 def _read_shard(path: str) -> Iterator[bytes]:
-    return streaming.read_shard(np.array(path)).as_numpy_iterator()
+    return find_reader([path])(np.array(path)).as_numpy_iterator()

@@ -37,9 +37,8 @@ def impatient(store, monkeypatch):
     monkeypatch.setattr(google, "_RETRIES", 1)
     monkeypatch.setattr(objects, "_RETRIES", {"max_retries": 1})
     monkeypatch.setattr(objects, "_WAITS_S", ())
+    monkeypatch.setattr(google, "_RETRY_S", 1)  # Of all clients: a pipeline's options make one.
     remote.forget_stores()
-    access = remote._find_store(store.uri)
-    monkeypatch.setattr(access, "retry", access.retry.with_timeout(1))
     yield
     remote.forget_stores()
 

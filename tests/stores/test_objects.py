@@ -42,7 +42,7 @@ def test_ctrl_c_does_not_wait_for_the_store(bucket, monkeypatch):
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        bucket.is_file("az://bucket/name")
+        bucket.size("az://bucket/name")
     assert not released.is_set()
     released.set()
     timer.join()

@@ -40,6 +40,10 @@ class FakeSystem:
         """Tells whether there is a file."""
         return uri in self.content
 
+    def size(self, uri):
+        """A file's size in bytes."""
+        return len(self.content[uri])
+
     def match(self, patterns, limits):
         """All files that begin with a folder's name, the last written first."""
         ((pattern, limit),) = zip(patterns, limits, strict=True)
