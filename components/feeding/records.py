@@ -12,6 +12,7 @@ from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
+from image_pipeline.components.feeding.shard_files import check_known_to_tensorflow
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.views.options import ViewOptions
 
@@ -77,6 +78,8 @@ def open_records(
       UserError: if what is asked for needs an index, and there is none.
     """
     served = training and feeding.data_service is not None
+    if served:  # Its workers are TensorFlow's, which call no Python.
+        check_known_to_tensorflow(paths[0], "with feeding.data_service, the data set")
     streams = feeding.source == "streaming" or keep is not None or served
     if not streams and is_indexed(paths):
         return IndexedRecords(paths, feeding, view, training, seed, columns)

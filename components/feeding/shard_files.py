@@ -22,6 +22,19 @@ def is_known_to_tensorflow(path: str) -> bool:
     return scheme in tf.io.gfile.get_registered_schemes()
 
 
+def check_known_to_tensorflow(path: str, name: str) -> None:
+    """Makes sure of what TensorFlow itself reads or writes; `name` says what it is.
+
+    Raises:
+      UserError: if TensorFlow does not know its store.
+    """
+    if not is_known_to_tensorflow(path):
+        raise UserError(
+            f"{name} must be on a local disk or at a gs:// URI, since TensorFlow itself cannot "
+            f"read or write {path}; use another place."
+        )
+
+
 def count_records(patterns: Sequence[str], at_most: int = -1) -> int:
     """Counts the records of TFRecord files by reading them once, up to so many (-1 for all).
 

@@ -10,7 +10,15 @@ import tensorflow as tf
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import shard_files
-from image_pipeline.components.feeding.shard_files import count_records, find_reader, match_files
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.shard_files import (
+    check_known_to_tensorflow,
+    count_records,
+    find_reader,
+    match_files,
+)
+from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit
@@ -50,6 +58,16 @@ def test_gzipped_shards_are_counted_by_their_ending(pattern, tmp_path):
 def test_a_compressed_file_is_not_read_in_parts():
     with pytest.raises(UserError, match=r"cannot read s3://bucket/a\.gz, .*copy the data set"):
         find_reader(["s3://bucket/a.gz"])
+
+
+def test_what_only_tensorflow_reads_is_where_it_can():
+    for path in ("/data/file", "gs://bucket/file"):
+        check_known_to_tensorflow(path, "the graph")
+    with pytest.raises(UserError, match=r"^the graph must be .* TensorFlow .* az://box/file; use"):
+        check_known_to_tensorflow("az://box/file", "the graph")
+    served = FeedingOptions(data_service="grpc://localhost:1")
+    with pytest.raises(UserError, match=r"^with feeding.data_service, the data set must be on a"):
+        open_records(["s3://bucket/file"], served, ViewOptions(), training=True, seed=0)
 
 
 @pytest.fixture
