@@ -35,6 +35,24 @@ def make_absolute(path: str) -> str:
     return os.path.abspath(path) if is_local(path) else path
 
 
+def is_known_to_tensorflow(path: str) -> bool:
+    """Tells whether TensorFlow reads and writes where the path is."""
+    return is_local(path) or path.startswith("gs://")
+
+
+def check_known_to_tensorflow(path: str, name: str) -> None:
+    """Makes sure of what TensorFlow itself reads or writes; `name` says what it is.
+
+    Raises:
+      UserError: if TensorFlow does not know its store.
+    """
+    if not is_known_to_tensorflow(path):
+        raise UserError(
+            f"{name} must be on a local disk or at a gs:// URI, since TensorFlow itself cannot "
+            f"read or write {path}; use another place."
+        )
+
+
 def count_threads(folder: str) -> int:
     """How many small files of a folder are read or written side by side: a store is waited for."""
     return 1 if is_local(folder) else 8

@@ -11,7 +11,7 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
-from image_pipeline.components.feeding.shard_files import check_known_to_tensorflow
+from image_pipeline.components.files import check_known_to_tensorflow
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), spelled here
 # because importing tf.Transform for it would cost every reader of batches ten seconds.

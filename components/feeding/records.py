@@ -12,8 +12,8 @@ from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
-from image_pipeline.components.feeding.shard_files import check_known_to_tensorflow
 from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)

@@ -16,25 +16,6 @@ from image_pipeline.components.threads import call_within
 _PART_BYTES = 2**20
 
 
-def is_known_to_tensorflow(path: str) -> bool:
-    """Tells whether TensorFlow reads and writes where the path is."""
-    scheme = "" if files.is_local(path) else path.partition("://")[0]
-    return scheme in tf.io.gfile.get_registered_schemes()
-
-
-def check_known_to_tensorflow(path: str, name: str) -> None:
-    """Makes sure of what TensorFlow itself reads or writes; `name` says what it is.
-
-    Raises:
-      UserError: if TensorFlow does not know its store.
-    """
-    if not is_known_to_tensorflow(path):
-        raise UserError(
-            f"{name} must be on a local disk or at a gs:// URI, since TensorFlow itself cannot "
-            f"read or write {path}; use another place."
-        )
-
-
 def count_records(patterns: Sequence[str], at_most: int = -1) -> int:
     """Counts the records of TFRecord files by reading them once, up to so many (-1 for all).
 
@@ -69,7 +50,7 @@ def _match_pattern(pattern: str) -> list[str]:
     try:
         if files.is_local(pattern):
             return tf.io.gfile.glob(pattern)
-        if not is_known_to_tensorflow(pattern):
+        if not files.is_known_to_tensorflow(pattern):
             folder, _, name = pattern.rpartition("/")
             return files.list_files(folder, name)
         return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
@@ -94,7 +75,7 @@ def find_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]:
     Raises:
       UserError: if it does not, and a file is compressed.
     """
-    unknown = [path for path in paths if not is_known_to_tensorflow(path)]
+    unknown = [path for path in paths if not files.is_known_to_tensorflow(path)]
     if packed := [path for path in unknown if path.endswith(".gz")]:
         raise UserError(
             f"TensorFlow cannot read {packed[0]}, and a .gz file cannot be read in parts; copy the "

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.shard_files import check_known_to_tensorflow
+from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
 from image_pipeline.components.training.options import TrainingOptions

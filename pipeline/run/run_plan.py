@@ -74,7 +74,7 @@ def plan_run(
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:
         check_output(output_dir, folder.path)
-    _check_output_kind(output_dir)
+    files.check_known_to_tensorflow(output_dir, "--output")
     (images_dir,) = make_paths_absolute(beam_args, images_dir)
     plan = RunPlan(
         config=config,
@@ -87,11 +87,3 @@ def plan_run(
         part=part,
     )
     return plan, survey
-
-
-def _check_output_kind(output_dir: str) -> None:
-    if not files.is_local(output_dir):
-        # Imported late: a local folder needs no TensorFlow for this.
-        from image_pipeline.components.feeding.shard_files import check_known_to_tensorflow
-
-        check_known_to_tensorflow(output_dir, "--output")

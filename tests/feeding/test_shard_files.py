@@ -7,13 +7,13 @@ import re
 import pytest
 import tensorflow as tf
 
+from image_pipeline.components import files
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import shard_files
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.shard_files import (
-    check_known_to_tensorflow,
     count_records,
     find_reader,
     match_files,
@@ -62,9 +62,9 @@ def test_a_compressed_file_is_not_read_in_parts():
 
 def test_what_only_tensorflow_reads_is_where_it_can():
     for path in ("/data/file", "gs://bucket/file"):
-        check_known_to_tensorflow(path, "the graph")
+        files.check_known_to_tensorflow(path, "the graph")
     with pytest.raises(UserError, match=r"^the graph must be .* TensorFlow .* az://box/file; use"):
-        check_known_to_tensorflow("az://box/file", "the graph")
+        files.check_known_to_tensorflow("az://box/file", "the graph")
     served = FeedingOptions(data_service="grpc://localhost:1")
     with pytest.raises(UserError, match=r"^with feeding.data_service, the data set must be on a"):
         open_records(["s3://bucket/file"], served, ViewOptions(), training=True, seed=0)
@@ -73,7 +73,7 @@ def test_what_only_tensorflow_reads_is_where_it_can():
 @pytest.fixture
 def in_parts(monkeypatch):
     """TensorFlow knows no store; reads a file by path, 100 bytes at once."""
-    monkeypatch.setattr(shard_files, "is_known_to_tensorflow", lambda path: False)
+    monkeypatch.setattr(files, "is_known_to_tensorflow", lambda path: False)
     monkeypatch.setattr(shard_files, "_PART_BYTES", 100)
     return lambda path: list(find_reader([path])(tf.constant(path)).as_numpy_iterator())
 

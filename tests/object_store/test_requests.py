@@ -1,16 +1,22 @@
 """How many requests things take, and how many of them wait for the store side by side."""
 
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import payloads
 from image_pipeline.components.sources.folder import list_images
+from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 from tests.drawings import draw, encode_png
 from tests.object_store.runs import ingest
+from tests.object_store.store import skip_credentials
 
 pytestmark = pytest.mark.beam
 
@@ -178,3 +184,20 @@ def test_a_long_list_of_s3_is_a_request_a_page(store):
     assert store.control()["requests"] == {"list": 3}
     files.delete_tree("s3://bucket/pages")
     assert store.control()["requests"] == {"list": 3, "delete": 3}
+
+
+def test_a_client_is_kept_until_a_pipeline_has_other_options(store):
+    first = remote._find_store(store.uri)
+    assert remote._find_store(f"{store.uri}/other") is first
+    FileSystems.set_options(PipelineOptions([]))
+    second = remote._find_store(store.uri)
+    assert second is not first
+    assert remote._find_store(store.uri) is second
+
+
+def test_a_process_that_is_spawned_has_clients_of_its_own(store):
+    _write(f"{store.uri}/shared")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, skip_credentials) as pool:
+        found = list(pool.map(files.read_file, ["gs://bucket/shared", "s3://bucket/shared"]))
+    assert found == [b"data", b"data"]
