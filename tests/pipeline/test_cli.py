@@ -158,3 +158,12 @@ def test_a_bug_is_one_line_and_a_log(tmp_path, images):
     assert "Unexpected error: RuntimeError: planted" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Traceback" in (tmp_path / "out" / ".ingest.log").read_text()
+
+
+def test_a_command_ends_without_a_search_for_garbage_among_all_that_it_imported():
+    code = (
+        "import atexit, gc, sys; from image_pipeline.cli import main; sys.argv[1:] = ['--version']; "
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "True"
