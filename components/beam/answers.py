@@ -1,7 +1,7 @@
 """What Beam asks again at every step of a job is answered once.
 
-For each of a job's hundreds of steps Beam parses the flags some ten times, and inspects every method
-of its function several times: a third of a small job's CPU.
+For each of a job's hundreds of steps Beam parses the flags some ten times, and inspects the methods
+of its function as often: a third of a small job's CPU.
 """
 
 import contextlib
