@@ -21,7 +21,7 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.keys import make_keys
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import match_files
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.views.options import ViewOptions
 
 

@@ -1,4 +1,4 @@
-"""Files anywhere: plain paths through the operating system, URIs (`gs://`, …) through Beam.
+"""Files anywhere: plain paths through the operating system, URIs (`gs://`, …) through `stores`.
 
 Paths are `str`; names that are not UTF-8 are as `os.fsdecode` returns them.
 """
@@ -35,6 +35,24 @@ def make_absolute(path: str) -> str:
     return os.path.abspath(path) if is_local(path) else path
 
 
+def is_known_to_tensorflow(path: str) -> bool:
+    """Tells whether TensorFlow reads and writes where the path is."""
+    return is_local(path) or path.startswith("gs://")
+
+
+def check_known_to_tensorflow(path: str, name: str) -> None:
+    """Makes sure of what TensorFlow itself reads or writes; `name` says what it is.
+
+    Raises:
+      UserError: if TensorFlow does not know its store.
+    """
+    if not is_known_to_tensorflow(path):
+        raise UserError(
+            f"{name} must be on a local disk or at a gs:// URI, since TensorFlow itself cannot "
+            f"read or write {path}; use another place."
+        )
+
+
 def count_threads(folder: str) -> int:
     """How many small files of a folder to read or write at a time: more for an object store."""
     return 1 if is_local(folder) else 8
@@ -53,6 +71,8 @@ def check_answers(path: str) -> None:
 def open_input(path: str) -> BinaryIO:
     """Opens a file for reading, bytes as they are (no decompression by file ending).
 
+    Of what is behind a URI, 8 MiB are held at a time.
+
     Raises:
       FileNotFoundError: if there is no such file.
     """
@@ -62,7 +82,7 @@ def open_input(path: str) -> BinaryIO:
 def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
     """Reads a file, or its bytes from `start` up to `end`.
 
-    On an object store this takes fewer requests than `open_input`.
+    On an object store this takes one request.
 
     Raises:
       FileNotFoundError: if there is no such file.
@@ -126,8 +146,8 @@ def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:
 def write_atomically(path: str) -> Iterator[BinaryIO]:
     """Opens a file that appears under its name only when the block ends without an error.
 
-    Locally: a temporary file beside it, flushed to the disk, then renamed. Object stores make an
-    object visible only when it is closed, so there it is written in place.
+    Locally: a temporary file beside it, flushed to the disk, then renamed. To a store a temporary
+    file is sent, which is there when all of it is.
 
     Raises:
       UserError: if the disk is full, or writing there is not allowed.
@@ -176,7 +196,7 @@ def list_files(folder: str, pattern: str) -> list[str]:
     """The paths below a folder that match a shell pattern, sorted."""
     if is_local(folder):
         return sorted(glob.glob(join(glob.escape(folder), pattern)))
-    return sorted(found.path for found in remote.list_matches(join(folder, pattern)))
+    return remote.list_files(folder, pattern)
 
 
 def list_remote_tree(folder: str) -> Iterator[tuple[str, int, int]]:
@@ -208,5 +228,5 @@ def delete_tree(path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.rename(path, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
-    elif found := remote.list_matches(join(path, "**")):
-        remote.delete([each.path for each in found])
+    else:
+        remote.delete([uri for uri, _, _ in remote.list_tree(path)])

@@ -67,10 +67,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=place)
 
 
+gc.disable()  # Until all is imported: its searches find none, and cost 3 s for TFX alone.
+
+
 def pytest_collection_finish() -> None:
     """Spares Python's search for garbage the million objects that TFX and its libraries leave."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

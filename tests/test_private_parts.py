@@ -44,15 +44,10 @@ NAMES = {
     ("components/beam/counters.py", "_metrics"): (
         "apache_beam.runners.portability.portable_runner"  # which gives its first answer again
     ),
-    # Google's store is asked as few questions as possible.
-    ("components/stores/google.py", "_gcsIO"): "apache_beam.io.gcp.gcsfilesystem",
+    # Google's store is read by urllib3, with its own client's credentials.
+    ("components/stores/google.py", "_credentials"): "google.cloud.client",
     ("components/stores/google.py", "_http"): "google.cloud.client",
-    ("components/stores/google.py", "_pipeline_options"): "apache_beam.io.gcp.gcsfilesystem",
     ("components/stores/google.py", "_responses"): "google.cloud.storage.batch",
-    ("components/stores/google.py", "_storage_client_retry"): "apache_beam.io.gcp.gcsio",
-    ("components/stores/google_reader.py", "_credentials"): "google.cloud.client",
-    ("components/stores/remote.py", "_gcsIO"): "apache_beam.io.gcp.gcsfilesystem",
-    ("components/stores/remote.py", "_options"): "apache_beam.io.aws.s3filesystem",
     ("components/stores/remote.py", "_pipeline_options"): "apache_beam.io.filesystems",
     ("components/beam/tfx_components.py", "_make_beam_pipeline"): (
         "tfx.dsl.components.base.base_beam_executor"  # jobs are run as ours are

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from benchmarks.flink.cluster import FlinkCluster, find_free_ports, pool_command, running
 from benchmarks.flink.jobs import start_job
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 30
 
 
 @contextlib.contextmanager

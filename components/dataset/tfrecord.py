@@ -73,6 +73,30 @@ def read_records(file: Readable) -> Iterator[bytes]:
         position += 1
 
 
+def split_records(block: bytes) -> tuple[list[bytes], int]:
+    """Takes the whole records that a part of a file begins with, if it begins with a record.
+
+    Returns:
+      Their data, and the bytes that they take; if there are none, the bytes that the first takes.
+
+    Raises:
+      CorruptRecord: if a checksum is wrong.
+    """
+    records: list[bytes] = []
+    start = 0
+    while len(block) - start >= HEADER_BYTES:
+        header = block[start : start + HEADER_BYTES]
+        if _masked_crc(header[:8]) != header[8:]:
+            raise CorruptRecord("its length field is damaged")
+        (length,) = struct.unpack("<Q", header[:8])
+        end = start + HEADER_BYTES + length + FOOTER_BYTES
+        if end > len(block):
+            return records, start if records else end
+        records.append(unframe(block[start:end]))
+        start = end
+    return records, start if records else HEADER_BYTES
+
+
 def _masked_crc(data: bytes) -> bytes:
     """CRC-32C, rotated and shifted, since a CRC of data that contains CRCs would be weak."""
     crc = google_crc32c.value(data)

@@ -12,6 +12,7 @@ from image_pipeline.components import contract
 from image_pipeline.components.dataset.record import Column, Dtype
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
+from image_pipeline.components.files import check_known_to_tensorflow
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
 # because importing tf.Transform would cost every reader of batches ten seconds.
@@ -26,7 +27,7 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
     Raises:
       UserError: if the transform graph has no such vocabulary.
     """
-    path = os.path.join(transform_graph_dir, _SAVED_MODEL_DIR, "assets", contract.LABEL_VOCABULARY)
+    path = os.path.join(_saved_model(transform_graph_dir), "assets", contract.LABEL_VOCABULARY)
     if not tf.io.gfile.exists(path):
         raise UserError(
             f"the transform graph in {transform_graph_dir} must have a vocabulary named "
@@ -51,9 +52,14 @@ def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
+def _saved_model(transform_graph_dir: str) -> str:
+    check_known_to_tensorflow(transform_graph_dir, "the transform graph")
+    return os.path.join(transform_graph_dir, _SAVED_MODEL_DIR)
+
+
 def _fingerprint(transform_graph_dir: str) -> str:
     """A hash of all that a saved graph computes pixels with, which excludes vocabularies."""
-    folder = os.path.join(transform_graph_dir, _SAVED_MODEL_DIR)
+    folder = _saved_model(transform_graph_dir)
     digest = hashlib.sha256()
     for pattern in ("saved_model.pb", "variables/*"):
         for path in sorted(tf.io.gfile.glob(os.path.join(folder, pattern))):
@@ -73,7 +79,7 @@ class TransformGraph(tf.Module):
         super().__init__()
         self._folder = transform_graph_dir
         self._fingerprint = _fingerprint(transform_graph_dir)
-        self._loaded = tf.saved_model.load(os.path.join(transform_graph_dir, _SAVED_MODEL_DIR))
+        self._loaded = tf.saved_model.load(_saved_model(transform_graph_dir))
         (specs,), _ = self.input_signature
         own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
         self._column_specs = {key: specs[key] for key in sorted(specs) if key not in own}

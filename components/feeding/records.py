@@ -17,10 +17,9 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.feeding.streaming import StreamedRecords
-from image_pipeline.components.files import is_local
-from image_pipeline.components.stores import remote
-from image_pipeline.components.threads import call_within
+from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
@@ -85,6 +84,8 @@ def open_records(
     """
     paths = match_files(files)
     served = passes.training and feeding.data_service is not None
+    if served:  # Its workers are TensorFlow's, which call no Python.
+        check_known_to_tensorflow(paths[0], "with feeding.data_service, the data set")
     streams = feeding.source == "streaming" or keep is not None or served
     index = None if streams else find_index(paths)
     if index is not None:
@@ -122,34 +123,3 @@ def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None)
     if feeding.source == "streaming" or keep is not None:
         return "feeding.source=streaming"
     return "there is no index beside them on a local disk"
-
-
-def match_files(files: Sequence[str]) -> list[str]:
-    """Resolves paths and patterns to paths, sorted: the same on every file system.
-
-    Raises:
-      UserError: if one of them matches no file, or none are given.
-    """
-    matches = {pattern: _match_pattern(pattern) for pattern in files}
-    missing = [pattern for pattern, paths in matches.items() if not paths]
-    if missing or not matches:
-        raise UserError(
-            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
-            "check the path, or run ingest first."
-        )
-    return sorted({path for paths in matches.values() for path in paths})
-
-
-def _match_pattern(pattern: str) -> list[str]:
-    """The paths that match, within a time limit: TensorFlow retries a missing store for minutes."""
-    try:
-        if is_local(pattern):
-            return tf.io.gfile.glob(pattern)
-        return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
-    except (TimeoutError, tf.errors.OpError) as error:
-        reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
-        reason = " ".join(reason.split())  # TensorFlow's has several lines.
-        raise UserError(
-            f"cannot list {pattern}: {reason}; check the path, the network, and what the "
-            "credentials allow."
-        ) from error

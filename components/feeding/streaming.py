@@ -20,6 +20,7 @@ from image_pipeline.components.feeding.budget import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.feeding.shard_files import count_records, find_reader
 from image_pipeline.components.views.fast import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
@@ -138,7 +139,7 @@ class StreamedRecords:
         # Several shards at once mix well and hide the delay of a remote store; `deterministic`
         # takes turns strictly, so a slow shard delays the order but never changes it.
         records = tf.data.Dataset.from_tensor_slices(order).interleave(
-            read_shard,
+            find_reader(self.paths),
             cycle_length=min(self._feeding.files_at_once, len(self.paths)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
@@ -200,7 +201,8 @@ class StreamedRecords:
     @functools.cached_property
     def _first_sizes(self) -> list[int]:
         """The sizes of the first shard's first 100 records; checks the first one."""
-        first = list(read_shard(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
+        read = find_reader(self.paths)
+        first = list(read(tf.constant(self.paths[0])).take(100).as_numpy_iterator())
         if first:
             self._check_features(first[0])
         return [len(serialized) for serialized in first]
@@ -226,17 +228,3 @@ class StreamedRecords:
         """Asks `keep` about a record without parsing more than its id."""
         parsed = parse.parse_record(serialized, [parse.SOURCE_ID_COLUMN])
         return self._keep(parsed[record.SOURCE_ID])  # type: ignore[misc]
-
-
-def count_records(paths: Sequence[str], at_most: int = -1) -> int:
-    """Counts the records of TFRecord files by reading them once, up to so many (-1 for all)."""
-    records = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        read_shard, cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
-    )
-    return int(records.take(at_most).reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
-
-
-def read_shard(path: tf.Tensor) -> tf.data.Dataset:
-    """Reads the serialized records of one TFRecord file (string scalar), gunzipped if it is .gz."""
-    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))

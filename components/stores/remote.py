@@ -1,25 +1,74 @@
-"""Files behind URIs (`gs://`, `s3://`, …), by Apache Beam's file systems; see `files`.
-
-Google's store is asked as few questions as possible (see `google_store`); others are used as Beam
-uses them.
-"""
+"""Files behind URIs: `gs://`, `s3://`, `az://`, and whatever else Beam can read; see `files`."""
 
 import contextlib
 import errno
-import functools
+import fnmatch
+import io
 import itertools
-import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from image_pipeline.components.errors import UserError, store_error
-from image_pipeline.components.stores import google as google_store
+from image_pipeline.components.stores.beam_files import BeamFiles
+from image_pipeline.components.stores.google import open_google
+from image_pipeline.components.stores.objects import open_objects
 from image_pipeline.components.threads import call_within
 
 # Finding out that there are no credentials takes Google's client more than half a minute.
 ANSWER_TIMEOUT_S = 90
-_COPY_BYTES = 2**20
+# What is held in memory of a file: of a new one before it goes to the disk, of others in all.
+_HELD_BYTES = 8 * 2**20
+_LOCK = threading.Lock()
+
+
+class Store(Protocol):
+    """What is asked of a store; each raises errors of its own, or FileNotFoundError."""
+
+    def read(self, uri: str, start: int, end: int | None) -> bytes:
+        """A file or a part of it, by one request; the part may reach over the file's end."""
+
+    def size(self, uri: str) -> int:
+        """A file's size in bytes."""
+
+    def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
+        """All files below a folder: URI, size in bytes, time of change in seconds or 0."""
+
+    def put(self, uri: str, file: BinaryIO) -> None:
+        """Writes a whole file, or none."""
+
+    def delete(self, uris: Sequence[str]) -> None:
+        """Deletes files; those that are not there are left out."""
+
+
+def _find_store(uri: str) -> Store:
+    """The store of the URI's scheme and bucket; each is made once."""
+    scheme, _, path = uri.partition("://")
+    with _LOCK:
+        if scheme in ("s3", "az"):
+            return open_objects(scheme, path.partition("/")[0])
+        beam = _beam()
+        if scheme == "gs":
+            return open_google(beam._pipeline_options)
+        return BeamFiles(beam.get_filesystem(uri))
+
+
+def _beam() -> Any:
+    # Imported late: plain paths do not need Beam, which takes seconds to import.
+    from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    if FileSystems._pipeline_options is None:  # A pipeline sets its own.
+        FileSystems.set_options(PipelineOptions([]))
+    return FileSystems
+
+
+def forget_stores() -> None:
+    """The next call makes them anew, and so reads the environment again."""
+    with _LOCK:
+        open_google.cache_clear()
+        open_objects.cache_clear()
 
 
 def check_answers(uri: str) -> None:
@@ -28,108 +77,93 @@ def check_answers(uri: str) -> None:
     Raises:
       UserError: if it does not, or says nothing within `ANSWER_TIMEOUT_S`.
     """
-    with _answering(uri):
-        call_within(ANSWER_TIMEOUT_S, lambda: list_matches(f"{uri.rstrip('/')}/**", limit=1))
-
-
-def open_input(uri: str) -> BinaryIO:
-    """Opens a file for reading, bytes as they are; raises as `read_file`."""
-    from apache_beam.io.filesystem import CompressionTypes
-
-    with _explained(uri):
-        system = _file_system(uri)
-        try:
-            return system.open(uri, compression_type=CompressionTypes.UNCOMPRESSED)
-        except Exception as error:  # Each store has its own for what is missing.
-            if _is_google(uri) or system.exists(uri):
-                raise
-            raise FileNotFoundError(errno.ENOENT, "no such file", uri) from error
+    _begin_list(uri)
 
 
 def read_file(uri: str, start: int = 0, end: int | None = None) -> bytes:
-    """Reads a file, or its bytes from `start` up to `end`; of Google's store by one request.
+    """Reads a file, or its bytes from `start` up to `end`, by one request.
 
     Raises:
       FileNotFoundError: if there is no such file.
       UserError: if its store refuses to give it, or does not answer.
     """
+    if end is not None and end <= start:
+        return b""
     with _explained(uri):
-        if _is_google(uri):
-            return google_store.read_file(_file_system(uri)._gcsIO(), uri, start, end)
-        with open_input(uri) as file:
-            file.seek(start)
-            return file.read() if end is None else file.read(end - start)
+        return _find_store(uri).read(uri, start, end)
+
+
+def open_input(uri: str) -> BinaryIO:
+    """Opens a file for reading: a small one is one request; raises as `read_file`."""
+    first = read_file(uri, 0, _HELD_BYTES)
+    if len(first) < _HELD_BYTES:
+        return io.BytesIO(first)
+    return cast(BinaryIO, io.BufferedReader(_LargeFile(uri), _HELD_BYTES))
+
+
+class _LargeFile(io.RawIOBase):
+    """Each read is a request."""
+
+    def __init__(self, uri: str):
+        self._uri, self._position, self._size_bytes = uri, 0, _read_size(uri)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = (0, self._position, self._size_bytes)[whence] + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._take(min(self._position + len(buffer), self._size_bytes))
+        buffer[: len(part)] = part
+        return len(part)
+
+    def readall(self) -> bytes:  # Python's own would take 8 KiB a request.
+        return self._take(self._size_bytes)
+
+    def _take(self, end: int) -> bytes:
+        part = read_file(self._uri, self._position, end)
+        self._position += len(part)
+        return part
 
 
 @contextlib.contextmanager
 def create(uri: str) -> Iterator[BinaryIO]:
-    """Opens a file that is visible once the block has ended, and only if without an error.
+    """Opens a file that is sent when the block has ended, and only if without an error.
 
     Raises:
       UserError: if its store does not take it.
     """
-    if not _is_google(uri):
-        with tempfile.TemporaryFile() as content:  # Beam would write a part, whatever the error.
-            yield content
-            _send(content, uri)
-        return
-    with _explained(uri):
-        explained = functools.partial(_explained_write, uri)
-        file = google_store.Writer(_file_system(uri)._gcsIO(), uri, explained)
-    try:
+    with tempfile.SpooledTemporaryFile(_HELD_BYTES) as file:
         yield cast(BinaryIO, file)
-    except BaseException as error:
-        file.__exit__(type(error), error, error.__traceback__)
-        raise
-    with _explained_write(uri):
-        file.close()
-
-
-def _send(content: BinaryIO, uri: str) -> None:
-    """Writes a file to a store that is not Google's."""
-    from apache_beam.io.filesystem import CompressionTypes
-
-    with _explained_write(uri):
-        system = _file_system(uri)
-        if uri.startswith("s3://") and not content.tell():
-            return _put_empty(system, uri)
-        content.seek(0)
-        with system.create(uri, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-            shutil.copyfileobj(content, file, _COPY_BYTES)
-
-
-def _put_empty(system: Any, uri: str) -> None:
-    """Beam writes to S3 part by part, of which there must be one."""
-    from apache_beam.io.aws import s3io
-
-    bucket, key = s3io.parse_s3_path(uri)
-    s3io.S3IO(options=system._options).client.client.put_object(Bucket=bucket, Key=key, Body=b"")
+        with _named_bucket(uri), _explained(uri):
+            _find_store(uri).put(uri, cast(BinaryIO, file))
 
 
 def is_file(uri: str) -> bool:
     """Tells whether there is a file of this name."""
+    try:
+        return _read_size(uri) >= 0
+    except FileNotFoundError:
+        return False
+
+
+def _read_size(uri: str) -> int:
     with _explained(uri):
-        return _file_system(uri).exists(uri)
+        return _find_store(uri).size(uri)
 
 
 def exists(uri: str) -> bool:
     """Tells whether there is a file of this name, or one in a folder of this name."""
     try:  # Object stores have no folders: one is there if something is in it.
-        return is_file(uri) or bool(list_matches(f"{uri.rstrip('/')}/**", limit=1))
+        with _explained(uri):
+            return is_file(uri) or any(_find_store(uri).list_below(uri))
     except FileNotFoundError:  # There is no such bucket.
         return False
-
-
-def list_matches(pattern: str, limit: int | None = None) -> list:
-    """What Beam says of the files that match: `path`, `size_in_bytes`, `last_updated_in_seconds`.
-
-    Raises:
-      FileNotFoundError: if there is no such bucket.
-      UserError: if the store refuses, or does not answer.
-    """
-    with _explained(pattern):
-        (match,) = _file_system(pattern).match([pattern], limits=[limit])
-        return match.metadata_list
 
 
 def list_tree(folder: str) -> Iterator[tuple[str, int, float]]:
@@ -140,60 +174,42 @@ def list_tree(folder: str) -> Iterator[tuple[str, int, float]]:
     Raises:
       UserError: if there is no such bucket, or its store refuses, or does not answer.
     """
-    if not _is_google(folder):
-        check_answers(folder)
-        found = list_matches(f"{folder.rstrip('/')}/**")
-        yield from sorted((f.path, f.size_in_bytes, f.last_updated_in_seconds or 0) for f in found)
-        return
-    listed = google_store.list_tree(_file_system(folder)._gcsIO(), folder)
+    found = _begin_list(folder)
+    with _explained(folder):
+        yield from found if folder.startswith("gs://") else sorted(found)
 
-    def take_first() -> list:
+
+def _begin_list(folder: str) -> Iterator[tuple[str, int, float]]:
+    """Lists what is below a folder, of which the first page is there."""
+
+    def begin() -> Iterator[tuple[str, int, float]]:
         with _explained(folder):
-            return list(itertools.islice(listed, 1))
+            listed = iter(_find_store(folder).list_below(folder))
+            return itertools.chain(list(itertools.islice(listed, 1)), listed)
 
     with _answering(folder):  # Only the first page's answer is limited: there may be many.
-        first = call_within(ANSWER_TIMEOUT_S, take_first)
-    yield from first
-    with _explained(folder):
-        yield from listed
+        return call_within(ANSWER_TIMEOUT_S, begin)
+
+
+def list_files(folder: str, pattern: str) -> list[str]:
+    """The URIs below a folder that match a shell pattern, sorted; raises as `list_tree`."""
+    parts = pattern.split("/")
+    fixed = list(itertools.takewhile(lambda part: not set("*?[") & set(part), parts[:-1]))
+    start = len(folder.rstrip("/")) + 1
+
+    def matches(uri: str) -> bool:
+        names = uri[start:].split("/")
+        return len(names) == len(parts) and all(map(fnmatch.fnmatchcase, names, parts))
+
+    found = list_tree("/".join([folder.rstrip("/"), *fixed]))
+    return sorted(uri for uri, _, _ in found if matches(uri))
 
 
 def delete(uris: Sequence[str]) -> None:
-    """Deletes files; those that are not there are left out."""
-    if not uris:
-        return
-    with _explained(uris[0]):
-        system = _file_system(uris[0])
-        if _is_google(uris[0]):
-            google_store.delete(system._gcsIO(), uris)
-        elif found := [uri for uri in uris if system.exists(uri)]:
-            system.delete(found)
-
-
-def _is_google(uri: str) -> bool:
-    return uri.startswith("gs://")
-
-
-def _file_system(uri: str):
-    """Beam's file system of the URI's scheme."""
-    system = _beam().get_filesystem(uri)
-    return google_store.keep_client(system) if _is_google(uri) else system
-
-
-def _beam():
-    # Imported late: plain paths do not need Beam, which takes seconds to import.
-    from apache_beam.io.filesystems import FileSystems
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    if FileSystems._pipeline_options is None:  # A pipeline sets its own; S3's needs some before.
-        FileSystems.set_options(PipelineOptions([]))
-    return FileSystems
-
-
-@contextlib.contextmanager
-def _explained_write(uri: str) -> Iterator[None]:
-    with _named_bucket(uri), _explained(uri):
-        yield
+    """Deletes files of one bucket; those that are not there are left out."""
+    if uris:
+        with _explained(uris[0]):
+            _find_store(uris[0]).delete(uris)
 
 
 @contextlib.contextmanager
@@ -226,16 +242,6 @@ def _explained(uri: str) -> Iterator[None]:
     except (UserError, FileNotFoundError):
         raise
     except Exception as error:
-        cause = _innermost(error)
-        if getattr(cause, "code", None) == 404:
+        if getattr(error, "code", None) == 404:
             raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error
-        raise store_error(uri, f"{type(cause).__name__}: {cause}") from error
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The store's own error inside what Beam made of it."""
-    seen: list[BaseException] = []
-    while (details := getattr(error, "exception_details", None)) and error not in seen:
-        seen.append(error)
-        error = next(iter(details.values()))
-    return error
+        raise store_error(uri, f"{type(error).__name__}: {error}") from error

@@ -14,6 +14,7 @@ from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.input_fn import read_views
+from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span, read_spans
 from image_pipeline.components.transform.analysis import AnalyzeImages
@@ -56,6 +57,7 @@ def run_analysis(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost records; the message names the stage.
     """
+    check_known_to_tensorflow(output_dir, "the transform graph")
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
     spans = read_spans(folders, view, options)
     columns = _choose_columns(spans, options)

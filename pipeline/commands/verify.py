@@ -72,7 +72,7 @@ def _verify_epoch(
     with quiet_libraries("verify"):
         from image_pipeline.components import files
         from image_pipeline.components.dataset.paths import in_split
-        from image_pipeline.components.feeding.records import match_files
+        from image_pipeline.components.feeding.shard_files import match_files
         from image_pipeline.components.feeding.verify_epoch import verify_epoch
 
         paths = match_files([files.join(data_set, in_split("train"))])

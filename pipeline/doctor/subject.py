@@ -9,12 +9,13 @@ import numpy as np
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import parse, streaming
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import Records, match_files, open_records
+from image_pipeline.components.feeding.records import Records, open_records
+from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.order.batches import steps_per_epoch
 from image_pipeline.components.training.options import TrainingOptions
@@ -196,4 +197,4 @@ def draw_rows(subject: Subject, epochs: int | None) -> Iterator[list[int]]:
 
 
 def _read_shard(path: str) -> Iterator[bytes]:
-    return streaming.read_shard(np.array(path)).as_numpy_iterator()
+    return find_reader([path])(np.array(path)).as_numpy_iterator()

@@ -15,14 +15,14 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import parse, streaming
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import match_files
+from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.components.views.options import ViewOptions
 
@@ -133,7 +133,7 @@ def _read_spread(paths: list[str], count: int) -> np.ndarray:
         stored = StoredRecords(index)
         chosen = [stored.read(row, verify=True) for row in choose_spread(index.label, count)]
     else:
-        shards = itertools.chain.from_iterable(map(streaming.read_shard, paths))
+        shards = itertools.chain.from_iterable(map(find_reader(paths), paths))
         read = np.array([each.numpy() for each in itertools.islice(shards, _MOST_READ)], object)
         labels = parse.parse_batch(read, [parse.LABEL_COLUMN])[record.LABEL].numpy()
         chosen = read[choose_spread(np.unique(labels, return_inverse=True)[1], count)]

@@ -76,6 +76,7 @@ def plan_run(
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:
         check_output(output_dir, folder.path)
+    files.check_known_to_tensorflow(output_dir, "--output")
     (images_dir,) = make_paths_absolute(beam_args, images_dir)
     plan = RunPlan(
         config=config,

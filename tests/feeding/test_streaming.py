@@ -1,15 +1,11 @@
-import gzip
 import logging
-import pathlib
 
 import pytest
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.feeding import streaming
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.records import match_files
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 
@@ -23,28 +19,6 @@ def pattern(tmp_path_factory):
     """Twenty records in four shards."""
     folder = tmp_path_factory.mktemp("data") / "Split-train"
     return shards.write_shards(folder, shards.make_examples(RECORDS), 4)
-
-
-def test_count_records_counts_all_shards(pattern):
-    assert streaming.count_records(match_files([pattern])) == RECORDS
-
-
-def test_files_are_sorted_and_listed_once(pattern):
-    paths = match_files([pattern, pattern.replace("*", "00003*")])
-    assert [path[-14:-9] for path in paths] == ["00000", "00001", "00002", "00003"]
-
-
-def test_a_pattern_without_files_is_an_error(pattern):
-    with pytest.raises(UserError, match=r"no file matches \['/nowhere/\*'\]; check the path"):
-        match_files([pattern, "/nowhere/*"])
-    with pytest.raises(UserError, match="no file matches none"):
-        match_files([])
-
-
-def test_gzipped_shards_are_counted_by_their_ending(pattern, tmp_path):
-    for path in sorted(pathlib.Path(pattern).parent.iterdir()):
-        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert streaming.count_records(match_files([str(tmp_path / "*.gz")])) == RECORDS
 
 
 def test_a_record_that_is_no_example_is_named(tmp_path):

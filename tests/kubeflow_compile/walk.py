@@ -13,8 +13,10 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from tests import warm
 
 # Steps that wait for no other run side by side, as on a cluster.
 STEPS_AT_ONCE = 2
@@ -104,9 +106,20 @@ def _place(spec: Mapping[str, Any], step: str, name: str, kind: dict[str, str]) 
 
 
 def run_step(
-    spec: Mapping[str, Any], step: str, message: dict[str, Any], folder: pathlib.Path
+    spec: Mapping[str, Any],
+    step: str,
+    message: dict[str, Any],
+    folder: pathlib.Path,
+    python: Sequence[str] = (),
 ) -> Artifacts:
     """Executes a step's container command in an empty directory.
+
+    Args:
+      spec: the compiled pipeline.
+      step: its name.
+      message: what `fill_in` returned.
+      folder: where the step has its directory.
+      python: what runs it; a process with TFX imported by default.
 
     Returns:
       Its artifacts, as later steps see them: named by a number, with what it wrote about them.
@@ -120,9 +133,10 @@ def run_step(
     filled = json.dumps(message)
     command = [part.replace("{{$}}", filled) for part in container["command"] + container["args"]]
     # The image's `python` is the one that runs this; nothing else of its environment is passed on.
+    assert command[0] == "python"
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     done = subprocess.run(
-        command,
+        [*(python or warm.python()), *command[1:]],
         cwd=working_dir,
         env={"PATH": path, "HOME": str(working_dir.parent), "TF_CPP_MIN_LOG_LEVEL": "1"},
         capture_output=True,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from tests.object_store import amazon
 from tests.object_store.bucket import PAGE_OBJECTS, Bucket, Object
 from tests.object_store.messages import Answer, Request, read_parts, read_request, refuse, say
 from tests.object_store.uploads import upload
@@ -20,6 +21,8 @@ _BOUNDARY = "an-answer"
 
 def kind_of(request: Request) -> str:
     """What a request is about, in one word."""
+    if amazon.is_amazon_s(request):
+        return amazon.kind_of(request)
     match (request.method, *request.names):
         case (_, "upload", *_):
             return "upload"
@@ -38,6 +41,8 @@ def kind_of(request: Request) -> str:
 
 def answer(bucket: Bucket, request: Request) -> Answer:
     """Answers a request, with 404 if it is about another bucket."""
+    if amazon.is_amazon_s(request) and (given := amazon.answer(bucket, request)):
+        return given
     match (request.method, *request.names):
         case ("POST", "batch", "storage", "v1"):
             return _answer_batch(bucket, request)
@@ -104,7 +109,7 @@ def _give(bucket: Bucket, name: str, request: Request, whole: bool) -> Answer:
         return refuse(404, f"No such object: {bucket.name}/{name}")
     if not whole:
         return say(found.describe(bucket.name))
-    headers = {
+    headers = amazon.describe(found) | {
         "Content-Type": found.content_type,
         "X-Goog-Generation": str(found.generation),
         "X-Goog-Hash": f"crc32c={found.crc32c}",

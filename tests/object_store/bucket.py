@@ -53,11 +53,15 @@ class Object:
 
 @dataclasses.dataclass
 class Upload:
-    """An upload in parts; `finished` once all of it has come."""
+    """An upload in parts; `finished` once all of it has come.
+
+    Google's parts come one after another (`received`), Amazon's in any order, by numbers (`parts`).
+    """
 
     name: str
     content_type: str
     received: bytearray = dataclasses.field(default_factory=bytearray)
+    parts: dict[int, bytes] = dataclasses.field(default_factory=dict)
     finished: Object | None = None
 
 

@@ -38,14 +38,16 @@ def analyze(data_dir: str, graph_dir: str) -> dict:
     return run_analysis([data_dir], graph_dir, view, TransformOptions(), _make_pipeline)
 
 
-def read_batches(root: str, mode: str, source: str) -> list[list[np.ndarray]]:
+def read_batches(
+    root: str, mode: str, source: str, graph_dir: str | None = None
+) -> list[list[np.ndarray]]:
     """One epoch: each batch's images and labels."""
     data = input_fn(
         [f"{root}/data/Split-{mode}/*"],
         mode=mode,
         view=ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX),
         feeding=FeedingOptions(batch_size=4, source=source),
-        transform_graph_dir=f"{root}/graph",
+        transform_graph_dir=graph_dir or f"{root}/graph",
     )
     return [list(batch) for batch in data.as_numpy_iterator()]
 

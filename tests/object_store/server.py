@@ -1,9 +1,10 @@
-"""A store like Google's on loopback, as slow as a far one, and as unreliable as is asked for.
+"""A store like Google's and Amazon's on loopback, as slow and as unreliable as is asked for.
 
     python -m tests.object_store.server FOLDER [--delay-ms 50]
 
 prints the address. Each connection has a thread and stays open, and every request waits, whatever
-others do. Beam's client finds the store by STORAGE_EMULATOR_HOST. TensorFlow's has Google's host
+others do. Google's client finds the store by STORAGE_EMULATOR_HOST, obstore by AWS_ENDPOINT_URL:
+`gs://bucket` and `s3://bucket` are one bucket. TensorFlow's has Google's host
 names and TLS built in, but takes a proxy and a certificate authority from the environment: for
 CONNECT the store itself speaks TLS, as these hosts, with a certificate that it writes to FOLDER.
 """
@@ -70,7 +71,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self._send_half(given)
         self._send(given)
 
-    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = handle_method
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = handle_method
 
     def do_CONNECT(self) -> None:
         """From now on speaks TLS on this connection, as whatever host was asked for."""
@@ -109,7 +110,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(self, given: Answer) -> None:
         self._send_head(given)
-        self.wfile.write(given.body)
+        if self.command != "HEAD":
+            self.wfile.write(given.body)
 
     def _send_head(self, given: Answer) -> None:
         known = given.status in HTTPStatus._value2member_map_

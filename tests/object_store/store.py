@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from image_pipeline.components.stores import remote
 from tests.object_store.server import BUCKET, CERTIFICATE
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -66,6 +67,9 @@ def client_environment(address: str, folder: pathlib.Path) -> dict[str, str]:
     return {
         "STORAGE_EMULATOR_HOST": address,
         "NO_GCE_CHECK": "true",
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ACCESS_KEY_ID": "anyone",
+        "AWS_SECRET_ACCESS_KEY": "anything",
         "https_proxy": address,  # These two for TensorFlow.
         "CURL_CA_BUNDLE": str(folder / CERTIFICATE),
     }
@@ -84,8 +88,10 @@ def use_store(store: Store) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in store.environment}
     os.environ.update(store.environment)
     skip_credentials()
+    remote.forget_stores()
     try:
         yield
     finally:
+        remote.forget_stores()
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})

@@ -8,7 +8,7 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.records import match_files
+from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.span_pattern import list_spans
 from image_pipeline.components.stores import remote
@@ -37,6 +37,7 @@ def _write(path, size_bytes=1):
 
 
 CHECKS = {
+    "s3": lambda: survey_images("s3://no-bucket/images", IngestOptions()),
     "images": lambda: survey_images("gs://no-bucket/images", IngestOptions()),
     "spans": lambda: list_spans("gs://no-bucket/days/day-{SPAN}"),
     "output": lambda: check_output("gs://no-bucket/data", "images"),
@@ -46,26 +47,29 @@ USES = {
     "analyze": lambda: analyze("gs://no-bucket/data", "gs://no-bucket/graph"),
     "read": lambda: match_files(["gs://no-bucket/data/Split-train/*"]),
     "write": lambda: _write("gs://no-bucket/data"),
+    "write s3": lambda: _write("s3://no-bucket/data"),
     "write much": lambda: _write("gs://no-bucket/data", 20 * 2**20),
 }
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_missing_bucket_is_named(store, check):
-    with pytest.raises(UserError, match=r"gs://no-bucket/\w+: there is no such bucket; check"):
+    with pytest.raises(UserError, match=r"(gs|s3)://no-bucket/\w+: there is no such bucket; check"):
         CHECKS[check]()
 
 
 @pytest.mark.parametrize("use", USES)
 def test_whoever_uses_a_missing_bucket_says_so_in_one_message(store, use):
-    with pytest.raises(UserError, match="gs://no-bucket") as caught:
+    with pytest.raises(UserError, match=r"(gs|s3)://no-bucket") as caught:
         USES[use]()
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_silent_store_is_not_waited_for(silent, check):
-    with pytest.raises(UserError, match=r"gs://no-bucket/\w+: its store did not answer within 1 s"):
+    with pytest.raises(
+        UserError, match=r"(gs|s3)://no-bucket/\w+: its store did not answer within 1 s"
+    ):
         CHECKS[check]()
 
 
@@ -74,58 +78,36 @@ def test_tensorflow_s_client_is_not_waited_for_either(silent):
         match_files(["gs://no-bucket/x*"])
 
 
-def test_what_is_missing_in_a_bucket_is_missing(store):
-    assert not files.exists(f"{store.uri}/nothing")
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_what_is_missing_in_a_bucket_is_missing(store, scheme):
+    path = f"{scheme}://bucket/nothing"
+    assert not files.exists(path)
     for read in (files.read_file, files.open_input):
         with pytest.raises(FileNotFoundError, match="nothing"):
-            read(f"{store.uri}/nothing")
-    files.delete(f"{store.uri}/nothing")
-    files.delete_tree(f"{store.uri}/nothing")
+            read(path)
+    files.delete(path)
+    files.delete_tree(path)
 
 
-def test_what_cannot_be_taken_back_is_never_made_whole(store, monkeypatch):
-    """The store is gone when the write fails, and back when Python collects the garbage."""
-    from google.cloud.storage.fileio import BlobWriter
-
-    path = f"{store.uri}/abandoned"
-    with monkeypatch.context() as patch:
-        patch.setattr(BlobWriter, "terminate", lambda writer: 1 / 0)
-        with pytest.raises(KeyError), files.write_atomically(path) as file:
-            file.write(bytes(9 * 2**20))
-            file.write(b"more")
-            raise KeyError
-    del file
-    gc.collect()
-    assert not files.exists(path)
-
-
-def test_a_part_that_fails_in_the_background_is_said(store, monkeypatch):
-    from google.cloud.storage.fileio import BlobWriter
-
-    write = BlobWriter.write
-    seen = []
-
-    def fail_later(writer, data):
-        seen.append(len(data))
-        if len(seen) == 2:
-            raise ConnectionError("the line is cut")
-        return write(writer, data)
-
-    monkeypatch.setattr(BlobWriter, "write", fail_later)
-    path = f"{store.uri}/cut"
-    message = r"gs://.*cut: its store refused.*the line is cut"
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_a_large_file_of_which_a_part_is_refused_is_never_there(store, scheme):
+    path = f"{scheme}://bucket/refused"
+    message = rf"{scheme}://bucket/refused: its store refused.*403"
+    store.control(fault="403", kind="upload", times=1000)
     with pytest.raises(UserError, match=message), files.write_atomically(path) as file:
-        for _ in range(3):
-            file.write(bytes(8 * 2**20))
-    monkeypatch.undo()
+        file.write(bytes(20 * 2**20))
+    store.control(fault="none", kind="any", times=0)
     gc.collect()
     assert not files.exists(path)
 
 
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
 @pytest.mark.parametrize("size_bytes", [6, 20 * 2**20])
-def test_a_failed_write_leaves_nothing(store, size_bytes):
-    path = f"{store.uri}/failed"
+def test_a_failed_write_leaves_nothing(store, size_bytes, scheme):
+    path = f"{scheme}://bucket/failed"
+    store.control()
     with pytest.raises(KeyError), files.write_atomically(path) as file:
         file.write(bytes(size_bytes))
         raise KeyError
+    assert store.control()["requests"] == {}
     assert not files.exists(path)

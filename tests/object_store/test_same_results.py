@@ -6,7 +6,9 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from tests.object_store.runs import ingest, read_batches, read_tree, train
+from image_pipeline.config import PipelineConfig
+from image_pipeline.run.run_plan import plan_run
+from tests.object_store.runs import analyze, ingest, read_batches, read_tree, train
 
 pytestmark = pytest.mark.beam
 
@@ -51,6 +53,30 @@ def test_streamed_batches_are_the_same(places, graphs, mode):
     for ours, theirs in zip(local, store, strict=True):
         for array, other in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(array, other)
+
+
+def test_the_analysis_of_s3_finds_the_same(graphs, tmp_path):
+    assert analyze("s3://bucket/data", str(tmp_path / "graph")) == graphs["local"]
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_batches_of_s3_are_the_same(places, graphs, mode):
+    local = read_batches(places["local"], mode, "streaming")
+    found = read_batches("s3://bucket", mode, "auto", f"{places['local']}/graph")
+    assert len(found) == len(local) > 1
+    for ours, theirs in zip(local, found, strict=True):
+        np.testing.assert_array_equal(ours[0], theirs[0])
+        np.testing.assert_array_equal(ours[1], theirs[1])
+
+
+def test_what_tensorflow_reads_itself_is_not_on_s3(places, tmp_path):
+    message = r"the transform graph must be on a local disk .* s3://bucket/graph;"
+    with pytest.raises(UserError, match=message):
+        analyze("s3://bucket/data", "s3://bucket/graph")
+    with pytest.raises(UserError, match=message):
+        read_batches("s3://bucket", "train", "streaming")
+    with pytest.raises(UserError, match=r"--output must be .* s3://bucket/run;"):
+        plan_run(PipelineConfig(), "s3://bucket/images", "s3://bucket/run", [])
 
 
 def test_the_index_is_for_local_disks(places, graphs):

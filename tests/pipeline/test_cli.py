@@ -17,10 +17,9 @@ COMMAND = pathlib.Path(sys.executable).parent / "image-pipeline"
 MULTI_THREADING = ("--", "--direct_running_mode=multi_threading")
 
 
-def call(*arguments):
-    return subprocess.run(
-        [str(COMMAND), *map(str, arguments)], capture_output=True, text=True, timeout=600
-    )
+def call(*arguments, python=()):
+    command = [*python, str(COMMAND), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def test_help_imports_nothing_heavy():
@@ -158,3 +157,13 @@ def test_a_bug_is_one_line_and_a_log(tmp_path, images):
     assert "Unexpected error: RuntimeError: planted" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Traceback" in (tmp_path / "out" / ".ingest.log").read_text()
+
+
+def test_a_command_ends_without_a_search_for_garbage_among_all_that_it_imported():
+    code = (
+        "import atexit, gc, sys; from image_pipeline.cli import main; "
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); "
+        "sys.argv[1:] = ['--version']; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "True"

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.components.dataset.manifest import read_manifest
+from tests import warm
 from tests.drawings import encode_png
 from tests.pipeline.test_cli import call
 
@@ -258,7 +259,7 @@ def test_a_second_run_reuses_everything_and_one_more_image_runs_ingest_again(fin
 def test_ingest_alone_writes_the_same_bytes(finished, folder, tmp_path):
     _, summary = finished
     arguments = ("--images", folder / "images", "--output", tmp_path / "out")
-    done = call("ingest", *arguments, "--config", folder / "config.yaml")
+    done = call("ingest", *arguments, "--config", folder / "config.yaml", python=warm.python())
     assert done.returncode == 0, done.stderr
     examples = pathlib.Path(summary["paths"]["examples"])
     assert read_manifest(str(examples)) == read_manifest(str(tmp_path / "out"))
@@ -270,7 +271,8 @@ def test_a_model_below_the_threshold_is_not_pushed(finished, folder):
     pushed = sorted((folder / "out" / "pushed_model").iterdir())
     # What comes before the trainer is reused.
     overrides = ("training.epochs=1", "training.learning_rate=1e-9", "evaluation.min_accuracy=1.0")
-    done = call(*_command(folder, *(part for each in overrides for part in ("--set", each))))
+    given = (part for each in overrides for part in ("--set", each))
+    done = call(*_command(folder, *given), python=warm.python())
     assert done.returncode == 3, done.stderr + done.stdout
     assert "not blessed, so not pushed" in done.stdout
     last = done.stdout.splitlines()[-1]

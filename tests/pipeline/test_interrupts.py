@@ -15,6 +15,7 @@ import pytest
 
 from image_pipeline.cli import call
 from image_pipeline.components.dataset.manifest import read_manifest
+from tests import warm
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
@@ -69,8 +70,10 @@ def _interrupt(folder, place, number, *arguments, times=1):
     sign, scratch = folder / "sign", folder / "scratch"
     sign.unlink(missing_ok=True)
     scratch.mkdir(exist_ok=True)
+    # A place without a function is in an import, which a process must do for itself.
+    python = warm.python() if ":" in place else [sys.executable]
     process = subprocess.Popen(
-        [sys.executable, "-c", _PROCESS, place, str(sign), *map(str, arguments)],
+        [*python, "-c", _PROCESS, place, str(sign), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

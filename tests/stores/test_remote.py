@@ -1,12 +1,14 @@
-"""Stores that are not Google's, by a file system that keeps what is closed, as Beam's do."""
+"""What Beam reads: by a file system that keeps whatever is closed, as Beam's do."""
 
 import io
 
 import pytest
+from apache_beam.io.filesystem import FileMetadata, MatchResult
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import remote
+from image_pipeline.components.stores.beam_files import BeamFiles
 
 pytestmark = pytest.mark.unit
 
@@ -30,11 +32,35 @@ class FakeSystem:
             raise PermissionError("not yours")
         return Kept()
 
+    def open(self, uri, compression_type):
+        """Opens a file for reading."""
+        return io.BytesIO(self.content[uri])
+
+    def exists(self, uri):
+        """Tells whether there is a file."""
+        return uri in self.content
+
+    def size(self, uri):
+        """A file's size in bytes."""
+        return len(self.content[uri])
+
+    def match(self, patterns, limits):
+        """All files that begin with a folder's name, the last written first."""
+        ((pattern, limit),) = zip(patterns, limits, strict=True)
+        names = [name for name in self.content if name.startswith(pattern.removesuffix("**"))]
+        found = [FileMetadata(name, len(self.content[name])) for name in reversed(names)]
+        return [MatchResult(pattern, found[:limit])]
+
+    def delete(self, uris):
+        """Deletes files, which must be there."""
+        for uri in uris:
+            del self.content[uri]
+
 
 @pytest.fixture
 def system(monkeypatch):
     fake = FakeSystem()
-    monkeypatch.setattr(remote, "_file_system", lambda uri: fake)
+    monkeypatch.setattr(remote, "_find_store", lambda uri: BeamFiles(fake))
     return fake
 
 
@@ -52,17 +78,34 @@ def test_a_failed_write_leaves_nothing(system):
 
 
 def test_a_store_that_takes_nothing_is_named(system):
-    with pytest.raises(UserError, match=r"s3://no-bucket/file: its store refused.*not yours"):
-        files.write_file("s3://no-bucket/file", b"data")
+    with pytest.raises(UserError, match=r"hdfs://no-bucket/file: its store refused.*not yours"):
+        files.write_file("hdfs://no-bucket/file", b"data")
 
 
-def test_an_empty_file_has_a_way_of_its_own_to_s3(system, monkeypatch):
-    put = []
-    monkeypatch.setattr(remote, "_put_empty", lambda system, uri: put.append(uri))
-    files.write_file("s3://bucket/empty", b"")
-    files.write_file("s3://bucket/full", b"data")
-    assert put == ["s3://bucket/empty"]
-    assert system.content == {"s3://bucket/full": b"data"}
+def test_files_are_read_listed_and_deleted(system):
+    root = "hdfs://host/folder"
+    for name in ("b/2.txt", "a/1.txt", "b/1.png"):
+        files.write_file(f"{root}/{name}", name.encode())
+    assert files.read_file(f"{root}/a/1.txt", 2, 5) == b"1.t"
+    assert files.open_input(f"{root}/a/1.txt").read() == b"a/1.txt"
+    assert list(files.list_remote_tree(root)) == [
+        ("a/1.txt", 7, 0),
+        ("b/1.png", 7, 0),
+        ("b/2.txt", 7, 0),
+    ]
+    assert files.list_files(root, "*/*.txt") == [f"{root}/a/1.txt", f"{root}/b/2.txt"]
+    assert files.list_files(root, "b/*") == [f"{root}/b/1.png", f"{root}/b/2.txt"]
+    assert files.list_files(root, "*") == []
+    files.delete(f"{root}/b/2.txt", f"{root}/not-there")
+    assert sorted(system.content) == [f"{root}/a/1.txt", f"{root}/b/1.png"]
+    assert files.exists(f"{root}/b") and not files.is_file(f"{root}/b")
+    files.delete_tree(f"{root}/b")
+    assert not files.exists(f"{root}/b")
+
+
+def test_what_is_missing_is_said_alike(system):
+    with pytest.raises(FileNotFoundError, match="hdfs://host/no"):
+        files.read_file("hdfs://host/no")
 
 
 def test_file_systems_have_options_before_there_is_a_pipeline(monkeypatch):

@@ -17,8 +17,7 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import input_fn, read_views
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.records import match_files
-from image_pipeline.components.feeding.streaming import read_shard
+from image_pipeline.components.feeding.shard_files import match_files, read_shard
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.training.serving import LABEL, Classifier

@@ -1,0 +1,107 @@
+"""TFRecord files by patterns: by TensorFlow, or in parts from stores that it does not know."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.tfrecord import CorruptRecord, split_records
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.python_calls import call_python
+from image_pipeline.components.stores import remote
+from image_pipeline.components.threads import call_within
+
+# What is read of a file at once, if TensorFlow does not read it: a request of the store.
+_PART_BYTES = 2**20
+
+
+def count_records(paths: Sequence[str], at_most: int = -1) -> int:
+    """Counts the records of TFRecord files by reading them once, up to so many (-1 for all)."""
+    records = tf.data.Dataset.from_tensor_slices(paths).interleave(
+        find_reader(paths), cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
+    )
+    return int(records.take(at_most).reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
+
+
+def match_files(patterns: Sequence[str]) -> list[str]:
+    """Resolves paths and patterns to paths, sorted: the same on every file system.
+
+    Raises:
+      UserError: if one of them matches no file, or none are given.
+    """
+    matches = {pattern: _match_pattern(pattern) for pattern in patterns}
+    missing = [pattern for pattern, paths in matches.items() if not paths]
+    if missing or not matches:
+        raise UserError(
+            f"every pattern must match a TFRecord file, but no file matches {missing or 'none'}; "
+            "check the path, or run ingest first."
+        )
+    return sorted({path for paths in matches.values() for path in paths})
+
+
+def _match_pattern(pattern: str) -> list[str]:
+    """The paths that match, within a time limit: TensorFlow retries a missing store for minutes."""
+    try:
+        if files.is_local(pattern):
+            return tf.io.gfile.glob(pattern)
+        if not files.is_known_to_tensorflow(pattern):
+            folder, _, name = pattern.rpartition("/")
+            return files.list_files(folder, name)
+        return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
+    except (TimeoutError, tf.errors.OpError) as error:
+        reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
+        reason = " ".join(reason.split())  # TensorFlow's has several lines.
+        raise UserError(
+            f"cannot list {pattern}: {reason}; check the path, the network, and what the "
+            "credentials allow."
+        ) from error
+
+
+def read_shard(path: tf.Tensor) -> tf.data.Dataset:
+    """Reads the serialized records of one TFRecord file (string scalar), gunzipped if it is .gz."""
+    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+
+
+def find_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]:
+    """How the files are read: `read_shard`, unless TensorFlow does not know their store.
+
+    Raises:
+      UserError: if it does not, and a file is compressed.
+    """
+    unknown = [path for path in paths if not files.is_known_to_tensorflow(path)]
+    if packed := [path for path in unknown if path.endswith(".gz")]:
+        raise UserError(
+            f"TensorFlow cannot read {packed[0]}, and a .gz file cannot be read in parts; copy the "
+            "data set to a local disk."
+        )
+    return _read_in_parts if unknown else read_shard
+
+
+def _read_in_parts(path: tf.Tensor) -> tf.data.Dataset:
+    """What `read_shard` gives of a file, by requests of our own."""
+
+    def read(start: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        records, end = call_python(_read_part, [path, start], [tf.string, tf.int64])
+        return tf.ensure_shape(end, []), tf.ensure_shape(records, [None])
+
+    parts = tf.data.Dataset.counter().scan(tf.constant(0, tf.int64), read)
+    return parts.take_while(lambda records: tf.size(records) > 0).unbatch()
+
+
+def _read_part(path: bytes, start: np.int64) -> tuple[np.ndarray, np.int64]:
+    """The next records of a file, at least one before its end, and where those after them begin."""
+    name, first = path.decode(), int(start)
+    try:
+        block = files.read_file(name, first, first + _PART_BYTES)
+        records, end = split_records(block)
+        if block and not records:  # One that is larger.
+            records, end = split_records(files.read_file(name, first, first + end))
+        if block and not records:
+            raise CorruptRecord("the file ends within a record")
+    except CorruptRecord as error:
+        raise UserError(
+            f"{name} is damaged behind byte {first} ({error}); write it again, or leave it out."
+        ) from error
+    return np.array(records, object), np.int64(first + end)

@@ -1,0 +1,172 @@
+"""Amazon's store, others that speak its language (MinIO), and Azure's, by obstore.
+
+Addresses and credentials are the environment's: `AWS_…`, `AZURE_STORAGE_…`. What is sent to S3 is
+signed with its SHA-256, so the store refuses what was damaged on its way; what is read has the
+connection's own checks only.
+"""
+
+import contextlib
+import datetime
+import errno
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.threads import start as start_thread
+
+_PAGE_FILES = 1000
+_PART_BYTES = 8 * 2**20
+# Parts of a file that are sent side by side.
+_PARTS_AT_ONCE = 4
+_CLIENT = {
+    "allow_http": True,  # If the environment's address says so.
+    "timeout": "1h",  # Of a request in all, which may be for a very large file.
+    "read_timeout": "60s",  # Of a store that says nothing.
+}
+# Of a request that obstore may send again. It does not for a delete of many files, nor where the
+# answer to another one ends early, so after these waits all is asked anew: two minutes in all.
+_RETRIES = {"retry_timeout": datetime.timedelta(seconds=40)}
+_WAITS_S = (1, 3)
+
+
+@functools.cache
+def open_objects(scheme: str, bucket: str) -> "ObjectStore":
+    """A bucket of S3 (`s3`), or a container of Azure's (`az`)."""
+    from obstore.store import AzureStore, S3Store
+
+    make: Any = S3Store if scheme == "s3" else AzureStore
+    store = make(bucket, client_options=_CLIENT, retry_config=_RETRIES)
+    return ObjectStore(f"{scheme}://{bucket}/", store)
+
+
+class ObjectStore:
+    """One bucket, for any number of threads."""
+
+    def __init__(self, root: str, store: Any):
+        """Takes the URI before all names, which ends with a slash, and obstore's store."""
+        self._root = root
+        self._store = store
+
+    def read(self, uri: str, start: int, end: int | None) -> bytes:
+        """A file or a part of it."""
+        import obstore
+
+        wanted: Any = {"offset": start} if end is None else (start, end)
+        options: Any = {"range": wanted} if start or end is not None else {}
+        file = self._store, self._name(uri)
+        with _explained(uri):
+            try:
+                return _ask(lambda: bytes(obstore.get(*file, options=options).bytes()))
+            except obstore.exceptions.GenericError:
+                if options and self.size(uri) <= start:
+                    return b""  # Stores refuse a part that begins behind the end.
+                raise
+
+    def size(self, uri: str) -> int:
+        """A file's size in bytes."""
+        import obstore
+
+        with _explained(uri):
+            return _ask(obstore.head, self._store, self._name(uri))["size"]
+
+    def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
+        """All files below a folder, in the store's order."""
+        with _explained(folder):
+            for page in self._list_pages(self._name(folder)):
+                for item in page:
+                    uri = self._root + item["path"]
+                    # Obstore cuts the slash off "folder/", which a store's browser leaves.
+                    with contextlib.suppress(FileNotFoundError):
+                        size_bytes = item["size"] or self.size(uri)
+                        yield uri, size_bytes, item["last_modified"].timestamp()
+
+    def _list_pages(self, prefix: str) -> Iterator[Sequence[Any]]:
+        import obstore
+
+        last: str | None = None
+        pages: Any = None
+
+        def take() -> Sequence[Any] | None:
+            nonlocal pages
+            listed, pages = pages, None  # None after an error: then a new list goes on.
+            if listed is None:
+                listed = obstore.list(self._store, prefix, offset=last, chunk_size=_PAGE_FILES)
+            page = next(listed, None)
+            pages = listed
+            return page
+
+        while page := _ask(take):
+            yield page
+            last = page[-1]["path"]
+
+    def put(self, uri: str, file: BinaryIO) -> None:
+        """Sends a file; a large one in parts, and it is there when all of them are."""
+        import obstore
+
+        def send() -> None:
+            file.seek(0)
+            obstore.put(
+                self._store,
+                self._name(uri),
+                file,
+                chunk_size=_PART_BYTES,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+
+        with _explained(uri):
+            _ask(send)
+
+    def delete(self, uris: Sequence[str]) -> None:
+        """Deletes files, many by one request; those that are not there are left out."""
+        import obstore
+
+        names = [self._name(uri) for uri in uris]
+        with _explained(uris[0]):
+            try:
+                _ask(obstore.delete, self._store, names)
+            except FileNotFoundError:  # Azure's: which one it is is not said.
+                for name in names:
+                    with contextlib.suppress(FileNotFoundError):
+                        _ask(obstore.delete, self._store, name)
+
+    def _name(self, uri: str) -> str:
+        return uri[len(self._root) :]
+
+
+def _ask(function: Callable, *args: Any) -> Any:
+    """Calls obstore. Ctrl-C reaches the main thread only while that waits in Python."""
+    call = functools.partial(_insist, function, *args)
+    is_main = threading.current_thread() is threading.main_thread()
+    return start_thread(call).result() if is_main else call()
+
+
+def _insist(function: Callable, *args: Any) -> Any:
+    from obstore.exceptions import GenericError
+
+    for wait_s in _WAITS_S:
+        try:
+            return function(*args)
+        except GenericError as error:
+            if "status code: 4" in str(error):  # A refusal.
+                raise
+            time.sleep(wait_s)
+    return function(*args)
+
+
+@contextlib.contextmanager
+def _explained(uri: str) -> Iterator[None]:
+    """Makes errors of obstore's Python's; its messages' first lines are for people."""
+    from obstore.exceptions import BaseError, InvalidPathError
+
+    try:
+        yield
+    except (BaseError, FileNotFoundError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        if isinstance(error, FileNotFoundError) or "404 Not Found" in reason:
+            raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error
+        if isinstance(error, InvalidPathError | ValueError):
+            raise UserError(f"{uri}: {reason}; rename it, or use another folder.") from error
+        raise OSError(reason) from error

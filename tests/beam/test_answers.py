@@ -1,0 +1,53 @@
+import copy
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions, TypeOptions
+from apache_beam.transforms import core
+
+from image_pipeline.components.beam.answers import answer_once
+
+pytestmark = pytest.mark.beam
+
+
+class _Step(beam.DoFn):
+    def process(self, element, window=beam.DoFn.WindowParam, *more, scale=2):
+        yield element
+
+
+def test_a_method_is_inspected_once_and_the_answer_is_beams(monkeypatch):
+    asked = []
+
+    def inspect(function, real=core.get_signature):
+        asked.append(function)
+        return real(function)
+
+    expected = core.get_function_arguments(_Step(), "process")
+    monkeypatch.setattr(core, "get_signature", inspect)
+    with answer_once():
+        for _ in range(3):
+            assert core.get_function_arguments(_Step(), "process") == expected
+    assert expected == (["element", "window"], [beam.DoFn.WindowParam]) and len(asked) == 1
+    assert core.get_signature is inspect
+
+
+def test_what_is_no_method_is_inspected_as_ever():
+    functions = [str.upper, len, _Step, lambda left, right=3: left]
+    expected = [core.get_signature(function) for function in functions]
+    with answer_once():
+        assert [core.get_signature(function) for function in functions] == expected
+
+
+def test_flags_are_parsed_once_and_a_view_shows_later_changes():
+    view_as = PipelineOptions.view_as
+    options = PipelineOptions(["--runner=FlinkRunner", "--no_pipeline_type_check"])
+    with answer_once():
+        view = options.view_as(StandardOptions)
+        assert view is options.view_as(StandardOptions) and view.runner == "FlinkRunner"
+        options.view_as(TypeOptions).view_as(StandardOptions).runner = "FnApiRunner"
+        assert options.view_as(StandardOptions).runner == "FnApiRunner"
+        assert not options.view_as(TypeOptions).pipeline_type_check
+        copied = copy.deepcopy(options)
+        copied.view_as(StandardOptions).runner = "other"
+        assert view.runner == "FnApiRunner"
+    assert PipelineOptions.view_as is view_as

@@ -1,0 +1,106 @@
+"""Which files are read, and that parts of our own give what TensorFlow gives."""
+
+import gzip
+import pathlib
+import re
+
+import pytest
+import tensorflow as tf
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.tfrecord import frame
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.feeding import shard_files
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.records import open_records
+from image_pipeline.components.feeding.shard_files import (
+    count_records,
+    find_reader,
+    match_files,
+)
+from image_pipeline.components.views.options import ViewOptions
+from tests import shards
+
+pytestmark = pytest.mark.unit
+
+RECORDS = 20
+
+
+@pytest.fixture(scope="module")
+def pattern(tmp_path_factory):
+    """Twenty records in four shards."""
+    folder = tmp_path_factory.mktemp("data") / "Split-train"
+    return shards.write_shards(folder, shards.make_examples(RECORDS), 4)
+
+
+def test_count_records_counts_all_shards(pattern):
+    assert count_records(match_files([pattern])) == RECORDS
+
+
+def test_files_are_sorted_and_listed_once(pattern):
+    paths = match_files([pattern, pattern.replace("*", "00003*")])
+    assert [path[-14:-9] for path in paths] == ["00000", "00001", "00002", "00003"]
+
+
+def test_a_pattern_without_files_is_an_error(pattern):
+    with pytest.raises(UserError, match=r"no file matches \['/nowhere/\*'\]; check the path"):
+        match_files([pattern, "/nowhere/*"])
+    with pytest.raises(UserError, match="no file matches none"):
+        match_files([])
+
+
+def test_gzipped_shards_are_counted_by_their_ending(pattern, tmp_path):
+    for path in sorted(pathlib.Path(pattern).parent.iterdir()):
+        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert count_records(match_files([str(tmp_path / "*.gz")])) == RECORDS
+
+
+def test_a_compressed_file_is_not_read_in_parts():
+    with pytest.raises(UserError, match=r"cannot read s3://bucket/a\.gz, .*copy the data set"):
+        find_reader(["s3://bucket/a.gz"])
+
+
+def test_what_only_tensorflow_reads_is_where_it_can():
+    for path in ("/data/file", "gs://bucket/file"):
+        files.check_known_to_tensorflow(path, "the graph")
+    with pytest.raises(UserError, match=r"^the graph must be .* TensorFlow .* az://box/file; use"):
+        files.check_known_to_tensorflow("az://box/file", "the graph")
+    served = FeedingOptions(data_service="grpc://localhost:1")
+    with pytest.raises(UserError, match=r"^with feeding.data_service, the data set must be on a"):
+        open_records(["s3://bucket/file"], served, ViewOptions(), training=True, seed=0)
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """TensorFlow knows no store; reads a file by path, 100 bytes at once."""
+    monkeypatch.setattr(files, "is_known_to_tensorflow", lambda path: False)
+    monkeypatch.setattr(shard_files, "_PART_BYTES", 100)
+    return lambda path: list(find_reader([path])(tf.constant(path)).as_numpy_iterator())
+
+
+@pytest.mark.parametrize("sizes", [[], [0], [84], [85], [10, 300, 0, 70, 14, 400], [1] * 40])
+def test_parts_give_what_tensorflow_gives(in_parts, tmp_path, sizes):
+    records = [bytes([number]) * size for number, size in enumerate(sizes)]
+    path = tmp_path / "file"
+    path.write_bytes(b"".join(map(frame, records)))
+    assert in_parts(str(path)) == records
+    assert list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator()) == records
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: content[:-1], "behind byte 66 .*the file ends within a record"),
+        (lambda content: content[:70], "behind byte 66 .*the file ends within a record"),
+        (lambda content: content[:-5] + b"x" + content[-4:], "its data or the data's checksum"),
+        (lambda content: content[:68] + b"x" + content[69:], "its length field is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(in_parts, tmp_path, damage, message):
+    path = tmp_path / "file"
+    path.write_bytes(damage(frame(b"a" * 50) + frame(b"b" * 200)))
+    with pytest.raises(Exception) as caught:
+        in_parts(str(path))
+    error = find_user_error(caught.value)
+    assert str(path) in str(error)
+    assert re.search(message, str(error))

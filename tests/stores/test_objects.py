@@ -1,0 +1,113 @@
+"""What obstore does not do by itself: Ctrl-C, Azure's answers, and requests it does not repeat."""
+
+import os
+import signal
+import threading
+
+import obstore
+import pytest
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.stores import objects
+from image_pipeline.components.stores.objects import ObjectStore
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """A bucket in memory; nobody waits before a request is sent again."""
+    monkeypatch.setattr(objects, "_WAITS_S", (0, 0))
+    return ObjectStore("az://bucket/", obstore.store.MemoryStore())
+
+
+def _fail(monkeypatch, name, *errors):
+    """Has obstore's function fail with these errors first; returns how often it was called."""
+    real, left, calls = getattr(obstore, name), list(errors), []
+
+    def call(*args, **options):
+        calls.append(args)
+        if left:
+            raise left.pop(0)
+        return real(*args, **options)
+
+    monkeypatch.setattr(obstore, name, call)
+    return calls
+
+
+def test_ctrl_c_does_not_wait_for_the_store(bucket, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(obstore, "head", lambda *_: released.wait())
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        bucket.size("az://bucket/name")
+    assert not released.is_set()
+    released.set()
+    timer.join()
+
+
+def test_what_is_missing_is_no_matter_to_a_delete(bucket, monkeypatch):
+    for name in ("a", "b"):
+        obstore.put(bucket._store, name, b"data")
+    calls = _fail(monkeypatch, "delete", FileNotFoundError("missing is one of them"))
+    bucket.delete(["az://bucket/a", "az://bucket/missing", "az://bucket/b"])
+    assert [names for _, names in calls] == [["a", "missing", "b"], "a", "missing", "b"]
+    assert list(bucket.list_below("az://bucket")) == []
+
+
+def test_a_failed_request_is_sent_three_times(bucket, monkeypatch):
+    obstore.put(bucket._store, "a", b"data")
+    broken = obstore.exceptions.GenericError("request or response body error")
+    calls = _fail(monkeypatch, "get", broken, broken)
+    assert bucket.read("az://bucket/a", 0, None) == b"data"
+    assert len(calls) == 3
+    calls = _fail(monkeypatch, "get", broken, broken, broken)
+    with pytest.raises(OSError, match=r"^request or response body error$"):
+        bucket.read("az://bucket/a", 0, None)
+    assert len(calls) == 3
+
+
+def test_a_refused_request_is_not_sent_again(bucket, monkeypatch):
+    refused = obstore.exceptions.GenericError("non-2xx status code: 409 Conflict\n\nDebug source:")
+    calls = _fail(monkeypatch, "get", refused)
+    with pytest.raises(OSError, match=r"^non-2xx status code: 409 Conflict$"):
+        bucket.read("az://bucket/a", 0, None)
+    assert len(calls) == 1
+
+
+def test_a_list_goes_on_where_it_ended(bucket, monkeypatch):
+    monkeypatch.setattr(objects, "_PAGE_FILES", 2)
+    names = [f"{number}" for number in range(7)]
+    for name in names:
+        obstore.put(bucket._store, f"folder/{name}", b"data")
+    real, lists = obstore.list, []
+
+    def list_until_it_ends(store, prefix, offset, chunk_size):
+        lists.append(offset)
+        pages = real(store, prefix, offset=offset, chunk_size=chunk_size)
+        yield next(pages)
+        if len(lists) < 3:
+            raise obstore.exceptions.GenericError("response body error")
+        yield from pages
+
+    monkeypatch.setattr(obstore, "list", list_until_it_ends)
+    found = [uri for uri, _, _ in bucket.list_below("az://bucket/folder")]
+    assert found == [f"az://bucket/folder/{name}" for name in names]
+    assert lists == [None, "folder/1", "folder/3"]
+
+
+def test_a_name_that_cannot_be_used_is_said(bucket):
+    message = r"az://bucket/a//b: .*contained empty path segment; rename it, or use"
+    with pytest.raises(UserError, match=message):
+        bucket.read("az://bucket/a//b", 0, None)
+
+
+def test_a_container_is_one_of_the_environment_s_account(monkeypatch):
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(UserError, match=r"^az://bucket/a: its store.*Account must be specified"):
+        files.read_file("az://bucket/a")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "someone")
+    assert isinstance(objects.open_objects("az", "bucket")._store, obstore.store.AzureStore)
+    objects.open_objects.cache_clear()

@@ -1,0 +1,137 @@
+"""Python processes that begin with TFX imported: each is a fork of one that serves them.
+
+A process of its own pays 12 s of CPU for TFX; a fork pays 0.1, and is as much a process: arguments,
+environment, working folder, terminal, signals and exit code are its own. Not for tests of what is
+imported, nor of `kill -9`, which ends the process that waits for the fork.
+"""
+
+import contextlib
+import functools
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+
+# What the commands import, all of it before TensorFlow begins threads, which no fork would have.
+_IMPORTED = (
+    "image_pipeline.api",
+    "image_pipeline.doctor.visit",
+    "image_pipeline.preview.sheet",
+    "image_pipeline.report.page",
+    "image_pipeline.run.local",
+    "image_pipeline.show.summary",
+    "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor",
+)
+
+
+@functools.cache
+def python() -> list[str]:
+    """The beginning of a command, in place of `sys.executable`: -c, -m or a script follow."""
+    path = os.path.join(tempfile.mkdtemp(), "socket")
+    server = subprocess.Popen(
+        [sys.executable, __file__, path],
+        stdin=subprocess.PIPE,  # Which ends with this process, and the server with it.
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "1", "GRPC_VERBOSITY": "ERROR"},
+    )
+    assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+    _SERVERS.append(server)
+    return [sys.executable, "-E", "-s", "-S", __file__, path, "run"]
+
+
+_SERVERS: list[subprocess.Popen] = []  # Were they collected, so would be their pipes.
+
+
+def _run(path: str, arguments: list[str]) -> int:
+    """Has the server run a process, and passes signals on to it; its exit code."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(path)
+        asked = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+        socket.send_fds(server, [b"fds"], [0, 1, 2])
+        server.sendall(json.dumps(asked).encode())
+        server.shutdown(socket.SHUT_WR)
+        answers = server.makefile()
+        process = int(answers.readline())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: os.kill(process, number))
+        return int(answers.readline())
+
+
+def _serve(path: str) -> list[str]:
+    """Forks for each that asks, until stdin ends; returns, in a fork, with its arguments."""
+    for module in _IMPORTED:
+        __import__(module)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        print("ready", flush=True)
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
+            with listener.accept()[0] as client:
+                if os.fork() == 0:
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    listener.close()
+                    return _fork(client)
+    os._exit(0)
+
+
+def _fork(client: socket.socket) -> list[str]:
+    """Forks once more, waits for that process, and tells the client; returns in the fork only."""
+    _, descriptors, _, _ = socket.recv_fds(client, 3, 3)
+    asked = json.loads(client.makefile().read())
+    process = os.fork()
+    if process == 0:
+        client.close()
+        _become(descriptors, asked["folder"], asked["environment"])
+        return asked["arguments"]
+    client.sendall(f"{process}\n".encode())
+    _, status = os.waitpid(process, 0)
+    with contextlib.suppress(BrokenPipeError):
+        client.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os._exit(0)
+
+
+def _become(descriptors: list[int], folder: str, environment: dict[str, str]) -> None:
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(line_buffering=stream.isatty() or "PYTHONUNBUFFERED" in environment)
+    added = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [each for each in added if each]
+
+
+def _begin(arguments: list[str]) -> None:
+    """What Python does with its arguments."""
+    kind, *rest = arguments
+    if kind == "-c":
+        sys.argv, sys.path[0] = ["-c", *rest[1:]], ""
+        main = types.ModuleType("__main__")
+        sys.modules["__main__"] = main
+        exec(compile(rest[0], "<string>", "exec"), main.__dict__)
+    elif kind == "-m":
+        sys.argv, sys.path[0] = rest, os.getcwd()
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0] = arguments, os.path.dirname(os.path.abspath(kind))
+        runpy.run_path(kind, run_name="__main__")
+
+
+if __name__ == "__main__":
+    path, *arguments = sys.argv[1:]
+    if arguments:
+        code = _run(path, arguments[1:])
+        sys.exit(code if code >= 0 else 128 - code)
+    _begin(_serve(path))
