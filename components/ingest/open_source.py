@@ -19,6 +19,20 @@ def open_source(images: str, options: IngestOptions) -> Source:
     return Folder(images, options.follow_links)
 
 
+def no_usable_row(images: str, rows: int, problem: str) -> UserError:
+    """The error of a table of which no row can be used.
+
+    Args:
+      images: the table.
+      rows: how many it has.
+      problem: of the first one.
+    """
+    return UserError(
+        f"None of {rows:,} rows of {images!r} can be used; {problem}. Paths start from the table's "
+        "folder unless ingest.root_dir says otherwise."
+    )
+
+
 def complete_options(images: str, options: IngestOptions) -> IngestOptions:
     """The options with all that a table says of its columns; for a folder, as they are.
 

@@ -71,7 +71,8 @@ def _explain_no_folder(path: str) -> str:
         )
     folder = os.path.dirname(path) or "."
     return (
-        f"is not a folder but a file; give a folder as --images, such as {folder!r} that holds it."
+        "is not a folder but a file; give a folder as --images, such as "
+        f"{folder!r} that holds it, or a table (.csv, .tsv, .jsonl, .parquet, .txt)."
     )
 
 

@@ -63,9 +63,19 @@ def add_follow_links(overrides: tuple[str, ...], follow_links: bool) -> tuple[st
 
 @contextlib.contextmanager
 def open_terminal(log_path: str) -> Iterator[Any]:
-    """Gives a console; sends the libraries' messages and unexpected errors to a log."""
+    """Gives a console; sends the libraries' messages and unexpected errors to a log.
+
+    The log of an output behind a URI is on this machine, and kept only after an unexpected error.
+    """
+    from image_pipeline.components.files import is_local
     from image_pipeline.show.terminal import quiet_terminal
 
+    if not is_local(log_path):
+        with quiet_libraries(
+            os.path.splitext(log_path.rpartition("/")[2])[0].strip(".")
+        ) as console:
+            yield console
+        return
     with quiet_terminal(log_path) as console:
         try:
             yield console

@@ -3,7 +3,11 @@
 import collections
 from collections.abc import Mapping
 
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.open_source import (
+    complete_options,
+    no_usable_row,
+    open_source,
+)
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of
 from image_pipeline.init.layout import SPLIT_NAMES, Layout
@@ -27,14 +31,17 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
     source = open_source(table, options)
     classes: collections.Counter[str] = collections.Counter()
     named: collections.Counter[str] = collections.Counter()
-    paths, bad = [], 0
+    paths, bad, first_problem = [], 0, ""
     for ref in source.list():
         if ref.problem is not None or ref.said is None:
             bad += 1
+            first_problem = first_problem or ref.message
             continue
         paths.append(ref.path)
         classes.update(filter(None, [label_of(ref, options)]))
         named.update(filter(None, [ref.said.split]))
+    if not paths:
+        raise no_usable_row(table, bad, first_problem)
     own, columns = _name_splits(named), dict(options.columns)
     if not own and "split" in columns:
         columns |= {"split": None, "table_split": columns["split"]}

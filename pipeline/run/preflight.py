@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.masks import check_masks
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.open_source import (
+    complete_options,
+    no_usable_row,
+    open_source,
+)
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of
 from image_pipeline.components.sources.folder import OUTSIDE
@@ -65,10 +69,7 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
     if is_table(images_dir):
         if not usable:
-            raise UserError(
-                f"None of {found:,} rows of {images_dir!r} can be used; {first_problem}. "
-                "Paths start from the table's folder unless ingest.root_dir says otherwise."
-            )
+            raise no_usable_row(images_dir, found, first_problem)
     else:
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     return Survey(found, dict(sorted(counts.items())), fingerprint, outside)

@@ -179,3 +179,57 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
     with pytest.raises(UserError, match="exists; choose another --output"):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     assert (tmp_path / "c.yaml").read_text() == "mine"
+
+
+def _write_table(images, rows, name="t.csv"):
+    (images / name).write_text("\n".join([rows[0], *rows[1:]]) + "\n")
+    return images / name
+
+
+def test_a_table_is_read_as_ingest_reads_it(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=20)
+    paths = [path.relative_to(images) for path in sorted(images.rglob("*.png"))]
+    rows = [f"{path},{path.parent.name},{n % 7},{'test' if n % 4 else 'train'}"
+            for n, path in enumerate(paths)]  # fmt: skip
+    table = _write_table(images, ["file,class,height,split", *rows, "nope.png,cat,1,train"])
+    result = _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    assert "a table" in result.output and "2: cat (20), dog (20)" in result.output
+    assert "image: 'file', label: 'class', split: 'split', table_height (int)" in result.output
+    assert "1, to be quarantined" in result.output and "train 10, eval 30" in result.output
+    config = load_config(str(tmp_path / "c.yaml")).ingest
+    assert config.columns["table_height"] == "height"
+    assert config.column_types == {"table_height": "int"}
+    summary = ingest(str(table), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
+    assert (summary["found"], summary["quarantined"]) == (41, 1)
+    assert summary["splits"] == {"train": 10, "eval": 30}
+
+
+def test_a_table_without_labels_takes_them_from_paths(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=30)
+    table = _write_table(
+        images, [f"{p.relative_to(images)}" for p in images.rglob("*.png")], "l.txt"
+    )
+    result = _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    assert "2: cat (30), dog (30)" in result.output and "image-pipeline run" in result.output
+    summary = ingest(str(table), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
+    assert (summary["written"], summary["quarantined"]) == (60, 0)
+
+
+def test_folds_are_no_splits_for_training(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=20)
+    rows = [f"{p.relative_to(images)},x,{n % 5}" for n, p in enumerate(images.rglob("*.png"))]
+    table = _write_table(images, ["path,label,split", *rows])
+    _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    config = load_config(str(tmp_path / "c.yaml")).ingest
+    assert (config.columns["split"], config.columns["table_split"]) == (None, "split")
+
+
+def test_a_table_of_files_that_are_elsewhere_says_where_paths_start(tmp_path):
+    table = _write_table(tmp_path, ["path,label", "a.png,x", "b.png,y"])
+    message = (
+        r"None of 2 rows of .* can be used; t.csv:2: there is no file 'a.png'.*ingest.root_dir"
+    )
+    with pytest.raises(UserError, match=message):
+        _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    with pytest.raises(UserError, match=message):
+        ingest(str(table), str(tmp_path / "out"))
