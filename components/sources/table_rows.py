@@ -92,7 +92,7 @@ def _read_list(file: BinaryIO) -> Iterator[Row]:
         if ending_of(label) in IMAGE_ENDINGS:  # The path has a space, and there is no label.
             path, label = text, ""
         if path:
-            yield Row(line, {"path": path.strip(), "label": label})
+            yield Row(line, {"path": path.strip()} | ({"label": label} if label else {}))
 
 
 def _read_separated(file: BinaryIO, delimiter: str | None = None) -> Iterator[Row]:

@@ -21,7 +21,7 @@ def test_a_list_has_a_path_and_a_label(tmp_path):
     assert rows == [
         Row(1, {"path": "a/1.jpg", "label": "7"}),
         Row(2, {"path": "b c/2.jpg", "label": "cat"}),
-        Row(5, {"path": "d e.jpg", "label": ""}),
+        Row(5, {"path": "d e.jpg"}),
     ]
 
 

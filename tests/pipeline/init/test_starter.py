@@ -173,7 +173,7 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("x")
-    with pytest.raises(UserError, match="must hold images, but none of 1 files is one"):
+    with pytest.raises(UserError, match="must hold images, but none of its 1 files is one"):
         _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "c.yaml").write_text("mine")
     with pytest.raises(UserError, match="exists; choose another --output"):
