@@ -71,13 +71,15 @@ def call_python(
         with _CALLS.count_one():
             return function(*arrays)
 
-    results = tf.numpy_function(_let_go(counted), list(inputs), list(dtypes), stateful=False)
+    results = tf.numpy_function(
+        _free_with_data_set(counted), list(inputs), list(dtypes), stateful=False
+    )
     return (
         results if isinstance(results, list) else [results]
     )  # Eagerly, a single result is not in a list.
 
 
-def _let_go(function: Callable[..., Any]) -> Callable[..., Any]:
+def _free_with_data_set(function: Callable[..., Any]) -> Callable[..., Any]:
     """Binds the lifetime of a function, and of all that it holds, to the data set's.
 
     TensorFlow keeps functions as long as the outermost graph, which lives as long as the process.

@@ -49,7 +49,7 @@ def _read_folder(images_dir: str) -> tuple[Any, list[str], str]:
 
 
 def _read_table(table: str) -> tuple[Any, list[str], str]:
-    from image_pipeline.init.table import read_layout
+    from image_pipeline.init.table_layout import read_layout
 
     return read_layout(table)
 

@@ -8,7 +8,7 @@ import psutil
 from image_pipeline.components import files
 
 
-def forget_pages(paths: Sequence[str]) -> bool:
+def drop_cached_pages(paths: Sequence[str]) -> bool:
     """Makes the operating system drop its cached copies of some files, so that the disk is read.
 
     Returns:

@@ -19,7 +19,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
-from image_pipeline.doctor.pages import forget_pages
+from image_pipeline.doctor.pages import drop_cached_pages
 from image_pipeline.doctor.subject import Subject, draw_rows, hold_some, stream_batches
 from image_pipeline.doctor.verdict import Stages
 
@@ -68,7 +68,7 @@ def _take_turns(
             report(f"{name} ({number + 1} of {_ROUNDS})")
             # What memory cannot hold is read from the disk in every epoch, so also here.
             if not subject.stays:
-                forget_pages(subject.paths)
+                drop_cached_pages(subject.paths)
             rates[name].append(time_batches(sizes, seconds / _ROUNDS, ready))
     return {name: middle_rate(own) for name, own in rates.items()}
 
@@ -103,7 +103,7 @@ def count_images(batches: Any) -> Iterator[int]:
 
 def _read_cold(subject: Subject, seconds: float) -> Rate | None:
     """Reads each record at most once: the second time it would come from memory."""
-    if not forget_pages(subject.paths):
+    if not drop_cached_pages(subject.paths):
         return None
     return time_batches(_read(subject, epochs=1), seconds, warm_up=0)
 

@@ -49,19 +49,19 @@ def run_locally(
             plan.config.transform,
             further_columns(plan.config.ingest.column_types),
         )
-    heard = _Heard(on_start, on_finish)
+    collected = _Runs(on_start, on_finish)
     try:
         if plan.part.first in (None, _INGEST):
             for span, fingerprint in plan.earlier.items():
                 earlier = _create_pipeline(plan, fingerprint, span)
-                _launch(plan.folder.metadata_path, earlier, Part(last=_INGEST), heard, span)
-        _launch(plan.folder.metadata_path, pipeline, plan.part, heard)
+                _launch(plan.folder.metadata_path, earlier, Part(last=_INGEST), collected, span)
+        _launch(plan.folder.metadata_path, pipeline, plan.part, collected)
     except Exception as error:
-        explained = find_user_error(error) or explain_part(error, plan.part, heard.any_started)
+        explained = find_user_error(error) or explain_part(error, plan.part, collected.any_started)
         if explained is None:
             raise
         raise explained from error
-    runs = heard.runs
+    runs = collected.runs
     check_any_ran(plan.part, len(runs))
     if plan.part.is_whole:
         return runs
@@ -82,7 +82,7 @@ def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.d
     )
 
 
-class _Heard:
+class _Runs:
     """Collects the components' runs so far, and passes each on to the callbacks."""
 
     def __init__(self, on_start: Callable[[str], Any], on_finish: Callable[[ComponentRun], Any]):
@@ -115,12 +115,12 @@ def _launch(
     metadata_path: str,
     pipeline: tfx.dsl.Pipeline,
     part: Part,
-    heard: _Heard,
+    runs: _Runs,
     earlier_span: int | None = None,
 ) -> None:
     """Runs a part of a pipeline; an earlier span's components are named after it."""
-    finish = functools.partial(heard.finish, earlier_span=earlier_span)
-    with _observe_components(metadata_path, heard.start, finish):
+    finish = functools.partial(runs.finish, earlier_span=earlier_span)
+    with _observe_components(metadata_path, runs.start, finish):
         tfx.orchestration.LocalDagRunner().run(pipeline, _to_run_options(part))
 
 

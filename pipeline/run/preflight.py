@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
@@ -39,40 +39,47 @@ class Survey:
     outside: int = 0
 
 
+@dataclasses.dataclass
+class _Seen:
+    """What a listing has shown so far."""
+
+    options: IngestOptions
+    found: int = 0
+    outside: int = 0
+    usable: int = 0
+    first_problem: str = ""
+    classes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+
+    def count(self, refs: Iterable[ImageRef]) -> Iterator[ImageRef]:
+        """Passes references on, and counts them."""
+        for ref in refs:
+            self.found += 1
+            self.outside += ref.problem == OUTSIDE
+            self.usable += ref.problem is None
+            self.first_problem = self.first_problem or ref.message
+            is_image = ref.said is not None or not names_other_kind(ref.path)
+            if is_image and ref.problem is None:
+                if (label := label_of(ref, self.options)) is not None:
+                    self.classes[label] += 1
+            yield ref
+
+
 def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     """Lists a folder or a table and counts its classes.
 
     Raises:
-      UserError: if the folder is missing or empty, or holds masks.
+      UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
     options = complete_options(images_dir, options)
-    source = open_source(images_dir, options)
-    counts: collections.Counter[str] = collections.Counter()
-    found = outside = usable = 0
-    first_problem = ""
-
-    def counted() -> Iterator[ImageRef]:
-        nonlocal found, outside, usable, first_problem
-        for ref in source.list():
-            found += 1
-            outside += ref.problem == OUTSIDE
-            usable += ref.problem is None
-            first_problem = first_problem or ref.message
-            is_said = ref.said is not None
-            is_image = ref.problem is None and (is_said or not names_other_kind(ref.path))
-            if is_image and (label := label_of(ref, options)) is not None:
-                counts[label] += 1
-            yield ref
-
-    fingerprint = fingerprint_refs(counted())
-    if not found:
+    source, seen = open_source(images_dir, options), _Seen(options)
+    fingerprint = fingerprint_refs(seen.count(source.list()))
+    if not seen.found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    if is_table(images_dir):
-        if not usable:
-            raise no_usable_row(images_dir, found, first_problem)
-    else:
+    if not is_table(images_dir):
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
-    return Survey(found, dict(sorted(counts.items())), fingerprint, outside)
+    elif not seen.usable:
+        raise no_usable_row(images_dir, seen.found, seen.first_problem)
+    return Survey(seen.found, dict(sorted(seen.classes.items())), fingerprint, seen.outside)
 
 
 def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> None:

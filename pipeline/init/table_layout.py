@@ -29,37 +29,35 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
     """
     options = complete_options(table, IngestOptions())
     source = open_source(table, options)
-    classes: collections.Counter[str] = collections.Counter()
-    named: collections.Counter[str] = collections.Counter()
-    paths, bad, first_problem = [], 0, ""
-    for ref in source.list():
-        if ref.problem is not None or ref.said is None:
-            bad += 1
-            first_problem = first_problem or ref.message
-            continue
-        paths.append(ref.path)
-        classes.update(filter(None, [label_of(ref, options)]))
-        named.update(filter(None, [ref.said.split]))
-    if not paths:
-        raise no_usable_row(table, bad, first_problem)
+    refs = list(source.list())
+    usable = [(ref, ref.said) for ref in refs if ref.problem is None and ref.said is not None]
+    if not usable:
+        raise no_usable_row(table, len(refs), refs[0].message)
+    classes = collections.Counter(filter(None, (label_of(ref, options) for ref, _ in usable)))
+    named = collections.Counter(filter(None, (said.split for _, said in usable)))
     own, columns = _name_splits(named), dict(options.columns)
     if not own and "split" in columns:
         columns |= {"split": None, "table_split": columns["split"]}
-    splits: collections.Counter[str] = collections.Counter()
-    for name, split in own.items():
-        splits[split] += named[name]
     layout = Layout(
         "a table",
-        len(paths),
-        bad,
+        len(usable),
+        len(refs) - len(usable),
         label_pattern=None if "label" in options.columns else options.label_pattern,
         classes=dict(sorted(classes.items())),
         split_names={name: split for name, split in own.items() if name != split},
-        splits=dict(sorted(splits.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER)))),
+        splits=_count_splits(own, named),
         columns=columns,
         column_types=options.column_types,
     )
-    return layout, paths, source.root
+    return layout, [ref.path for ref, _ in usable], source.root
+
+
+def _count_splits(own: Mapping[str, str], named: Mapping[str, int]) -> dict[str, int]:
+    """The rows of each split by the pipeline's names, training's first."""
+    splits: collections.Counter[str] = collections.Counter()
+    for name, split in own.items():
+        splits[split] += named[name]
+    return dict(sorted(splits.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER))))
 
 
 def _name_splits(named: Mapping[str, int]) -> dict[str, str]:
