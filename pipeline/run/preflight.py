@@ -57,10 +57,10 @@ class _Seen:
             self.outside += ref.problem == OUTSIDE
             self.usable += ref.problem is None
             self.first_problem = self.first_problem or ref.message
-            is_image = ref.said is not None or not names_other_kind(ref.path)
-            if is_image and ref.problem is None:
-                if (label := label_of(ref, self.options)) is not None:
-                    self.classes[label] += 1
+            may_be_image = ref.said is not None or not names_other_kind(ref.path)
+            label = label_of(ref, self.options) if may_be_image and not ref.problem else None
+            if label is not None:
+                self.classes[label] += 1
             yield ref
 
 
