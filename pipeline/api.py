@@ -82,7 +82,7 @@ def ingest(
 
     chosen = read_group("ingest", config, options)
     flags = choose_engine(beam_args)
-    check_ingest(images_dir, output_dir, chosen)
+    chosen = check_ingest(images_dir, output_dir, chosen)
     from image_pipeline.run.ingest import ingest_folder
 
     return ingest_folder(images_dir, output_dir, chosen, flags, replace)

@@ -8,6 +8,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 
@@ -16,11 +17,12 @@ OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}
 
 def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> Manifest:
     """Ingests a folder with `OPTIONS` and the given ones; returns the manifest."""
+    chosen = IngestOptions.model_validate(OPTIONS | options)
     return run_ingest(
         str(images),
         str(output),
         f"{output}/.work",
-        IngestOptions.model_validate(OPTIONS | options),
+        complete_options(str(images), chosen),
         lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
     )
 

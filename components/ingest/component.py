@@ -39,6 +39,7 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         examples = artifact_utils.get_single_instance(output_dict["examples"])
         options = IngestOptions.model_validate_json(exec_properties["options"])
         folder = _find_folder(exec_properties)
+        options = complete_options(folder.path, options)
         resolved = exec_properties | {"images_dir": folder.path}
         manifest = run_ingest(
             folder.path,

@@ -4,7 +4,10 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import table, table_columns
 from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.references import Source
+
+_UNSET = TableOptions()
 
 
 def open_source(images: str, options: IngestOptions) -> Source:
@@ -42,6 +45,12 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
         and there is none.
     """
+    set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
+    if set_ and not table.is_table(images):
+        raise UserError(
+            f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
+            f"{images!r} is none; leave it out."
+        )
     if table.is_table(images):
         options = table_columns.complete_options(images, options)
     if isinstance(options.stratify, str) and options.stratify not in options.column_types:

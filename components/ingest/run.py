@@ -43,7 +43,6 @@ def run_ingest(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
-    options = complete_options(images_dir, options)
     start_counts(work_dir)
     with run_job(make_pipeline(), work_dir) as root:
         root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
@@ -75,10 +74,11 @@ def run_retry(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
+    options = options and complete_options(images_dir, options)
     if not is_interrupted(output_dir, work_dir):
         files.delete_tree(work_dir)
         stored = read_whole_manifest(output_dir).options
-        options = choose_options(stored, options and complete_options(images_dir, options))
+        options = choose_options(stored, options)
         retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
         if not retry.repaired:
             files.delete_tree(work_dir)

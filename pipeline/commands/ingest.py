@@ -55,7 +55,7 @@ def ingest(
 
     options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
     beam_args = choose_engine(beam_flags)
-    check_ingest(images_dir, output_dir, options)
+    options = check_ingest(images_dir, output_dir, options)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import ingest_folder, print_ingest
         from image_pipeline.show.progress import ComponentProgress

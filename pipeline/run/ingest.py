@@ -11,7 +11,6 @@ from rich.console import Console
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
@@ -47,7 +46,6 @@ def ingest_folder(
       UserError: if the person who called can put it right.
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
-    options = complete_options(images_dir, options)
     started = time.monotonic()
     with hold_lock(output_dir), watch_memory() as memory:
         before = _count_records(output_dir)

@@ -65,12 +65,11 @@ class _Seen:
 
 
 def survey_images(images_dir: str, options: IngestOptions) -> Survey:
-    """Lists a folder or a table and counts its classes.
+    """Lists a folder or a table and counts its classes; a table by completed options.
 
     Raises:
       UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
-    options = complete_options(images_dir, options)
     source, seen = open_source(images_dir, options), _Seen(options)
     fingerprint = fingerprint_refs(seen.count(source.list()))
     if not seen.found:
@@ -82,14 +81,19 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     return Survey(seen.found, dict(sorted(seen.classes.items())), fingerprint, seen.outside)
 
 
-def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> None:
+def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> IngestOptions:
     """Checks the images and the output folder before Beam is imported.
 
+    Returns:
+      The options, with what a table says of its columns.
+
     Raises:
-      UserError: if it is not.
+      UserError: if ingest cannot use them.
     """
+    options = complete_options(images_dir, options)
     check_labels(survey_images(images_dir, options), images_dir, options)
     check_output(output_dir, images_dir)
+    return options
 
 
 def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:

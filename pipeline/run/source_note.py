@@ -14,9 +14,9 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.folder import list_images
 
 _NOTE = ".source.json"
 # It decides whether a run ends, and nothing of what it writes.
@@ -83,7 +83,7 @@ def _shares_files(output_dir: str, images_dir: str, options: IngestOptions) -> b
     stored: set[str] = set()
     for rows in scan_index(output_dir, ["source"]):
         stored.update(rows["source"].to_pylist())
-    names = (decode_name(ref.path) for ref in list_images(images_dir, options.follow_links))
+    names = (decode_name(ref.path) for ref in open_source(images_dir, options).list())
     return 2 * sum(name in stored for name in names) >= len(stored)
 
 

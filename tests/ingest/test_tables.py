@@ -211,6 +211,14 @@ def test_a_retry_after_repairs_gives_the_bytes_of_a_fresh_ingest(images, rows, t
     assert verify_data_set(str(tmp_path / "out")) == []
 
 
+@pytest.mark.parametrize("option", [{"columns": {"image": "x"}}, {"bad_rows": "error"}])
+def test_options_of_tables_are_refused_for_a_folder(images, tmp_path, option):
+    with pytest.raises(
+        UserError, match=rf"ingest.{min(option)} is for a table of images .* is none"
+    ):
+        ingest(images, tmp_path / "out", **option)
+
+
 def test_bad_rows_are_in_the_books(images, rows, tmp_path):
     table = _write_csv(tmp_path / "t.csv", [*rows, rows[0], {"path": "nope.png", "label": "cat"}])
     manifest = ingest(table, tmp_path / "out", root_dir=str(images), max_bad_fraction=0.1)
