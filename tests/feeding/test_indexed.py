@@ -15,7 +15,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.feeding import input_fn
+from image_pipeline.components.feeding import input_fn, parse
 from image_pipeline.components.feeding.budget import Stage
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import ImageBatches
@@ -86,7 +86,7 @@ def test_pixels_are_those_of_streaming(train_shards):
 @pytest.mark.parametrize("augment", [(), CROPPED], ids=["centre", "cropped"])
 def test_columns_keys_and_shares_are_those_of_streaming(train_shards, augment, channels):
     view = ViewOptions(height_px=8, width_px=8, channels=channels)
-    columns = (record.FILENAME, record.HEIGHT)
+    columns = parse.columns_of((record.FILENAME, record.HEIGHT))
 
     def rows(source):
         feeding = FeedingOptions(batch_size=4, augment=augment, source=source)
@@ -281,7 +281,8 @@ def test_a_damaged_record_can_be_skipped_and_is_counted(damaged, caplog):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_a_damaged_record_is_skipped_with_its_columns(damaged, mode):
     feeding = FeedingOptions(batch_size=4, bad_records="skip")
-    reader = ImageBatches(damaged, VIEW, feeding, Passes(mode=mode), (record.FILENAME,))
+    columns = parse.columns_of((record.FILENAME,))
+    reader = ImageBatches(damaged, VIEW, feeding, Passes(mode=mode), columns)
     batches = list(reader.read().as_numpy_iterator())
     index = read_index(damaged)
     names = [name for batch in batches for name in batch[record.FILENAME]]

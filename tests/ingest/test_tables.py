@@ -213,9 +213,7 @@ def test_a_retry_after_repairs_gives_the_bytes_of_a_fresh_ingest(images, rows, t
 
 @pytest.mark.parametrize("option", [{"columns": {"image": "x"}}, {"bad_rows": "error"}])
 def test_options_of_tables_are_refused_for_a_folder(images, tmp_path, option):
-    with pytest.raises(
-        UserError, match=rf"ingest.{min(option)} is for a table"
-    ):
+    with pytest.raises(UserError, match=rf"ingest.{min(option)} is for a table"):
         ingest(images, tmp_path / "out", **option)
 
 
