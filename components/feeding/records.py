@@ -82,10 +82,10 @@ def open_records(
       UserError: if a pattern matches no file, or what is asked for needs an index, and there is
         none.
     """
-    paths = match_files(files)
     served = passes.training and feeding.data_service is not None
-    if served:  # Its workers are TensorFlow's, which call no Python.
-        check_known_to_tensorflow(paths[0], "with feeding.data_service, the data set")
+    if served and files:  # Its workers are TensorFlow's, which call no Python.
+        check_known_to_tensorflow(files[0], "with feeding.data_service, the data set")
+    paths = match_files(files)
     streams = feeding.source == "streaming" or keep is not None or served
     index = None if streams else find_index(paths)
     if index is not None:

@@ -12,6 +12,7 @@ from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import shard_files
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.shard_files import (
     count_records,
@@ -67,7 +68,7 @@ def test_what_only_tensorflow_reads_is_where_it_can():
         files.check_known_to_tensorflow("az://box/file", "the graph")
     served = FeedingOptions(data_service="grpc://localhost:1")
     with pytest.raises(UserError, match=r"^with feeding.data_service, the data set must be on a"):
-        open_records(["s3://bucket/file"], served, ViewOptions(), training=True, seed=0)
+        open_records(["s3://bucket/file"], ViewOptions(), served, Passes(mode="train"))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import seal
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import (
     read_alpha_background,
     read_class_names,
@@ -63,7 +64,7 @@ def more_examples(tmp_path_factory):
 
 def _batch(examples, splits, columns=()):
     files = [str(examples / f"Split-{split}" / "*") for split in splits]
-    return next(read_views(files, VIEW, 1000, columns).as_numpy_iterator())
+    return next(read_views(files, VIEW, 1000, parse.columns_of(columns)).as_numpy_iterator())
 
 
 def test_statistics_are_those_of_the_splits_asked_for(examples, tmp_path):

@@ -194,7 +194,7 @@ def test_a_run_without_its_options_asks_for_them(run_dir, tmp_path):
     assert "give the options with --config" in output
     write_metadata(copy / "metadata.db", [])
     _, output = call("preview", copy)
-    assert "knows no Trainer" in output
+    assert "has no Trainer, whose options" in output
 
 
 def test_options_of_another_version_are_named(run_dir, tmp_path):

@@ -23,7 +23,7 @@ def test_what_a_data_set_does_not_have_is_said(source, data):
     missing = {"anomalies", "training", "metrics", "predictions", "statistics", "difference"}
     assert {name for name in missing if figures[name] is None} == missing
     assert figures["absent"].keys() == missing
-    assert "alone" in figures["absent"]["training"]
+    assert "Only the report of a run" in figures["absent"]["training"]
 
 
 def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
