@@ -21,10 +21,9 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.open_source import complete_options, fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.sources.references import fingerprint_refs
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
 
 # Names the images' folder or pattern and the options: `span_resolver` mixes spans of one name only.
@@ -80,7 +79,9 @@ def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
     folder = _find_folder(exec_properties)
     options = IngestOptions.model_validate_json(exec_properties["options"])
     options = complete_options(folder.path, options)
-    found = {"fingerprint": fingerprint_refs(open_source(folder.path, options).list())}
+    found = {
+        "fingerprint": fingerprint(folder.path, options, open_source(folder.path, options).list())
+    }
     if has_span(exec_properties["images_dir"]):
         found["span"] = str(folder.span)  # The latest at present, whose fingerprint it is.
     return exec_properties | found

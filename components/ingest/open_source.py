@@ -1,11 +1,13 @@
 """The source that `--images` and ingest's options describe."""
 
+from collections.abc import Iterable
+
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import table, table_columns
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.references import Source
+from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
 
 _UNSET = TableOptions()
 
@@ -22,6 +24,12 @@ def open_source(images: str, options: IngestOptions) -> Source:
     return Folder(images, options.follow_links)
 
 
+def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:
+    """Of the references that `open_source` lists, and of what a table's columns are called."""
+    is_table = table.is_table(images)
+    return fingerprint_refs(refs, (options.columns, options.column_types) if is_table else None)
+
+
 def no_usable_row(images: str, rows: int, problem: str) -> UserError:
     """The error of a table of which no row can be used.
 
@@ -32,7 +40,7 @@ def no_usable_row(images: str, rows: int, problem: str) -> UserError:
     """
     return UserError(
         f"None of {rows:,} rows of {images!r} can be used; {problem}. Paths start from the table's "
-        "folder unless ingest.root_dir says otherwise."
+        "folder, unless ingest.root_dir says otherwise."
     )
 
 

@@ -25,9 +25,10 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import group_of, label_of, split_of
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source
-from image_pipeline.components.sources.table import check_bad_row
+from image_pipeline.components.sources.table import check_bad_row, is_table
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
@@ -102,10 +103,10 @@ def prepare_chunk(
     Returns:
       What was prepared.
     """
-    name = _chunk_name(chunk, work_dir, options)
+    name = _chunk_name(chunk, images_dir, work_dir, options)
     path = rows_path(work_dir, name)
-    if not files.is_file(path):
-        source = open_source(images_dir, options)
+    source = open_source(images_dir, options)
+    if not files.is_file(path) or _may_be_repaired(chunk, path):
         results = _count(_prepare_sources(chunk.refs, source, work_dir, options))
         rows = write_payloads(results, name, work_dir, options.seed)
         with files.write_atomically(path) as file:
@@ -137,13 +138,22 @@ def read_chunk_rows(chunk: PreparedChunk, work_dir: str) -> pa.Table:
     return read_rows(rows_path(work_dir, chunk.name))
 
 
-def _chunk_name(chunk: Chunk, work_dir: str, options: IngestOptions) -> str:
+def _may_be_repaired(chunk: Chunk, path: str) -> bool:
+    """Whether unusable files may have changed unseen: those of a table behind URIs."""
+    is_seen = all(ref.said is None or ref.modified_ns or ref.problem for ref in chunk.refs)
+    return not is_seen and count_unusable(read_rows(path))[0] > 0
+
+
+def _chunk_name(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
+    kept |= {"splits", *TableOptions.model_fields}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
         depends_on += [options.seed]  # See `write_payloads`.
+    if is_table(images_dir):
+        depends_on += [open_source(images_dir, options).root]
     depends_on += [dataclasses.astuple(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 

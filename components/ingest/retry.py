@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pydantic
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.lists import Quarantined, Skipped, read_list
+from image_pipeline.components.dataset.index_file import scan_index
+from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
@@ -28,7 +29,9 @@ from image_pipeline.components.ingest.prepare import (
     prepare_chunk,
     read_chunk_rows,
 )
+from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
+from image_pipeline.components.sources.table import is_table
 
 _MARKER = "retry.json"
 
@@ -107,7 +110,9 @@ def prepare_quarantined(
     quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     names = quarantined | _list_skipped(output_dir)
     met: set[str] = set()
-    refs = _find_named(open_source(images_dir, options), names, met)
+    source = open_source(images_dir, options)
+    stored = _list_stored(output_dir) if is_table(images_dir) else set()
+    refs = _find_named(source, names, stored, met)
     chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
     rows = pa.concat_tables(read_chunk_rows(chunk, work_dir) for chunk in chunks)
     bad, skipped = count_unusable(rows)
@@ -120,11 +125,24 @@ def prepare_quarantined(
     )
 
 
-def _find_named(source: Source, names: set[str], met: set[str]) -> Iterator[ImageRef]:
-    """The references of some paths or rows of a table; adds to `met` which of these there are."""
+def _list_stored(output_dir: str) -> set[str]:
+    """The paths of all records and duplicates: a table's rows may have moved since."""
+    stored = {line.path for line in read_list(output_dir, Duplicate)}
+    for rows in scan_index(output_dir, ["source"]):
+        stored.update(rows["source"].to_pylist())
+    return stored
+
+
+def _find_named(
+    source: Source, names: set[str], stored: set[str], met: set[str]
+) -> Iterator[ImageRef]:
+    """The references of some paths or rows of a table, unless their image is stored already.
+
+    Adds to `met` which of the names there are.
+    """
     for ref in source.list():
         own = names.intersection([ref.path] if ref.said is None else [ref.path, ref.said.row])
-        if own:
+        if own and decode_name(ref.path) not in stored:
             met.update(own)
             yield ref
 

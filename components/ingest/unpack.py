@@ -105,6 +105,8 @@ def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict
     path = os.fsdecode(values[record.FILENAME])
     row = columns_of(ImageRef(path, 0, 0), options)
     row |= {column: entry[column] for column in _INDEXED}
+    if options.columns:
+        row["forced_split"] = entry["split"]  # Unless its row says otherwise, see `list_rows`.
     if further:
         row["further"] = json.dumps([entry[column.key] for column in further])
     row["sha256"] = bytes.fromhex(values[record.SHA256].decode())
@@ -162,9 +164,16 @@ def _read_table(images_dir: str, options: IngestOptions) -> dict[str, ImageRef]:
 def _restore_splits(
     rows: pa.Table, paths: list[str], said: dict[str, ImageRef], options: IngestOptions
 ) -> pa.Table:
-    """Records do not say whether a table chose their split; the table does."""
-    chosen = [split_of(said[path], options) if path in said else None for path in paths]
+    """Records do not say whether a table chose their split; the table does.
+
+    A record whose row is gone stays in its split.
+    """
     at = rows.schema.get_field_index("forced_split")
+    before = rows["forced_split"].to_pylist()
+    chosen = [
+        split_of(said[path], options) if path in said else split
+        for path, split in zip(paths, before, strict=True)
+    ]
     return rows.set_column(at, ROW_SCHEMA.field(at), pa.array(chosen, pa.string()))
 
 

@@ -103,6 +103,9 @@ class _Condition:
         if _kind_of(column) != "list":
             self._refuse(node, 'needs values in brackets after "in", such as ("cat", "dog")')
         listed = column.combine_chunks()
+        item_kind = _kind_of(pa.nulls(0, listed.type.value_type))
+        if item_kind != _kind_of(value):
+            self._refuse(node, f"looks for a {_kind_of(value)} among each a {item_kind}")
         is_equal = np.asarray(pc.fill_null(pc.equal(pc.list_flatten(listed), value), False))
         found = np.zeros(self._table.num_rows, bool)
         found[np.asarray(pc.list_parent_indices(listed))[is_equal]] = True

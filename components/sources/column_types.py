@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.names import decode_name
 
 Value = int | float | str | list[int] | list[float] | list[str]
 
@@ -13,6 +14,7 @@ _WIDTH = {"int": 0, "float": 1, "string": 2}
 # A number with a leading zero is a name, such as a postcode.
 _INT = re.compile(r"[+-]?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+_EXACT = 2**24  # Up to it, a 32-bit float holds every whole number.
 _LARGEST = 3.4028235677973366e38  # Beyond it, no float32 is nearer than infinity.
 
 
@@ -22,6 +24,7 @@ class TypeGuess:
     def __init__(self) -> None:
         """Has seen nothing."""
         self._kind: str | None = None
+        self._is_large = False
         self._has_empty = False
         self._is_list: bool | None = None
 
@@ -42,6 +45,7 @@ class TypeGuess:
         self._is_list = is_list
         for item in value if is_list else [value]:
             kind = _kind_of(item)
+            self._is_large |= kind == "int" and abs(int(item)) > _EXACT
             if self._kind is None or _WIDTH[kind] > _WIDTH[self._kind]:
                 self._kind = kind
 
@@ -52,7 +56,8 @@ class TypeGuess:
         if self._is_list:
             return f"{kind}s"  # type: ignore[return-value]
         if kind == "int" and self._has_empty:
-            kind = "float"
+            # A number that a 32-bit float would round is more likely a name.
+            kind = "string" if self._is_large else "float"
         return kind  # type: ignore[return-value]
 
 
@@ -64,12 +69,13 @@ def is_empty(value: Any) -> bool:
 def _kind_of(item: Any) -> str:
     """The narrowest scalar type of a value; raises ValueError if there is none."""
     if isinstance(item, str):
-        if _INT.fullmatch(item) and -(2**63) <= int(item) < 2**63:
-            return "int"
-        return "float" if _FLOAT.fullmatch(item) else "string"
-    if isinstance(item, int) and -(2**63) <= item < 2**63:  # Python counts True among them.
-        return "int"
-    if isinstance(item, int | float):
+        if _INT.fullmatch(item):
+            return _kind_of(int(item)) if len(item) < 21 else "string"
+        is_finite = bool(_FLOAT.fullmatch(item)) and math.isfinite(float(item))
+        return "float" if is_finite or item.lower().strip("+-") in ("inf", "nan") else "string"
+    if isinstance(item, int):  # Python counts True among them.
+        return "int" if -(2**63) <= item < 2**63 else "string"
+    if isinstance(item, float):
         return "float"
     raise ValueError(f"{item!r} is no number, no text and no list of them")
 
@@ -92,7 +98,7 @@ def convert(value: Any, type_: ColumnType) -> Value:
 
 def _convert_one(item: Any, kind: str) -> int | float | str:
     if kind == "string":
-        return "" if item is None else str(item)
+        return "" if item is None else decode_name(str(item))
     if is_empty(item):
         if kind == "int":
             raise ValueError("it is empty")

@@ -102,13 +102,17 @@ def make_chunks(
     yield Chunk(number, True, tuple(held))
 
 
-def fingerprint_refs(refs: Iterable[ImageRef]) -> str:
+def fingerprint_refs(refs: Iterable[ImageRef], columns: object = None) -> str:
     """A hash of names, sizes, modification times and tables: equal if nothing was touched.
+
+    Args:
+      refs: the references.
+      columns: names and types of a table's columns, whose values the references hold.
 
     Returns:
       32 hexadecimal digits.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(columns).encode() if columns else b"")
     for ref in refs:
         line = f"{ref.path}\0{ref.size_bytes}\0{ref.modified_ns}\0{ref.problem}\n"
         digest.update(line.encode(errors="surrogateescape"))

@@ -4,9 +4,11 @@ import array
 import dataclasses
 import functools
 import glob
+import math
 import os
 import posixpath
 import re
+import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Value, convert
+from image_pipeline.components.sources.folder import NOT_A_FILE
 from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.reading import MISSING_FILE, locate
 from image_pipeline.components.sources.references import ImageRef, Said
@@ -60,17 +63,40 @@ class Table:
         Raises:
           UserError: if a table cannot be read, or a row cannot be used and `bad_rows` is "error".
         """
-        repeated, first_rows = self._find_repeated(), dict[str, str]()
+        repeated = self._find_repeated()
+        labels = self._read_labels(repeated) if repeated else {}
+        first_rows: dict[str, str] = {}
         for place, split, row in self._rows():
             ref = self._reference(place, split, row)
-            if ref.problem is None and hash(ref.path) in repeated:
-                first = first_rows.setdefault(ref.path, place)
-                if first != place:
-                    message = f"names {ref.path!r} again, as {first} does"
-                    ref = self._bad_row("listed_twice", place, message)
+            if ref.path in labels and ref.problem in (None, MISSING_FILE):
+                ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
             if ref.problem is not None:
                 check_bad_row(ref.message, self.options)
             yield ref
+
+    def _judge_repeated(
+        self, ref: ImageRef, place: str, labels: set[str], first_rows: dict[str, str]
+    ) -> ImageRef:
+        """The first row of a file counts, unless its rows give it several labels: none is right."""
+        first = first_rows.setdefault(ref.path, place)
+        if len(labels) > 1:
+            named = ", ".join(map(repr, sorted(labels)))
+            return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {named}")
+        if first != place:
+            message = f"names {ref.path!r} again, as {first} does"
+            return self._bad_row("listed_twice", place, message)
+        return ref
+
+    def _read_labels(self, hashes: set[int]) -> dict[str, set[str]]:
+        """The labels of each path that several rows name."""
+        labels: dict[str, set[str]] = {}
+        counts: dict[str, int] = {}
+        for _, _, row in self._rows():
+            path = self._clean_path(self._cell(row, "image"))
+            if path and hash(path) in hashes:
+                labels.setdefault(path, set()).add(str(self._cell(row, "label")))
+                counts[path] = counts.get(path, 0) + 1
+        return {path: labels[path] for path, count in counts.items() if count > 1}
 
     def _rows(self) -> Iterator[tuple[str, str | None, Row]]:
         """Each row with its place and the split that its table's name names."""
@@ -93,11 +119,13 @@ class Table:
         return None if column is None else row.cells.get(column)
 
     def _clean_path(self, cell: object) -> str:
-        """One name for one file: without `./` and `a/..`, and relative if it lies in the root."""
+        """One name for one file: without `./`, and relative if it lies in the root."""
         path = str(cell or "").strip()
         if not files.is_local(path) or path[:1] == "/":
             path = path.removeprefix(self._prefix)
-        return posixpath.normpath(path) if path and files.is_local(path) else path
+        if not path or not files.is_local(path) or ".." in path.split("/"):
+            return path  # Behind a link, `..` leads elsewhere.
+        return posixpath.normpath(path)
 
     def _reference(self, place: str, split: str | None, row: Row) -> ImageRef:
         columns = self.options.columns
@@ -106,10 +134,10 @@ class Table:
         path = self._clean_path(self._cell(row, "image"))
         if not path:
             return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
-        roles = {role: _text(self._cell(row, role)) for role in ROLES[1:] if columns.get(role)}
-        if split is not None:
-            roles["split"] = split
         try:
+            roles = {role: _text(self._cell(row, role)) for role in ROLES[1:] if columns.get(role)}
+            if split is not None:
+                roles["split"] = split
             further = tuple(self._convert(name, row) for name in sorted(self.options.column_types))
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
@@ -132,6 +160,9 @@ class Table:
         except (OSError, ValueError):
             message = f"{said.row}: there is no file {path!r}"
             return ImageRef(path, 0, 0, MISSING_FILE, message, said)
+        if not stat.S_ISREG(status.st_mode):
+            message = f"{said.row}: {path!r} is a folder, or no regular file"
+            return ImageRef(path, 0, 0, NOT_A_FILE, message, said)
         return ImageRef(path, status.st_size, status.st_mtime_ns, said=said)
 
     def _bad_row(self, problem: str, place: str, message: str) -> ImageRef:
@@ -148,7 +179,15 @@ def check_bad_row(message: str, options: TableOptions) -> None:
 
 
 def _text(cell: object) -> str:
-    """A label, group or split as text; a whole number as its digits, whatever type it has."""
+    """A label, group or split as text; a whole number as its digits, whatever type it has.
+
+    Raises:
+      ValueError: if it is a list or an object.
+    """
+    if isinstance(cell, list | dict):
+        raise ValueError(f"a label, group or split must be one value, got {cell!r}")
+    if isinstance(cell, float) and math.isnan(cell):
+        return ""
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     return "" if cell is None else decode_name(str(cell).strip())
@@ -169,6 +208,8 @@ def list_tables(path: str) -> list[tuple[str, str | None]]:
     if _SPLIT not in path:
         return [(path, None)]
     before, _, after = path.partition(_SPLIT)
+    if "/" in after or _SPLIT in after:
+        raise UserError(f"{_SPLIT} must be once in the name of a table, got {path!r}.")
     if files.is_local(path):
         found = glob.glob(f"{glob.escape(before)}*{glob.escape(after)}")
     else:

@@ -1,6 +1,8 @@
 """Which columns a table has, by the names that records give them, and their types."""
 
+import keyword
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -50,15 +52,18 @@ def complete_options(path: str, options: T) -> T:
     """
     left_out = {name for name, column in options.columns.items() if column is None}
     guesses: dict[str, TypeGuess | None] = {}
+    first_problem: str | None = None
     for table, _ in list_tables(path):
         for row in read_rows(table):
+            first_problem = first_problem or (row.problem and f"{table}:{row.line}: {row.problem}")
             for column, cell in row.cells.items():
                 if column not in guesses:
                     is_kept = not left_out.intersection([column, _usable_name(column)])
                     guesses[column] = TypeGuess() if is_kept else None
                 _see(guesses[column], cell, f"{table}:{row.line}", column)
     if not guesses:
-        raise UserError(f"The table {path!r} holds no rows; check --images.")
+        why = first_problem or "it is empty"
+        raise UserError(f"The table {path!r} has no row that can be read ({why}).")
     columns = _name_columns(path, list(guesses), options.columns)
     types: dict[str, ColumnType] = {
         name: options.column_types.get(name) or guess.type
@@ -80,7 +85,7 @@ def _see(guess: TypeGuess | None, cell: object, place: str, column: str) -> None
     except ValueError as error:
         raise UserError(
             f"{place}: the column {column!r} cannot be kept ({error}); leave it out by "
-            f"ingest.columns={{{_usable_name(column)}: null}}."
+            f"ingest.columns={{{_short_name(column)}: null}}."
         ) from error
 
 
@@ -133,5 +138,11 @@ def _add_further(
 
 def _usable_name(column: str) -> str:
     """A column's own name, as far as it can be one in a condition and beside a record's own."""
-    name = re.sub(r"\W+", "_", column).strip("_")
-    return f"table_{name}" if name in _TAKEN or not name or name[0].isdigit() else name
+    name = _short_name(column)
+    is_free = name not in _TAKEN and name.isidentifier() and not keyword.iskeyword(name)
+    return name if is_free else f"table_{name}"
+
+
+def _short_name(column: str) -> str:
+    """Letters, digits and underscores, as Python normalises names."""
+    return re.sub(r"\W+", "_", unicodedata.normalize("NFKC", column)).strip("_")

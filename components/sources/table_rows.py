@@ -4,6 +4,8 @@ import codecs
 import collections
 import csv
 import dataclasses
+import datetime
+import decimal
 import io
 import json
 import os
@@ -58,6 +60,8 @@ def read_rows(path: str) -> Iterator[Row]:
       UserError: if there is no such file, or it cannot be read on; it names the line.
     """
     read = _READERS[ending_of(path)]
+    if files.is_local(path) and os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"The table {path!r} is no regular file; check --images.")
     try:
         with files.open_input(path) as file:
             yield from read(file)
@@ -65,7 +69,7 @@ def read_rows(path: str) -> Iterator[Row]:
         raise UserError(f"{path}:{error.line}: {error.problem}") from error
     except FileNotFoundError as error:
         raise UserError(f"The table {path!r} does not exist; check --images.") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise UserError(f"The table {path!r} cannot be read: {error}") from error
 
 
@@ -101,7 +105,7 @@ def _read_separated(file: BinaryIO, delimiter: str | None = None) -> Iterator[Ro
     names_line = lines.readline()
     lines.seek(0)
     delimiter = delimiter or max(",;\t|", key=names_line.count)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     line = 1
     try:
         header = _check_header([name.strip() for name in next(reader, [])])
@@ -137,6 +141,7 @@ def _read_json_lines(file: BinaryIO) -> Iterator[Row]:
             continue
         try:
             found = json.loads(text)
+            json.dumps(found, ensure_ascii=False).encode()  # Half a surrogate pair is no text.
         except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict):
@@ -150,7 +155,16 @@ def _read_parquet(file: BinaryIO) -> Iterator[Row]:
     for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
         for cells in batch.to_pylist():
             line += 1
-            yield Row(line, cells)
+            yield Row(line, {name: _plain(cell) for name, cell in cells.items()})
+
+
+def _plain(cell: Any) -> Any:
+    """A value as JSON could have it: dates and decimals are text, and so are bytes."""
+    if isinstance(cell, bytes):
+        return os.fsdecode(cell)
+    if isinstance(cell, datetime.date | datetime.time | decimal.Decimal):
+        return str(cell)
+    return cell
 
 
 _READERS: dict[str, Callable[[BinaryIO], Iterator[Row]]] = {

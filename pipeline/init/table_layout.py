@@ -1,7 +1,8 @@
 """What a table of images says, as a layout for a starter configuration."""
 
 import collections
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 
 from image_pipeline.components.ingest.open_source import (
     complete_options,
@@ -10,9 +11,27 @@ from image_pipeline.components.ingest.open_source import (
 )
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of
+from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.init.layout import SPLIT_NAMES, Layout
 
 _ORDER = {"train": 0, "eval": 1, "test": 2}
+
+
+@dataclasses.dataclass
+class _Problems:
+    """The rows that cannot be used: how many, and what is wrong with the first."""
+
+    count: int = 0
+    first: str = ""
+
+    def leave_out(self, refs: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Said]]:
+        """The other rows, with what the table says of each."""
+        for ref in refs:
+            if ref.problem is None and ref.said is not None:
+                yield ref, ref.said
+            else:
+                self.count += 1
+                self.first = self.first or ref.message
 
 
 def read_layout(table: str) -> tuple[Layout, list[str], str]:
@@ -29,19 +48,24 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
     """
     options = complete_options(table, IngestOptions())
     source = open_source(table, options)
-    refs = list(source.list())
-    usable = [(ref, ref.said) for ref in refs if ref.problem is None and ref.said is not None]
-    if not usable:
-        raise no_usable_row(table, len(refs), refs[0].message)
-    classes = collections.Counter(filter(None, (label_of(ref, options) for ref, _ in usable)))
-    named = collections.Counter(filter(None, (said.split for _, said in usable)))
+    classes: collections.Counter[str] = collections.Counter()
+    named: collections.Counter[str] = collections.Counter()
+    paths, problems = [], _Problems()
+    for ref, said in problems.leave_out(source.list()):
+        paths.append(ref.path)
+        classes.update(filter(None, [label_of(ref, options)]))
+        named.update(filter(None, [said.split]))
+    if not paths:
+        raise no_usable_row(table, problems.count, problems.first)
     own, columns = _name_splits(named), dict(options.columns)
+    if "{SPLIT}" in table and not own:
+        own = {name: name for name in sorted(named)}
     if not own and "split" in columns:
         columns |= {"split": None, "table_split": columns["split"]}
     layout = Layout(
         "a table",
-        len(usable),
-        len(refs) - len(usable),
+        len(paths),
+        problems.count,
         label_pattern=None if "label" in options.columns else options.label_pattern,
         classes=dict(sorted(classes.items())),
         split_names={name: split for name, split in own.items() if name != split},
@@ -49,7 +73,7 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
         columns=columns,
         column_types=options.column_types,
     )
-    return layout, [ref.path for ref, _ in usable], source.root
+    return layout, paths, source.root
 
 
 def _count_splits(own: Mapping[str, str], named: Mapping[str, int]) -> dict[str, int]:

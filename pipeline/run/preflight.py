@@ -11,13 +11,14 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import (
     complete_options,
+    fingerprint,
     no_usable_row,
     open_source,
 )
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of
 from image_pipeline.components.sources.folder import OUTSIDE
-from image_pipeline.components.sources.references import ImageRef, fingerprint_refs
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import names_other_kind
 from image_pipeline.components.sources.table import is_table
 
@@ -71,14 +72,14 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
       UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
     source, seen = open_source(images_dir, options), _Seen(options)
-    fingerprint = fingerprint_refs(seen.count(source.list()))
+    found = fingerprint(images_dir, options, seen.count(source.list()))
     if not seen.found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
     if not is_table(images_dir):
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     elif not seen.usable:
         raise no_usable_row(images_dir, seen.found, seen.first_problem)
-    return Survey(seen.found, dict(sorted(seen.classes.items())), fingerprint, seen.outside)
+    return Survey(seen.found, dict(sorted(seen.classes.items())), found, seen.outside)
 
 
 def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> IngestOptions:
@@ -102,6 +103,11 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
     Raises:
       UserError: if none does, and labels are required.
     """
+    if not survey.classes and "label" in options.columns:
+        raise UserError(
+            f"The column {options.columns['label']!r} of {images_dir!r} is empty in all rows; name "
+            "another by ingest.columns={label: …}, or leave it out by ingest.columns={label: null}."
+        )
     if options.label_pattern is not None and not survey.classes:
         raise UserError(
             f"{_explain_links(survey)}None of {survey.found:,} files in {images_dir!r} names a "

@@ -3,9 +3,11 @@
 import csv
 import math
 import pathlib
+import re
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,7 +18,11 @@ from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
+from image_pipeline.components.ingest import prepare, shards
+from image_pipeline.components.ingest.open_source import complete_options, fingerprint, open_source
+from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.sources.references import Chunk, ImageRef, Said
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest, read_lines
@@ -224,3 +230,90 @@ def test_bad_rows_are_in_the_books(images, rows, tmp_path):
     assert manifest.books.quarantine_reasons == {"listed_twice": 1, "missing_file": 1}
     lines = read_lines(tmp_path / "out" / "quarantine.jsonl")
     assert [line["path"] for line in lines] == ["t.csv:42", "nope.png"]
+
+
+def test_rows_that_moved_are_not_stored_twice_and_gone_ones_stay_in_their_split(
+    images, rows, tmp_path
+):
+    """A bad row is mended and moves up; the rows of ten stored images are gone."""
+    root = {"root_dir": str(images), "max_bad_fraction": 0.5}
+    table, bad = tmp_path / "t.csv", rows[6] | {"path": ""}
+    _write_csv(table, [*rows[:6], bad, *rows[7:]])
+    ingest(table, tmp_path / "out", **root)
+    before = pq.read_table(tmp_path / "out" / "index.parquet").to_pylist()
+    _write_csv(table, [*rows[1:6], rows[6], *rows[7:30]])  # Line 8 is now a stored image's.
+    retry = run_retry(str(table), str(tmp_path / "out"), str(tmp_path / "w"), None, make_pipeline)
+    assert (retry.repaired, retry.gone, retry.changed) == (0, 1, False)
+    _write_csv(table, [*rows[:6], rows[6], *rows[7:30]])
+    retry = run_retry(str(table), str(tmp_path / "out"), str(tmp_path / "w"), None, make_pipeline)
+    assert (retry.repaired, retry.gone) == (1, 0)
+    after = pq.read_table(tmp_path / "out" / "index.parquet").to_pylist()
+    split_of = {row["source"]: row["split"] for row in after}
+    assert len(after) == len(split_of) == len(before) + 1 == 40
+    assert all(split_of[row["source"]] == row["split"] for row in before)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"splits": {"train": 1.0}}, {"splits": {"train": 0.5, "test": 0.5}}),
+        ({"bad_rows": "quarantine"}, {"bad_rows": "error"}),
+        ({"columns": {"height_cm": "age"}}, {"columns": {"years": "age"}}),
+    ],
+)
+def test_an_interrupted_ingest_goes_on_by_the_options_of_now(
+    images, rows, tmp_path, monkeypatch, first, second
+):
+    said = [row | {"split": "test" if n % 2 else "train"} for n, row in enumerate(rows)]
+    table = _write_csv(tmp_path / "t.csv", [*said, {"path": "nope.png", "label": "x"}])
+    halves = {"train": 0.5, "test": 0.5}
+    common = {"root_dir": str(images), "max_bad_fraction": 1, "splits": halves}
+    real = shards.write_shard
+
+    def stop(*arguments):
+        real(*arguments)
+        raise UserError("stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("image_pipeline.components.ingest.transforms.write_shard", stop)
+        with pytest.raises(UserError, match="stopped"):
+            ingest(table, tmp_path / "out", **common | first)
+    try:
+        ingest(table, tmp_path / "out", **common | second)
+    except UserError as resumed:
+        with pytest.raises(UserError, match=re.escape(str(resumed))):
+            ingest(table, tmp_path / "fresh", **common | second)
+    else:
+        ingest(table, tmp_path / "fresh", **common | second)
+        assert _shards(tmp_path / "out") == _shards(tmp_path / "fresh")
+        assert verify_data_set(str(tmp_path / "out")) == []
+
+
+def test_another_root_is_another_source(images, rows, tmp_path):
+    """Behind a URI, nothing but the root tells them apart."""
+    options = IngestOptions(columns={"image": "path"}, root_dir="gs://bucket/a")
+    chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),))
+    other = options.model_copy(update={"root_dir": "gs://bucket/b"})
+    names = [prepare._chunk_name(chunk, "t.csv", str(tmp_path), each) for each in (options, other)]
+    assert names[0] != names[1]
+
+
+def test_the_fingerprint_sees_a_renamed_column(images, rows, tmp_path):
+    table = _write_csv(tmp_path / "t.csv", rows)
+    found = []
+    for name in ("age", "years"):
+        options = IngestOptions(root_dir=str(images), columns={name: "age"})
+        options = complete_options(str(table), options)
+        found.append(fingerprint(str(table), options, open_source(str(table), options).list()))
+    assert found[0] != found[1]
+
+
+def test_a_missing_object_is_asked_for_again(tmp_path):
+    refs = (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),)
+    path = str(tmp_path / "rows.arrow")
+    for reason, again in ((None, False), ("missing_file", True)):
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, prepare.ROW_SCHEMA) as writer:
+            writer.write_table(pa.Table.from_pylist([{"reason": reason}], prepare.ROW_SCHEMA))
+        assert prepare._may_be_repaired(Chunk(0, True, refs), path) is again
+    seen = (ImageRef("1.png", 9, 9, said=Said("t.csv:2")), ImageRef("2.png", 0, 0))
+    assert not prepare._may_be_repaired(Chunk(0, True, seen), path)

@@ -1,6 +1,7 @@
 """A table gives references: what each row says, where its file is, and which rows are bad."""
 
 import dataclasses
+import json
 import math
 import os
 
@@ -58,7 +59,7 @@ def test_rows_become_references_in_their_order(photos):
 
 def test_one_file_has_one_name_however_it_is_written(photos):
     table = photos / "list.txt"
-    table.write_text(f"./a/1.jpg 0\na/../a/2.jpg 0\n{photos}/b/3.jpg 1\n")
+    table.write_text(f"./a/1.jpg 0\na//2.jpg 0\n{photos}/b/3.jpg 1\n")
     assert [ref.path for ref in _list(table)] == ["a/1.jpg", "a/2.jpg", "b/3.jpg"]
 
 
@@ -74,7 +75,7 @@ def test_paths_start_from_the_tables_folder_or_from_the_root(photos, tmp_path, r
 def test_bad_rows_say_what_and_where(photos):
     table = photos / "t.csv"
     table.write_text(
-        "path,label,n\na/1.jpg,x,1\n,x,2\nnope.jpg,x,3\na/2.jpg\n./a/1.jpg,y,4\nb/3.jpg,y,z\n"
+        "path,label,n\na/1.jpg,x,1\n,x,2\nnope.jpg,x,3\na/2.jpg\n./a/1.jpg,x,4\nb/3.jpg,y,z\na,y,5\n"
     )
     refs = _list(table, column_types={"n": "int"})
     assert [(ref.path, ref.problem, ref.message) for ref in refs] == [
@@ -88,6 +89,7 @@ def test_bad_rows_say_what_and_where(photos):
             "wrong_type",
             "t.csv:7: the column 'n' must be of type int: 'z' is no int",
         ),
+        ("a", "not_a_file", "t.csv:8: 'a' is a folder, or no regular file"),
     ]
 
 
@@ -123,3 +125,42 @@ def test_the_fingerprint_sees_a_changed_cell(photos):
     before = fingerprint_refs(_list(table))
     table.write_text("path,label\na/1.jpg,y\n")
     assert fingerprint_refs(_list(table)) != before
+
+
+def test_a_file_with_several_labels_has_none(photos):
+    table = photos / "t.csv"
+    table.write_text("path,label\na/1.jpg,x\na/2.jpg,x\n./a/1.jpg,y\n")
+    assert [(ref.path, ref.problem, ref.message) for ref in _list(table)] == [
+        ("t.csv:2", "listed_twice", "t.csv:2: 'a/1.jpg' has the labels 'x', 'y'"),
+        ("a/2.jpg", None, ""),
+        ("t.csv:4", "listed_twice", "t.csv:4: 'a/1.jpg' has the labels 'x', 'y'"),
+    ]
+
+
+def test_dots_behind_a_link_lead_where_the_system_says(photos, tmp_path):
+    (tmp_path / "other" / "deep").mkdir(parents=True)
+    (tmp_path / "other" / "1.jpg").write_bytes(b"other")
+    (photos / "link").symlink_to(tmp_path / "other" / "deep")
+    (photos / "1.jpg").write_bytes(b"x")
+    (photos / "t.csv").write_text("path,label\nlink/../1.jpg,x\n")
+    (ref,) = _list(photos / "t.csv")
+    assert (ref.path, ref.size_bytes) == ("link/../1.jpg", 5)
+
+
+def test_nan_is_empty_and_a_list_is_no_label(photos):
+    rows = [
+        {"path": "a/1.jpg", "label": math.nan, "group": math.nan},
+        {"path": "a/2.jpg", "label": ["x"], "group": 1.0},
+        {"path": "b/3.jpg", "label": 7, "group": 2.0},
+    ]
+    (photos / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    options = TableOptions(columns={"image": "path", "label": "label", "group": "group"})
+    first, second, third = Table(str(photos / "t.jsonl"), options).list()
+    assert (first.said.label, first.said.group) == ("", "")
+    assert second.problem == "wrong_type" and "must be one value, got ['x']" in second.message
+    assert (third.said.label, third.said.group) == ("7", "2")
+
+
+def test_the_splits_name_is_in_the_tables_own(photos):
+    with pytest.raises(UserError, match="must be once in the name of a table"):
+        list_tables(str(photos / "{SPLIT}" / "list.txt"))

@@ -84,10 +84,21 @@ def test_a_column_of_objects_must_be_left_out(tmp_path):
 
 def test_a_table_without_rows_is_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("path,label\n")
-    with pytest.raises(UserError, match="holds no rows"):
+    with pytest.raises(UserError, match=r"no row that can be read \(it is empty\)"):
         complete_options(str(tmp_path / "t.csv"), TableOptions())
 
 
 def test_names_must_be_names():
     with pytest.raises(ValueError, match="letters, digits and _, got 'a b'"):
         TableOptions(columns={"a b": "x"})
+
+
+def test_names_that_conditions_cannot_use_are_prefixed(tmp_path):
+    found = _complete(tmp_path, "path,label,from,Âge (µm)")
+    assert found.columns["table_from"] == "from"
+    assert found.columns["Âge_μm"] == "Âge (µm)"  # As Python reads the name.
+
+
+def test_the_first_row_of_a_table_without_good_ones_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"t.csv:2: the first line names 2 columns, but it has 1"):
+        _complete(tmp_path, "path,label", "a.jpg")

@@ -1,5 +1,9 @@
 """Rows come out as they were written: every cell, its line, and what is wrong with one."""
 
+import datetime
+import decimal
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -105,3 +109,31 @@ def test_a_missing_table_is_the_users_error(tmp_path):
 def test_json_of_any_depth_is_a_bad_row(tmp_path):
     (row,) = _rows(tmp_path, "x.jsonl", "[" * 100_000)
     assert row.problem == "it is no JSON object"
+
+
+def test_dates_decimals_and_bytes_of_parquet_are_text(tmp_path):
+    cells = {"path": b"1.jpg", "day": datetime.date(2026, 1, 31), "n": decimal.Decimal("1.50")}
+    pq.write_table(pa.Table.from_pylist([cells]), tmp_path / "x.parquet")
+    (row,) = read_rows(str(tmp_path / "x.parquet"))
+    assert row.cells == {"path": "1.jpg", "day": "2026-01-31", "n": "1.50"}
+
+
+def test_half_a_surrogate_pair_is_a_bad_row(tmp_path):
+    (row,) = _rows(tmp_path, "x.jsonl", '{"path": "\\ud800.jpg"}')
+    assert row.problem == "it is no JSON object"
+
+
+def test_text_that_is_cut_off_is_the_users_error(tmp_path):
+    with pytest.raises(UserError, match=r"cannot be read: .*truncated"):
+        _rows(tmp_path, "x.csv", "path\n1.jpg\n".encode("utf-16")[:-1])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(UserError, match="no regular file"):
+        list(read_rows(str(tmp_path / "x.csv")))
+
+
+def test_spaces_behind_commas_do_not_count(tmp_path):
+    (row,) = _rows(tmp_path, "x.csv", 'path, label, n\n1.jpg, "a, b", 3\n')
+    assert row.cells == {"path": "1.jpg", "label": "a, b", "n": "3"}
