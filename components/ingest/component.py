@@ -167,7 +167,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         super().__init__(
             ImageExampleGenSpec(
                 images_dir=images_dir,
-                options=(options or IngestOptions()).model_dump_json(),
+                options=(options or IngestOptions()).to_json(),
                 fingerprint=fingerprint,
                 span=span,
                 code_version=code_version("images", "ingest", "sources"),

@@ -100,9 +100,14 @@ class IngestOptions(TableOptions):
 
     def stored_form(self) -> dict:
         """The options that affect the output's bytes (threads never do)."""
-        dumped = self.model_dump(mode="json", exclude={"threads"})
-        unset = {name for name in _SINCE if getattr(self, name) == _default(name)}
-        return {name: value for name, value in dumped.items() if name not in unset}
+        return self.model_dump(mode="json", exclude={"threads", *self._unset()})
+
+    def to_json(self) -> str:
+        """All options, but for newer ones that are not set: TFX knows earlier runs by this text."""
+        return self.model_dump_json(exclude=self._unset())
+
+    def _unset(self) -> set[str]:
+        return {name for name in _SINCE if getattr(self, name) == _default(name)}
 
     @classmethod
     def read_stored(cls, stored: dict) -> "IngestOptions":

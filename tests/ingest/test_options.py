@@ -1,3 +1,5 @@
+import json
+
 import pydantic
 import pytest
 
@@ -46,3 +48,13 @@ def test_options_cannot_change():
 def test_threads_are_not_part_of_the_stored_form():
     assert IngestOptions(threads=1).stored_form() == IngestOptions(threads=4).stored_form()
     assert IngestOptions(seed=1).stored_form() != IngestOptions(seed=2).stored_form()
+
+
+def test_what_is_not_set_of_later_options_is_not_in_what_earlier_runs_are_known_by():
+    assert list(json.loads(IngestOptions().to_json()))[:2] == ["prepare", "label_pattern"]
+    later = {"columns", "column_types", "root_dir", "bad_rows", "classes"}
+    assert not later & IngestOptions().stored_form().keys()
+    assert not later & json.loads(IngestOptions().to_json()).keys()
+    chosen = IngestOptions(columns={"image": "x"}, classes=("a",))
+    assert later & chosen.stored_form().keys() == {"columns", "classes"}
+    assert IngestOptions.model_validate_json(chosen.to_json()) == chosen
