@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.stores.variables import list_variables, tidy_variables
 from image_pipeline.components.threads import start as start_thread
 
 _PAGE_FILES = 1000
@@ -38,8 +39,10 @@ def open_objects(scheme: str, bucket: str) -> "ObjectStore":
     from obstore.store import AzureStore, S3Store
 
     make: Any = S3Store if scheme == "s3" else AzureStore
-    store = make(bucket, client_options=_CLIENT, retry_config=_RETRIES)
-    return ObjectStore(f"{scheme}://{bucket}/", store)
+    tidy_variables(scheme)
+    root = f"{scheme}://{bucket}/"
+    with _unpanicked(root):
+        return ObjectStore(root, make(bucket, client_options=_CLIENT, retry_config=_RETRIES))
 
 
 class ObjectStore:
@@ -162,7 +165,8 @@ def _explained(uri: str) -> Iterator[None]:
     from obstore.exceptions import BaseError, InvalidPathError
 
     try:
-        yield
+        with _unpanicked(uri):
+            yield
     except (BaseError, FileNotFoundError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         if isinstance(error, FileNotFoundError) or "404 Not Found" in reason:
@@ -170,3 +174,21 @@ def _explained(uri: str) -> Iterator[None]:
         if isinstance(error, InvalidPathError | ValueError):
             raise UserError(f"{uri}: {reason}; rename it, or use another folder.") from error
         raise OSError(reason) from error
+
+
+@contextlib.contextmanager
+def _unpanicked(uri: str) -> Iterator[None]:
+    """Makes an error of Rust's panic, which no `except Exception` would catch.
+
+    Obstore panics where an address or a header cannot be made of what it was given.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        names = ", ".join(list_variables(uri.partition("://")[0]))
+        raise UserError(
+            f"{uri}: no request can be made of this address and the environment ({error}); check "
+            f"the bucket's name, and the values of {names or 'the environment'}."
+        ) from error
