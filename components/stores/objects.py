@@ -77,14 +77,26 @@ class ObjectStore:
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder, in the store's order."""
+        empty = set()
         with _explained(folder):
             for page in self._list_pages(self._name(folder)):
                 for item in page:
-                    uri = self._root + item["path"]
-                    # Obstore cuts the slash off "folder/", which a store's browser leaves.
-                    with contextlib.suppress(FileNotFoundError):
-                        size_bytes = item["size"] or self.size(uri)
-                        yield uri, size_bytes, item["last_modified"].timestamp()
+                    uri, size_bytes = self._root + item["path"], item["size"]
+                    if size_bytes == 0:
+                        if uri in empty or self._is_marker(uri):
+                            continue
+                        empty.add(uri)
+                    yield uri, size_bytes, item["last_modified"].timestamp()
+
+    def _is_marker(self, uri: str) -> bool:
+        """Whether it is "folder/", which a store's browser leaves: obstore cuts off the slash.
+
+        Then there is no such file, or one that has a size and is listed by itself.
+        """
+        try:
+            return self.size(uri) > 0
+        except FileNotFoundError:
+            return True
 
     def _list_pages(self, prefix: str) -> Iterator[Sequence[Any]]:
         import obstore
