@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import errno
 import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -152,10 +153,25 @@ class ObjectStore:
 
 
 def _ask(function: Callable, *args: Any) -> Any:
-    """Calls obstore. Ctrl-C reaches the main thread only while that waits in Python."""
+    """Calls obstore. Ctrl-C reaches the main thread only while that waits in Python.
+
+    Raises:
+      UserError: in a fork, which has none of the threads that obstore began: it would wait forever.
+    """
+    if _first_process() != os.getpid():
+        raise UserError(
+            "s3:// and az:// cannot be read in a fork of a process that has done so; start "
+            'processes by spawn: multiprocessing.get_context("spawn").'
+        )
     call = functools.partial(_insist, function, *args)
     is_main = threading.current_thread() is threading.main_thread()
     return start_thread(call).result() if is_main else call()
+
+
+@functools.cache
+def _first_process() -> int:
+    """The process of the first request; a fork inherits the answer."""
+    return os.getpid()
 
 
 def _insist(function: Callable, *args: Any) -> Any:

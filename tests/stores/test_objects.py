@@ -114,6 +114,26 @@ def test_what_a_browser_leaves_for_a_folder_is_no_file(bucket, monkeypatch):
     assert found == [("a", 4), ("a-b", 0), ("b", 0), ("b-c", 1)]
 
 
+def test_a_fork_is_told_instead_of_left_waiting(bucket):
+    obstore.put(bucket._store, "a", b"data")
+    assert bucket.size("az://bucket/a") == 4
+    source, target = os.pipe()
+    if (process := os.fork()) == 0:
+        signal.alarm(60)  # Ends it if it waits.
+        try:
+            bucket.size("az://bucket/a")
+        except UserError as error:
+            os.write(target, str(error).encode())
+        os._exit(0)
+    os.close(target)
+    with open(source) as told:
+        assert told.read() == (
+            "s3:// and az:// cannot be read in a fork of a process that has done so; start "
+            'processes by spawn: multiprocessing.get_context("spawn").'
+        )
+    assert os.waitpid(process, 0)[1] == 0
+
+
 def test_a_name_that_cannot_be_used_is_said(bucket):
     message = r"az://bucket/a//b: .*contained empty path segment; rename it, or use"
     with pytest.raises(UserError, match=message):
