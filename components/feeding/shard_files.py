@@ -109,6 +109,6 @@ def _read_part(path: bytes, start: np.int64) -> tuple[np.ndarray, np.int64]:
             raise CorruptRecord("the file ends within a record")
     except CorruptRecord as error:
         raise UserError(
-            f"{name} is damaged behind byte {first} ({error}); write it again, or leave it out."
+            f"{name} is damaged after byte {first} ({error}); write it again, or leave it out."
         ) from error
     return np.array(records, object), np.int64(first + end)

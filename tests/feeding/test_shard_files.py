@@ -113,8 +113,8 @@ def test_parts_give_what_tensorflow_gives(in_parts, tmp_path, sizes):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: content[:-1], "behind byte 66 .*the file ends within a record"),
-        (lambda content: content[:70], "behind byte 66 .*the file ends within a record"),
+        (lambda content: content[:-1], "damaged after byte 66 .*the file ends within a record"),
+        (lambda content: content[:70], "damaged after byte 66 .*the file ends within a record"),
         (lambda content: content[:-5] + b"x" + content[-4:], "its data or the data's checksum"),
         (lambda content: content[:68] + b"x" + content[69:], "its length field is damaged"),
     ],
