@@ -1,8 +1,8 @@
 """Python processes that begin with TFX imported: each is a fork of one that serves them.
 
 A process of its own pays 12 s of CPU for TFX; a fork pays 0.1, and is as much a process: arguments,
-environment, working folder, terminal, signals and exit code are its own. Not for tests of what is
-imported, nor of `kill -9`, which ends the process that waits for the fork.
+environment, working folder, terminal, signals and exit code are its own. If the process that waits
+for it is killed, so is the fork. Not for tests of what is imported.
 """
 
 import contextlib
@@ -55,13 +55,21 @@ def _run(path: str, arguments: list[str]) -> int:
         server.connect(path)
         asked = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
         socket.send_fds(server, [b"fds"], [0, 1, 2])
-        server.sendall(json.dumps(asked).encode())
-        server.shutdown(socket.SHUT_WR)
+        server.sendall(f"{json.dumps(asked)}\n".encode())
         answers = server.makefile()
         process = int(answers.readline())
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda number, _: os.kill(process, number))
         return int(answers.readline())
+
+
+def _end(code: int) -> None:
+    """Ends as the fork did: with its exit code, or of its signal."""
+    if code >= 0:
+        sys.exit(code)
+    if -code != signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
 
 
 def _serve(path: str) -> list[str]:
@@ -87,17 +95,31 @@ def _serve(path: str) -> list[str]:
 def _fork(client: socket.socket) -> list[str]:
     """Forks once more, waits for that process, and tells the client; returns in the fork only."""
     _, descriptors, _, _ = socket.recv_fds(client, 3, 3)
-    asked = json.loads(client.makefile().read())
+    asked = json.loads(client.makefile().readline())
     process = os.fork()
     if process == 0:
+        os.setpgid(0, 0)
         client.close()
         _become(descriptors, asked["folder"], asked["environment"])
         return asked["arguments"]
-    client.sendall(f"{process}\n".encode())
-    _, status = os.waitpid(process, 0)
+    for descriptor in descriptors:  # Whoever reads what the fork writes waits for the fork only.
+        os.close(descriptor)
     with contextlib.suppress(BrokenPipeError):
-        client.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        client.sendall(f"{process}\n".encode())
+    code = _wait(process, client)
+    with contextlib.suppress(BrokenPipeError):
+        client.sendall(f"{code}\n".encode())
     os._exit(0)
+
+
+def _wait(process: int, client: socket.socket) -> int:
+    """Waits for a fork, and kills all of its group if the client, who writes no more, is gone."""
+    with contextlib.suppress(OSError):  # It has done so itself, or has ended.
+        os.setpgid(process, process)
+    ended = os.pidfd_open(process)
+    if ended not in select.select([client, ended], [], [])[0]:
+        os.killpg(process, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def _become(descriptors: list[int], folder: str, environment: dict[str, str]) -> None:
@@ -107,6 +129,7 @@ def _become(descriptors: list[int], folder: str, environment: dict[str, str]) ->
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.modules["numpy"].random.seed()  # Else all forks draw the same; Python's seeds itself anew.
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(line_buffering=stream.isatty() or "PYTHONUNBUFFERED" in environment)
     added = environment.get("PYTHONPATH", "").split(os.pathsep)
@@ -132,6 +155,5 @@ def _begin(arguments: list[str]) -> None:
 if __name__ == "__main__":
     path, *arguments = sys.argv[1:]
     if arguments:
-        code = _run(path, arguments[1:])
-        sys.exit(code if code >= 0 else 128 - code)
+        _end(_run(path, arguments[1:]))
     _begin(_serve(path))

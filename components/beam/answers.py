@@ -5,24 +5,45 @@ of its function as often: a third of a small job's CPU.
 """
 
 import contextlib
+import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms import core
 
 
-@contextlib.contextmanager
-def answer_once() -> Iterator[None]:
-    """Keeps both answers for as long as the block runs."""
-    inspect, view_as = core.get_signature, PipelineOptions.view_as
-    core.get_signature = _keep_signatures(inspect)
-    PipelineOptions.view_as = _keep_views(view_as)
-    try:
-        yield
-    finally:
-        core.get_signature, PipelineOptions.view_as = inspect, view_as
+class _Replaced:
+    """Beam's two functions are replaced from the first job's begin to the last one's end.
+
+    Jobs of several threads overlap: were each to put back what it found, ours would stay.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._jobs, self._own = threading.Lock(), 0, (None, None)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._jobs += 1
+            if self._jobs == 1:
+                inspect, view_as = self._own = core.get_signature, PipelineOptions.view_as
+                core.get_signature = _keep_signatures(inspect)
+                PipelineOptions.view_as = _keep_views(view_as)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._jobs -= 1
+            if self._jobs == 0:
+                core.get_signature, PipelineOptions.view_as = self._own
+
+
+_REPLACED = _Replaced()
+
+
+def answer_once() -> contextlib.AbstractContextManager[None]:
+    """Keeps both answers for as long as the block runs, or one that overlaps it."""
+    return _REPLACED
 
 
 def _keep_signatures(inspect: Callable[[Any], Any]) -> Callable[[Any], Any]:

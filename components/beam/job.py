@@ -185,6 +185,6 @@ def _find_missing_module(error: BaseException) -> UserError | None:
     if not (found := _MISSING_MODULE.findall(str(error))):
         return None
     return UserError(
-        f"A worker's Python has no module {found[-1]!r}; wherever the "
+        f"A worker's Python has no module {found[-1]!r}; install the same as here wherever the "
         "workers run: this project, and what your own functions are in."
     )

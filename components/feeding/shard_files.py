@@ -46,8 +46,7 @@ def _match_pattern(pattern: str) -> list[str]:
         if files.is_local(pattern):
             return tf.io.gfile.glob(pattern)
         if not files.is_known_to_tensorflow(pattern):
-            folder, _, name = pattern.rpartition("/")
-            return files.list_files(folder, name)
+            return files.list_files(*_split_pattern(pattern))
         return call_within(remote.ANSWER_TIMEOUT_S, lambda: tf.io.gfile.glob(pattern))
     except (TimeoutError, tf.errors.OpError) as error:
         reason = getattr(error, "message", f"no answer within {remote.ANSWER_TIMEOUT_S} s")
@@ -56,6 +55,14 @@ def _match_pattern(pattern: str) -> list[str]:
             f"cannot list {pattern}: {reason}; check the path, the network, and what the "
             "credentials allow."
         ) from error
+
+
+def _split_pattern(uri: str) -> tuple[str, str]:
+    """The folder above the first wildcard of a URI, and the rest; a bucket's name has none."""
+    parts = uri.split("/")
+    wild = [place for place, part in enumerate(parts) if place > 2 and set("*?[") & set(part)]
+    first = wild[0] if wild else len(parts) - 1
+    return "/".join(parts[:first]), "/".join(parts[first:])
 
 
 def read_shard(path: tf.Tensor) -> tf.data.Dataset:
@@ -102,6 +109,6 @@ def _read_part(path: bytes, start: np.int64) -> tuple[np.ndarray, np.int64]:
             raise CorruptRecord("the file ends within a record")
     except CorruptRecord as error:
         raise UserError(
-            f"{name} is damaged behind byte {first} ({error}); write it again, or leave it out."
+            f"{name} is damaged after byte {first} ({error}); write it again, or leave it out."
         ) from error
     return np.array(records, object), np.int64(first + end)

@@ -132,11 +132,8 @@ def check_share_of_bad(
         if bad < judged
         else f"None of the {found} files found is a usable image"
     )
-    raise UserError(
-        "\n".join(
-            [f"{verdict}:", *lines, "Repair or remove them, or raise ingest.max_bad_fraction."]
-        )
-    )
+    allow = ", or raise ingest.max_bad_fraction" if bad < judged else ""
+    raise UserError("\n".join([f"{verdict}:", *lines, f"Repair or remove them{allow}."]))
 
 
 def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:

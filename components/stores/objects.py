@@ -9,12 +9,14 @@ import contextlib
 import datetime
 import errno
 import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.stores.variables import list_variables, tidy_variables
 from image_pipeline.components.threads import start as start_thread
 
 _PAGE_FILES = 1000
@@ -38,8 +40,10 @@ def open_objects(scheme: str, bucket: str) -> "ObjectStore":
     from obstore.store import AzureStore, S3Store
 
     make: Any = S3Store if scheme == "s3" else AzureStore
-    store = make(bucket, client_options=_CLIENT, retry_config=_RETRIES)
-    return ObjectStore(f"{scheme}://{bucket}/", store)
+    tidy_variables(scheme)
+    root = f"{scheme}://{bucket}/"
+    with _unpanicked(root):
+        return ObjectStore(root, make(bucket, client_options=_CLIENT, retry_config=_RETRIES))
 
 
 class ObjectStore:
@@ -74,14 +78,26 @@ class ObjectStore:
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder, in the store's order."""
+        empty = set()
         with _explained(folder):
             for page in self._list_pages(self._name(folder)):
                 for item in page:
-                    uri = self._root + item["path"]
-                    # Obstore cuts the slash off "folder/", which a store's browser leaves.
-                    with contextlib.suppress(FileNotFoundError):
-                        size_bytes = item["size"] or self.size(uri)
-                        yield uri, size_bytes, item["last_modified"].timestamp()
+                    uri, size_bytes = self._root + item["path"], item["size"]
+                    if size_bytes == 0:
+                        if uri in empty or self._is_marker(uri):
+                            continue
+                        empty.add(uri)
+                    yield uri, size_bytes, item["last_modified"].timestamp()
+
+    def _is_marker(self, uri: str) -> bool:
+        """Whether it is "folder/", which a store's browser leaves: obstore cuts off the slash.
+
+        Then there is no such file, or one that has a size and is listed by itself.
+        """
+        try:
+            return self.size(uri) > 0
+        except FileNotFoundError:
+            return True
 
     def _list_pages(self, prefix: str) -> Iterator[Sequence[Any]]:
         import obstore
@@ -137,10 +153,25 @@ class ObjectStore:
 
 
 def _ask(function: Callable, *args: Any) -> Any:
-    """Calls obstore. Ctrl-C reaches the main thread only while that waits in Python."""
+    """Calls obstore. Ctrl-C reaches the main thread only while that waits in Python.
+
+    Raises:
+      UserError: in a fork, which has none of the threads that obstore began: it would wait forever.
+    """
+    if _first_process() != os.getpid():
+        raise UserError(
+            "s3:// and az:// cannot be read in a fork of a process that has done so; start "
+            'processes by spawn: multiprocessing.get_context("spawn").'
+        )
     call = functools.partial(_insist, function, *args)
     is_main = threading.current_thread() is threading.main_thread()
     return start_thread(call).result() if is_main else call()
+
+
+@functools.cache
+def _first_process() -> int:
+    """The process of the first request; a fork inherits the answer."""
+    return os.getpid()
 
 
 def _insist(function: Callable, *args: Any) -> Any:
@@ -162,7 +193,8 @@ def _explained(uri: str) -> Iterator[None]:
     from obstore.exceptions import BaseError, InvalidPathError
 
     try:
-        yield
+        with _unpanicked(uri):
+            yield
     except (BaseError, FileNotFoundError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         if isinstance(error, FileNotFoundError) or "404 Not Found" in reason:
@@ -170,3 +202,21 @@ def _explained(uri: str) -> Iterator[None]:
         if isinstance(error, InvalidPathError | ValueError):
             raise UserError(f"{uri}: {reason}; rename it, or use another folder.") from error
         raise OSError(reason) from error
+
+
+@contextlib.contextmanager
+def _unpanicked(uri: str) -> Iterator[None]:
+    """Makes an error of Rust's panic, which no `except Exception` would catch.
+
+    Obstore panics where an address or a header cannot be made of what it was given.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        names = ", ".join(list_variables(uri.partition("://")[0]))
+        raise UserError(
+            f"{uri}: no request can be made of this address and the environment ({error}); check "
+            f"the bucket's name, and the values of {names or 'the environment'}."
+        ) from error

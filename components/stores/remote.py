@@ -5,7 +5,6 @@ import errno
 import fnmatch
 import io
 import itertools
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, cast
@@ -13,6 +12,7 @@ from typing import Any, BinaryIO, Protocol, cast
 from image_pipeline.components.errors import UserError, store_error
 from image_pipeline.components.stores.beam_files import BeamFiles
 from image_pipeline.components.stores.google import open_google
+from image_pipeline.components.stores.held_file import HeldFile
 from image_pipeline.components.stores.objects import open_objects
 from image_pipeline.components.threads import call_within
 
@@ -136,10 +136,11 @@ def create(uri: str) -> Iterator[BinaryIO]:
     """Opens a file that is sent when the block has ended, and only if without an error.
 
     Raises:
-      UserError: if its store does not take it.
+      UserError: if its store does not take it, or the disk that holds it until then.
     """
-    with tempfile.SpooledTemporaryFile(_HELD_BYTES) as file:
+    with HeldFile(_HELD_BYTES) as file:
         yield cast(BinaryIO, file)
+        file.flush()
         with _named_bucket(uri), _explained(uri):
             _find_store(uri).put(uri, cast(BinaryIO, file))
 

@@ -88,7 +88,7 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
     except (SystemExit, ValueError) as error:
         # A value of the wrong type makes argparse exit; the reason is only in the error before.
         reason = error.__context__ if isinstance(error, SystemExit) else error
-        raise UserError(f"Beam rejects its flags:  {find_line(str(reason))}") from error
+        raise UserError(f"Beam rejects its flags: {find_line(str(reason))}") from error
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:

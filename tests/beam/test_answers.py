@@ -1,4 +1,5 @@
 import copy
+import threading
 
 import apache_beam as beam
 import pytest
@@ -51,3 +52,25 @@ def test_flags_are_parsed_once_and_a_view_shows_later_changes():
         copied.view_as(StandardOptions).runner = "other"
         assert view.runner == "FnApiRunner"
     assert PipelineOptions.view_as is view_as
+
+
+def test_after_overlapping_jobs_of_threads_beams_own_functions_are_back():
+    own = core.get_signature, PipelineOptions.view_as
+    first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
+
+    def run_first():
+        with answer_once():
+            first_is_in.set()
+            assert second_is_in.wait(60)
+        first_is_out.set()
+
+    thread = threading.Thread(target=run_first)
+    thread.start()
+    assert first_is_in.wait(60)
+    with answer_once():
+        second_is_in.set()
+        assert first_is_out.wait(60)
+        options = PipelineOptions()
+        assert options.view_as(TypeOptions) is options.view_as(TypeOptions)
+    thread.join()
+    assert (core.get_signature, PipelineOptions.view_as) == own

@@ -145,8 +145,12 @@ def test_what_a_worker_says_to_a_person_arrives(flags, tmp_path):
 
 
 def test_a_module_that_a_worker_lacks_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"A worker's Python has no module 'nowhere_to_be_found'"):
+    with pytest.raises(UserError) as caught:
         _run_one(_make(*PORTABLE), tmp_path, _lack)
+    assert str(caught.value) == (
+        "A worker's Python has no module 'nowhere_to_be_found'; install the same as here wherever "
+        "the workers run: this project, and what your own functions are in."
+    )
     with pytest.raises(ModuleNotFoundError, match="nowhere_to_be_found"):  # Nothing is elsewhere.
         _run_one(_make(*LOCAL_BEAM_ARGS), tmp_path, _lack)
 

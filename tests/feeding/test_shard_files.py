@@ -1,9 +1,11 @@
 """Which files are read, and that parts of our own give what TensorFlow gives."""
 
 import gzip
+import io
 import pathlib
 import re
 
+import obstore
 import pytest
 import tensorflow as tf
 
@@ -19,6 +21,8 @@ from image_pipeline.components.feeding.shard_files import (
     find_reader,
     match_files,
 )
+from image_pipeline.components.stores import remote
+from image_pipeline.components.stores.objects import ObjectStore
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 
@@ -48,6 +52,24 @@ def test_a_pattern_without_files_is_an_error(pattern):
         match_files([pattern, "/nowhere/*"])
     with pytest.raises(UserError, match="no file matches none"):
         match_files([])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("s3://bkt/data/Split-*/*", ["data/Split-eval/0", "data/Split-train/0"]),
+        ("s3://bkt/*/Split-eval/?", ["data/Split-eval/0"]),
+        ("s3://bkt/data/Split-[et]*/0", ["data/Split-eval/0", "data/Split-train/0"]),
+        ("s3://bkt/data/Split-train/0", ["data/Split-train/0"]),
+        ("s3://bkt/to*", ["top"]),
+    ],
+)
+def test_any_part_of_a_pattern_may_have_wildcards(monkeypatch, pattern, found):
+    store = ObjectStore("s3://bkt/", obstore.store.MemoryStore())
+    monkeypatch.setattr(remote, "_find_store", lambda uri: store)
+    for name in ("data/Split-eval/0", "data/Split-train/0", "data/other/0", "top"):
+        store.put(f"s3://bkt/{name}", io.BytesIO(b"data"))
+    assert match_files([pattern]) == [f"s3://bkt/{name}" for name in found]
 
 
 def test_gzipped_shards_are_counted_by_their_ending(pattern, tmp_path):
@@ -91,8 +113,8 @@ def test_parts_give_what_tensorflow_gives(in_parts, tmp_path, sizes):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: content[:-1], "behind byte 66 .*the file ends within a record"),
-        (lambda content: content[:70], "behind byte 66 .*the file ends within a record"),
+        (lambda content: content[:-1], "damaged after byte 66 .*the file ends within a record"),
+        (lambda content: content[:70], "damaged after byte 66 .*the file ends within a record"),
         (lambda content: content[:-5] + b"x" + content[-4:], "its data or the data's checksum"),
         (lambda content: content[:68] + b"x" + content[69:], "its length field is damaged"),
     ],

@@ -136,6 +136,24 @@ def test_quarantine_retry_of_no_data_set_writes_nothing(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize(
+    ("good", "way_out"),
+    [
+        (3, "Repair or remove them, or raise ingest.max_bad_fraction."),
+        (0, "Repair or remove them."),
+    ],
+)
+def test_to_allow_more_bad_files_is_no_way_out_if_all_are(tmp_path, good, way_out):
+    write_folder(tmp_path / "images", per_class=good)
+    for name in ("cat", "dog"):
+        (tmp_path / "images" / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "images" / name / "bad.png").write_bytes(b"text")
+    arguments = ("--images", tmp_path / "images", "--output", tmp_path / "out")
+    result, message = call("ingest", *arguments)
+    assert result.exit_code != 0
+    assert message.splitlines()[-1].strip() == way_out
+
+
 def test_plan_tells_what_an_ingest_would_need(folder):
     result, output = call("plan", "--images", folder / "images", "--output", folder / "a" / "b")
     assert result.exit_code == 0

@@ -1,5 +1,6 @@
 """What obstore does not do by itself: Ctrl-C, Azure's answers, and requests it does not repeat."""
 
+import datetime
 import os
 import signal
 import threading
@@ -96,6 +97,41 @@ def test_a_list_goes_on_where_it_ended(bucket, monkeypatch):
     found = [uri for uri, _, _ in bucket.list_below("az://bucket/folder")]
     assert found == [f"az://bucket/folder/{name}" for name in names]
     assert lists == [None, "folder/1", "folder/3"]
+
+
+def test_what_a_browser_leaves_for_a_folder_is_no_file(bucket, monkeypatch):
+    sizes = {"a": 4, "a-b": 0, "a/": 0, "b": 0, "b-c": 1, "b/": 0, "c/": 0}
+    for name, size in sizes.items():
+        if not name.endswith("/"):
+            obstore.put(bucket._store, name, bytes(size))
+    now = datetime.datetime.now()
+    page = [
+        {"path": name.rstrip("/"), "size": size, "last_modified": now}
+        for name, size in sizes.items()
+    ]
+    monkeypatch.setattr(obstore, "list", lambda *_, **__: iter([page]))
+    found = [(uri.rpartition("/")[2], size) for uri, size, _ in bucket.list_below("az://bucket")]
+    assert found == [("a", 4), ("a-b", 0), ("b", 0), ("b-c", 1)]
+
+
+def test_a_fork_is_told_instead_of_left_waiting(bucket):
+    obstore.put(bucket._store, "a", b"data")
+    assert bucket.size("az://bucket/a") == 4
+    source, target = os.pipe()
+    if (process := os.fork()) == 0:
+        signal.alarm(60)  # Ends it if it waits.
+        try:
+            bucket.size("az://bucket/a")
+        except UserError as error:
+            os.write(target, str(error).encode())
+        os._exit(0)
+    os.close(target)
+    with open(source) as told:
+        assert told.read() == (
+            "s3:// and az:// cannot be read in a fork of a process that has done so; start "
+            'processes by spawn: multiprocessing.get_context("spawn").'
+        )
+    assert os.waitpid(process, 0)[1] == 0
 
 
 def test_a_name_that_cannot_be_used_is_said(bucket):

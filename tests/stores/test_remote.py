@@ -1,6 +1,8 @@
 """What Beam reads: by a file system that keeps whatever is closed, as Beam's do."""
 
 import io
+import os
+import tempfile
 
 import pytest
 from apache_beam.io.filesystem import FileMetadata, MatchResult
@@ -75,6 +77,29 @@ def test_a_failed_write_leaves_nothing(system):
         file.write(b"a part")
         raise KeyError
     assert system.content == {}
+
+
+@pytest.mark.parametrize("size_bytes", [9 * 2**20, 8 * 2**20 + 1])
+def test_a_full_temporary_folder_is_named(system, monkeypatch, size_bytes):
+    def open_full(**_):
+        return os.fdopen(os.open("/dev/full", os.O_RDWR), "w+b")
+
+    monkeypatch.setattr(tempfile, "tempdir", "/full")
+    monkeypatch.setattr(tempfile, "TemporaryFile", open_full)
+    with pytest.raises(UserError) as caught:
+        files.write_file("hdfs://host/file", bytes(size_bytes))
+    assert str(caught.value) == (
+        "temporary folder /full: [Errno 28] No space left on device; set TMPDIR to one with room."
+    )
+    assert system.content == {}
+
+
+def test_without_any_temporary_folder_one_is_asked_for(system, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    message = r"^temporary folder: .*No usable temporary directory.*; set TMPDIR to one with room"
+    with pytest.raises(UserError, match=message):
+        files.write_file("hdfs://host/file", bytes(9 * 2**20))
 
 
 def test_a_store_that_takes_nothing_is_named(system):

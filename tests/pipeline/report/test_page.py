@@ -116,6 +116,7 @@ def test_the_page_shows_the_figures(texts):
         assert shown in words, shown
     words = " ".join(" ".join(Page(texts["data set"]).words).split())
     assert "Only the report of a run has this" in words and "There was no search" not in words
+    assert "Files that repeat another one's bytes: 2, in 2 groups." in words
     assert "look like another one: 2, in 1 group." in words and "Nothing to compare with" in words
 
 
