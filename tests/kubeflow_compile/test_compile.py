@@ -99,7 +99,7 @@ def test_ingest_gets_the_configs_options(spec):
     assert parameters["images_dir"] == WHERE["images_dir"]
     expected = load_config(None, ["ingest.shards=7"]).ingest
     assert IngestOptions.model_validate_json(parameters["options"]) == expected
-    assert json.loads(parameters["options"]) == expected.model_dump(mode="json")
+    assert parameters["options"] == expected.to_json()
 
 
 def test_trainer_and_pusher_get_theirs(spec):
