@@ -54,13 +54,13 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
         and there is none.
     """
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
-    if set_ and not table.is_table(images):
+    if table.is_table(images):
+        options = table_columns.complete_options(images, options)
+    elif set_:
         raise UserError(
             f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
-    if table.is_table(images):
-        options = table_columns.complete_options(images, options)
     if isinstance(options.stratify, str) and options.stratify not in options.column_types:
         known = ", ".join(options.column_types) or "none; a folder has none"
         raise UserError(

@@ -164,7 +164,7 @@ def _index_batch(
 
 
 def _further_columns(batch: pa.RecordBatch, task: ShardTask) -> dict[str, list]:
-    """The further columns of a table, and the split that it says, if it says any."""
+    """The values of a table's further columns, if there are any."""
     if not task.further:
         return {}
     said = [json.loads(row) for row in batch["further"].to_pylist()]

@@ -1,6 +1,7 @@
 """A table as source: a row for each image, which says where it is and what it is."""
 
 import array
+import collections
 import dataclasses
 import functools
 import glob
@@ -9,7 +10,7 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,28 +76,26 @@ class Table:
             yield ref
 
     def _judge_repeated(
-        self, ref: ImageRef, place: str, labels: set[str], first_rows: dict[str, str]
+        self, ref: ImageRef, place: str, labels: Sequence[str], first_rows: dict[str, str]
     ) -> ImageRef:
         """The first row of a file counts, unless its rows give it several labels: none is right."""
         first = first_rows.setdefault(ref.path, place)
-        if len(labels) > 1:
-            named = ", ".join(map(repr, sorted(labels)))
+        if len(set(labels)) > 1:
+            named = ", ".join(map(repr, sorted(set(labels))))
             return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {named}")
         if first != place:
             message = f"names {ref.path!r} again, as {first} does"
             return self._bad_row("listed_twice", place, message)
         return ref
 
-    def _read_labels(self, hashes: set[int]) -> dict[str, set[str]]:
-        """The labels of each path that several rows name."""
-        labels: dict[str, set[str]] = {}
-        counts: dict[str, int] = {}
+    def _read_labels(self, hashes: set[int]) -> dict[str, Sequence[str]]:
+        """The labels of each path that several rows name, one a row."""
+        labels = collections.defaultdict(list)
         for _, _, row in self._rows():
             path = self._clean_path(self._cell(row, "image"))
             if path and hash(path) in hashes:
-                labels.setdefault(path, set()).add(str(self._cell(row, "label")))
-                counts[path] = counts.get(path, 0) + 1
-        return {path: labels[path] for path, count in counts.items() if count > 1}
+                labels[path].append(str(self._cell(row, "label")))
+        return {path: each for path, each in labels.items() if len(each) > 1}
 
     def _rows(self) -> Iterator[tuple[str, str | None, Row]]:
         """Each row with its place and the split that its table's name names."""

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
 from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
@@ -24,15 +25,8 @@ _USUAL_NAMES = {
     "group": ("group",),
     "split": ("split", "subset"),
 }
-# Names that a record's own features, the index and batches have.
-_TAKEN = frozenset(
-    (
-        *("shard", "record_offset", "record_length", "payload_offset", "payload_length"),
-        *("record_id", "format", "height", "width", "channels", "source", "source_format"),
-        *("source_bytes", "source_height", "source_width", "orientation", "notes"),
-        *("key", "mirrored", "row", "copy", "view", *ROLES),
-    )
-)
+# Names that the index and batches have.
+_TAKEN = frozenset((*INDEX_SCHEMA.names, *ROLES, "key", "mirrored", "row", "copy", "view"))
 
 T = TypeVar("T", bound=TableOptions)
 
