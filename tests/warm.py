@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 
 # What the commands import, all of it before TensorFlow begins threads, which no fork would have.
@@ -51,6 +52,7 @@ _SERVERS: list[subprocess.Popen] = []  # Were they collected, so would be their 
 
 def _run(path: str, arguments: list[str]) -> int:
     """Has the server run a process, and passes signals on to it; its exit code."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # None is lost before there is a process.
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(path)
         asked = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
@@ -58,9 +60,17 @@ def _run(path: str, arguments: list[str]) -> int:
         server.sendall(f"{json.dumps(asked)}\n".encode())
         answers = server.makefile()
         process = int(answers.readline())
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _: os.kill(process, number))
+        threading.Thread(target=_pass_on, args=[process], daemon=True).start()
         return int(answers.readline())
+
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+
+
+def _pass_on(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # It has ended, and so will this one.
+        while True:
+            os.kill(process, signal.sigwait(_PASSED_ON))
 
 
 def _end(code: int) -> None:
@@ -69,7 +79,8 @@ def _end(code: int) -> None:
         sys.exit(code)
     if -code != signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
-    os.kill(os.getpid(), -code)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [-code])
+    signal.raise_signal(-code)
 
 
 def _serve(path: str) -> list[str]:
