@@ -40,8 +40,9 @@ def try_read_pair(
 ) -> tuple[bytes | BadImage | SkippedFile, bytes | BadImage | SkippedFile | None]:
     """Reads an image's bytes as `try_read` does, and its mask's; None where it has none."""
     image = try_read(ref, source, max_file_bytes)
-    is_read = ref.mask is not None and isinstance(image, bytes)
-    return image, try_read(ref.mask, source, max_file_bytes) if is_read else None
+    if ref.mask is None or not isinstance(image, bytes):
+        return image, None
+    return image, try_read(ref.mask, source, max_file_bytes)
 
 
 def try_read(ref: ImageRef, source: Source, max_file_bytes: int) -> bytes | BadImage | SkippedFile:

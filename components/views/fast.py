@@ -131,14 +131,20 @@ def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> 
     out[...] = resized.reshape(out.shape)
 
 
-def crop_and_resize_mask(mask: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
-    """Cuts the window out of a mask that `crop_and_resize` cuts out of its image.
+def view_mask(
+    mask: np.ndarray, window: np.ndarray | None, view: ViewOptions, out: np.ndarray
+) -> None:
+    """Makes the view of a mask that its image has; each pixel gets its nearest one.
 
     Args:
-      mask: uint8 [height, width, 1], class ids; each pixel gets its nearest one.
-      window: int [4], as of the image.
-      out: uint8 [height_px, width_px, 1], which gets the result.
+      mask: uint8 [height, width, 1], class ids.
+      window: int [4], see `crop_and_resize`; None for the deterministic view.
+      view: the view's size.
+      out: uint8 [view.height_px, view.width_px, 1], which gets the result.
     """
+    if window is None:
+        take_eval_mask_view(mask, view, out)
+        return
     top, left, height, width = (int(each) for each in window)
     rows = top + nearest_places(height, out.shape[0])
     columns = left + nearest_places(width, out.shape[1])
