@@ -7,13 +7,14 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import table, table_columns
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
 
 _UNSET = TableOptions()
 
 
 def open_source(images: str, options: IngestOptions) -> Source:
-    """Tells a table from a folder.
+    """Tells a table from a folder, and that from one of images and masks.
 
     Args:
       images: the folder or table, or its URI.
@@ -21,6 +22,8 @@ def open_source(images: str, options: IngestOptions) -> Source:
     """
     if table.is_table(images):
         return table.Table(images, options)
+    if options.masks is not None and options.masks.images is not None:
+        return Pairs(images, options.follow_links, options.masks.images, options.masks.masks or "")
     return Folder(images, options.follow_links)
 
 
@@ -54,12 +57,18 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
         and there is none.
     """
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
+    _check_masks(images, options)
     if table.is_table(images):
         options = table_columns.complete_options(images, options)
     elif set_:
         raise UserError(
             f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
+        )
+    if table.is_table(images) and options.masks is not None and not options.has_mask_column:
+        raise UserError(
+            f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
+            "ingest.columns={mask: …}."
         )
     if isinstance(options.stratify, str) and options.stratify not in options.column_types:
         known = ", ".join(options.column_types) or "none; a folder has none"
@@ -68,3 +77,20 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def _check_masks(images: str, options: IngestOptions) -> None:
+    """Checks that masks' paths are given for a folder, and for no table."""
+    if options.masks is None:
+        return
+    is_table, has_paths = table.is_table(images), options.masks.images is not None
+    if is_table and has_paths:
+        raise UserError(
+            f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "
+            "them out, and name the masks' column by ingest.columns={mask: …}."
+        )
+    if not is_table and not has_paths:
+        raise UserError(
+            f"ingest.masks must say where the masks in {images!r} are; set ingest.masks.images and "
+            "ingest.masks.masks, such as images/{key}.* and masks/{key}.png."
+        )

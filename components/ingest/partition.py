@@ -47,6 +47,7 @@ class ShardTask:
       rows_file: the file in the working folder that has all shards' rows.
       row_span: where in it this shard's rows are.
       further: the records' further columns.
+      has_masks: whether images have masks.
     """
 
     split: str
@@ -57,6 +58,7 @@ class ShardTask:
     rows_file: str
     row_span: RowSpan
     further: tuple[Column, ...] = ()
+    has_masks: bool = False
 
     @property
     def path(self) -> str:
@@ -106,7 +108,7 @@ def plan_shards(
         for shard in range(shards)
     ]
     return [
-        ShardTask(*pair, number, total, rows_file, row_spans[number], further)
+        ShardTask(*pair, number, total, rows_file, row_spans[number], further, options.has_masks)
         for number, pair in enumerate(pairs)
     ]
 
@@ -182,6 +184,7 @@ def _read_sources(
     """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
     label_codes: dict[str | None, int] = {}
+    answer_codes: dict[tuple, int] = {}
     stratum_codes: dict[object, int] = {}
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for path in paths:
@@ -197,6 +200,12 @@ def _read_sources(
         sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _codes(rows["label"], label_codes)
+        sources.answer[window] = sources.label[window]
+        if options.has_masks:
+            pairs = list(zip(*(rows[c].to_pylist() for c in ("label", "mask_sha256")), strict=True))
+            for pair in pairs:
+                answer_codes.setdefault(pair, len(answer_codes))
+            sources.answer[window] = [answer_codes[pair] for pair in pairs]
         sources.stratum[window] = sources.label[window]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
