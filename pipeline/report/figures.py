@@ -10,6 +10,7 @@ from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
     describe_classes,
+    describe_masks,
     describe_shards,
 )
 from image_pipeline.report.data_set import DataSet
@@ -71,6 +72,7 @@ def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dic
     return {
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
+        **describe_masks(manifest),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data),
         "samples": choose_samples(data),

@@ -143,12 +143,12 @@ def _suggest_parent(images_dir: str) -> str:
 
 
 def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
-    """Checks that there are two classes, as a classifier needs.
+    """Checks that there are two classes, as a classifier needs; masks have classes of their own.
 
     Raises:
       UserError: if there are fewer.
     """
-    if len(survey.classes) < 2:
+    if len(survey.classes) < 2 and not options.has_masks:
         named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
         raise UserError(
             f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "
