@@ -3,6 +3,7 @@
 from image_pipeline.components.feeding.graph import read_mask_classes
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.training.classification import CLASSIFICATION
+from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.segmentation import SEGMENTATION
 from image_pipeline.components.training.task import Task
 
@@ -16,3 +17,10 @@ def find_task(transform_graph_dir: str) -> Task:
     """The task of the data sets that a transform graph was made from."""
     has_masks = read_mask_classes(transform_graph_dir) is not None
     return SEGMENTATION if has_masks else CLASSIFICATION
+
+
+def name_model(training: TrainingOptions, task: Task) -> TrainingOptions:
+    """The options with the task's own model, unless they name another one than the default."""
+    if training.model != TrainingOptions().model:
+        return training
+    return training.model_copy(update={"model": task.default_model})

@@ -3,6 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from image_pipeline.show.words import SHARES
+
+# The option that bounds each of TFMA's metrics by which models are judged.
+_OPTIONS = {
+    "sparse_categorical_accuracy": "evaluation.min_accuracy",
+    "mean_io_u": "evaluation.min_mean_iou",
+}
+
 
 def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
     """The bounds that a model missed.
@@ -12,7 +20,7 @@ def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
 
     Returns:
       For each: the `option` that sets the bound, its `threshold`, and `measured`, which is None
-      where the Evaluator had no record to measure it on.
+      where the Evaluator had no record to measure it on; and `measure`, if it is not the accuracy.
     """
     import tensorflow_model_analysis as tfma
 
@@ -39,18 +47,25 @@ def _describe(failure: Any) -> dict[str, Any]:
     if bound.HasField("change_threshold"):
         option, threshold = "evaluation.min_improvement", bound.change_threshold.absolute.value
     else:
-        option, threshold = "evaluation.min_accuracy", bound.value_threshold.lower_bound.value
+        option, threshold = (
+            _OPTIONS[failure.metric_key.name],
+            bound.value_threshold.lower_bound.value,
+        )
     kind = measured.WhichOneof("type")
     value = {
         "double_value": measured.double_value.value,
         "bounded_value": measured.bounded_value.value.value,
     }.get(kind)
-    return {"option": option, "threshold": threshold, "measured": value}
+    measure = SHARES[failure.metric_key.name]
+    told = {} if measure == "accuracy" else {"measure": measure}
+    return {"option": option, "threshold": threshold, "measured": value, **told}
 
 
 def _explain(failure: Mapping[str, Any]) -> str:
     gained = failure["option"].endswith("min_improvement")
-    name = "the accuracy gained over the latest model that was pushed" if gained else "its accuracy"
+    measure = failure.get("measure", "accuracy")
+    name = f"the {measure} gained over the latest model that was pushed"
+    name = name if gained else f"its {measure}"
     if failure["measured"] is None:
         return f"{name} could not be measured"
     return (

@@ -25,6 +25,7 @@ from image_pipeline.show.judgement import explain_refusal, read_failures
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
+    format_mask_classes,
     format_numbers,
     format_unknown_classes,
     print_profile,
@@ -42,6 +43,9 @@ _PATHS = {
     "model": ("Trainer", "model"),
     "evaluation": ("Evaluator", "evaluation"),
 }
+
+# What `analysis.json` has of images with masks.
+_OF_MASKS = ("mask_classes", "mask_pixels")
 
 
 def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
@@ -100,10 +104,11 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         analysis = read_json(files.join(own["transform_graph"], contract.ANALYSIS))
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
+        results |= {name: analysis[name] for name in _OF_MASKS if name in analysis}
     if own := outputs.get("Trainer"):
         results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
-        results["evaluation"] = read_evaluation(own["evaluation"])
+        results["evaluation"] = read_evaluation(own["evaluation"], results.get("mask_classes"))
         results["blessed"] = _is_blessed(own)
         if not results["blessed"]:
             results["failures"] = read_failures(own["evaluation"])
@@ -171,7 +176,9 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
     if constant := summary.get("constant_channels"):
         rows.append(("constant channels", format_constant_channels(constant)))
-    if classes := summary.get("classes"):
+    if names := summary.get("mask_classes"):
+        rows.append(("mask classes", format_mask_classes(names, summary["mask_pixels"])))
+    elif classes := summary.get("classes"):
         rows.append(("classes", format_classes(classes)))
     if unknown := summary.get("unknown_classes"):
         rows.append(("unknown classes", format_unknown_classes(unknown)))
@@ -199,6 +206,7 @@ def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if worst := evaluation["worst_class"]:
         interval = (worst["low"], worst["high"]) if "low" in worst else None
-        text = format_measured(worst["accuracy"], interval)
-        rows.append(("weakest class", f"{worst['class']}, accuracy {text}"))
+        measure = "accuracy" if "accuracy" in worst else "IoU"
+        text = format_measured(worst[measure], interval)
+        rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
     return rows

@@ -7,6 +7,14 @@ from markupsafe import Markup, escape
 
 from image_pipeline.components.names import printable_text
 
+SHARES = {
+    "sparse_categorical_accuracy": "accuracy",
+    "mean_io_u": "mean IoU",
+    "io_u": "IoU",
+    "pixel_accuracy": "pixel accuracy",
+}
+"""TFMA's names of metrics that are shares, from 0 to 1, in words."""
+
 _THOUSAND = 1000
 
 
