@@ -41,3 +41,21 @@ def write_folder(
             pixels = draw(1000 * code + number)
             (folder / name / f"{number:03d}.png").write_bytes(encode_png(pixels))
     return folder
+
+
+def write_scenes(folder: pathlib.Path, count: int, height: int = 16, width: int = 20) -> None:
+    """Writes `images/<n>.png` and `masks/<n>.png`: a bright block (1) before dark noise (0).
+
+    The first row of each mask is 255, of no class.
+    """
+    for kind in ("images", "masks"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        generator = np.random.default_rng(number)
+        mask = np.zeros((height, width), np.uint8)
+        top, left = generator.integers(1, (height // 2, width // 2))
+        mask[top : top + height // 2, left : left + width // 2] = 1
+        pixels = generator.integers(0, 60, (height, width, 3)) + 150 * mask[..., None]
+        mask[0] = 255
+        (folder / "images" / f"{number:02d}.png").write_bytes(encode_png(pixels.astype(np.uint8)))
+        (folder / "masks" / f"{number:02d}.png").write_bytes(encode_png(mask))

@@ -10,10 +10,11 @@ from PIL import Image
 from image_pipeline.api import ingest
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.config import load_config
 from image_pipeline.init.layout import guess_layout
 from image_pipeline.init.starter import Sizes, guess_view, measure_sizes, write_starter
-from tests.drawings import draw, encode_png, write_folder
+from tests.drawings import draw, encode_png, write_folder, write_scenes
 
 pytestmark = pytest.mark.beam
 
@@ -164,12 +165,48 @@ def test_images_without_classes_are_ingested_only(tmp_path):
     assert (summary["written"], summary["quarantined"]) == (30, 0)
 
 
+def test_pairs_are_taken_for_what_they_are(tmp_path):
+    write_scenes(tmp_path / "scenes", 6)
+    result = _init(tmp_path / "scenes", "--output", tmp_path / "c.yaml", "--yes")
+    lines = [line.split(maxsplit=2) for line in result.output.splitlines()]
+    assert ["masks", "are", "masks/{key}.png"] in lines
+    assert ["masks", "show", "3 values: 0, 1, 255"] in lines
+    assert "Next: image-pipeline run --images" in result.output
+    config = load_config(str(tmp_path / "c.yaml"))
+    assert config.ingest.masks == MaskOptions(images="images/{key}.*", masks="masks/{key}.png")
+    assert config.evaluation.min_mean_iou == 0.25
+    summary = ingest(str(tmp_path / "scenes"), str(tmp_path / "out"), config=config)
+    assert (summary["found"], summary["written"]) == (6, 6)
+
+
+def test_two_levels_and_colours_get_names(tmp_path):
+    write_scenes(tmp_path / "scenes", 12)
+    for number, path in enumerate(sorted((tmp_path / "scenes" / "masks").iterdir())):
+        mask = np.asarray(Image.open(path)) == 1
+        path.write_bytes(encode_png(mask.astype(np.uint8) * 255))
+        colors = np.array([(128, 64, 128), (0, 0, 142)], np.uint8)[mask.astype(int)]
+        (tmp_path / "colors" / "masks").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "colors" / "masks" / path.name).write_bytes(encode_png(colors))
+        (tmp_path / "colors" / "images").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "colors" / "images" / path.name).write_bytes(encode_png(draw(number, 16, 20)))
+    for name, classes in {
+        "scenes": {"background": 0, "foreground": 255},
+        "colors": {"class_0": "#00008e", "class_1": "#804080"},
+    }.items():
+        _init(tmp_path / name, "--output", tmp_path / f"{name}.yaml", "--yes")
+        config = load_config(str(tmp_path / f"{name}.yaml"))
+        assert config.ingest.masks.classes == classes
+        summary = ingest(str(tmp_path / name), str(tmp_path / f"{name}-out"), config=config)
+        assert (summary["written"], summary["quarantined"]) == (12, 0)
+
+
 def test_what_cannot_be_started_with_is_explained(tmp_path):
-    for folder in ("images", "masks"):
-        write_folder(tmp_path / "pairs", classes=[folder], per_class=3)
-    with pytest.raises(
-        UserError, match=r"masks cannot be stored yet, .* only the images: .*/pairs/images"
-    ):
+    for scene in ("first", "second"):  # Masks of each are called otherwise.
+        for name in ("images/1.png", f"masks/1_{scene}.png"):
+            path = tmp_path / "pairs" / scene / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encode_png(draw(0)))
+    with pytest.raises(UserError, match="holds images and their masks, such as 'first/masks/1_fir"):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("x")
