@@ -27,6 +27,8 @@ from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.training.segmentation import SEGMENTATION
 from image_pipeline.components.training.unet import build_model
+from image_pipeline.show.evaluated import read_evaluation
+from image_pipeline.show.judgement import read_failures
 from tests import graphs
 from tests.drawings import encode_png
 from tests.training.mask_data import (
@@ -207,6 +209,14 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(
     classes = {key: value["io_u"]["doubleValue"] for key, value in metrics.items() if key != ""}
     assert classes == pytest.approx({f"classId:{id_}": iou for id_, iou in ious.items()})
     assert validation.validation_ok is is_enough
+    told = read_evaluation(str(tmp_path), CLASSES)
+    assert told["measure"] == "mean IoU" and told["overall"]["mean IoU"] == pytest.approx(mean)
+    assert told["classes"] == pytest.approx({CLASSES[id_]: iou for id_, iou in ious.items()})
+    worst = CLASSES[min(ious, key=ious.get)]
+    assert told["worst_class"] == {"class": worst, "IoU": told["classes"][worst]}
+    asked = {"option": "evaluation.min_mean_iou", "measure": "mean IoU"}
+    missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
+    assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
 
 
 @pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
