@@ -5,7 +5,6 @@ import csv
 import itertools
 import json
 import os
-import pathlib
 import re
 import shutil
 
@@ -213,7 +212,7 @@ def test_rows_without_a_mask_are_quarantined_by_their_line(pairs, tmp_path):
     }
     assert "t.csv:5: the column 'mask' is empty" in lines["images/s0/003.png"]["message"]
     assert "its mask 'masks/none.png' - " in lines["images/s2/005.png"]["message"]
-    assert "t.csv:7: there is no such file" in lines["images/s2/005.png"]["message"]
+    assert "t.csv:7: there is no file 'masks/none.png'" in lines["images/s2/005.png"]["message"]
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +317,9 @@ def test_copies_with_the_same_mask_are_duplicates_and_with_another_conflicts(pai
     )
     books = manifest.books
     assert (books.found, books.written, books.quarantined) == (COUNT + 2, COUNT - 1, 2)
-    with pytest.raises(UserError, match="conflicting"):
+    with pytest.raises(
+        UserError, match=r"^2 files have the bytes of a file of another class or mask"
+    ):
         ingest(source, tmp_path / "error", masks=MASKS, conflicting_labels="error")
     kept = ingest(source, tmp_path / "kept", masks=MASKS, conflicting_labels="keep")
     assert kept.books.written == COUNT
@@ -406,9 +407,9 @@ def test_masks_need_paths_in_a_folder_and_a_column_in_a_table(pairs, tmp_path):
         complete_options(str(pairs), IngestOptions(masks={}))
     table = tmp_path / "t.csv"
     table.write_text("path\nimages/s0/000.png\n")
-    with pytest.raises(UserError, match="no column of .* is called as masks are"):
+    with pytest.raises(UserError, match=r"no column of .* is called as masks are"):
         complete_options(str(table), IngestOptions(masks={}))
-    with pytest.raises(UserError, match="are for a folder, but .* is a table"):
+    with pytest.raises(UserError, match=r"are for a folder, but .* is a table"):
         complete_options(str(table), IngestOptions(masks=MASKS))
 
 
@@ -418,7 +419,7 @@ def test_manifests_with_masks_are_sealed_and_read_again(output):
     assert manifest.to_bytes() == content
     said = json.loads(content)
     said["splits"]["train"]["mask_pixels"]["0"] += 1
-    with pytest.raises(ValueError, match="checksum"):
+    with pytest.raises(ValueError, match="manifest_sha256"):
         parse_manifest(json.dumps(said).encode())
     assert parse_manifest(json.dumps(seal(said)).encode()).splits != manifest.splits
 
