@@ -112,11 +112,10 @@ def _load_function(step: options.UserStep, has_masks: bool) -> Callable[..., Any
             "name a function that takes images and keys."
         )
     try:
-        inspect.signature(function).bind("images", "keys", **step.arguments)
-        if has_masks:
-            inspect.signature(function).bind("images", "keys", masks="masks", **step.arguments)
+        masks = {"masks": "masks"} if has_masks else {}
+        inspect.signature(function).bind("images", "keys", **masks, **step.arguments)
     except TypeError as error:
-        if "'masks'" in str(error):
+        if has_masks and "'masks'" in str(error):
             raise UserError(
                 f"the step {step.op} must move masks with their images: let it take masks= (uint8 "
                 "[batch, height, width, 1], class ids; 255 is none) and return images and masks. "

@@ -1,6 +1,5 @@
 """A mask file to class ids: gray levels, palette indices or colours, checked one by one."""
 
-import io
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,18 +8,14 @@ from typing import Annotated
 import cv2
 import numpy as np
 import pydantic
-from PIL import Image, ImageOps
 
 from image_pipeline.components.dataset.record import IGNORED
-from image_pipeline.components.images.bad_image import BadImage, call_decoder
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.mask_file import BAD_MASK, read_levels
 from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.options import Options
 
-BAD_MASK, MASK_SIZE = "bad_mask", "mask_size"
-
-_LOSSLESS = ("PNG", "TIFF", "BMP", "GIF", "PPM")
-_UNKNOWN = -1
 # zlib's level: masks are flat, and take next to no room at any.
 _PNG_COMPRESSION = 6
 
@@ -49,6 +44,10 @@ class MaskOptions(Options):
     def _check_classes(cls, classes: object) -> object:
         if classes is not None and not 0 < len(classes) <= IGNORED:  # type: ignore[arg-type]
             raise ValueError(f"masks.classes must be 1 to {IGNORED} classes, got {len(classes)}.")  # type: ignore[arg-type]
+        if len(set(classes or ())) < len(classes or ()):  # type: ignore[call-overload, arg-type]
+            raise ValueError(
+                f"masks.classes must be different names, got {classes}; keep one of each."
+            )
         return classes
 
     @pydantic.model_validator(mode="after")
@@ -65,6 +64,11 @@ class MaskOptions(Options):
             raise ValueError(
                 "masks.classes and masks.ignored must all be levels or all be colours, got "
                 f"{', '.join(map(repr, listed))}; write colours as '#rrggbb'."
+            )
+        if self.classes is None and str in map(type, listed):
+            raise ValueError(
+                f"masks.ignored names the colour {listed[0]!r}, but no class has a colour; set "
+                "masks.classes={sky: '#8080ff', …}, or give levels."
             )
         for value in listed:
             if isinstance(value, str) and not re.fullmatch("#[0-9a-fA-F]{6}", value):
@@ -123,7 +127,7 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Pre
     """Turns a mask file into class ids of the stored image's size.
 
     Args:
-      data: the mask's whole file: PNG, TIFF, BMP, GIF or PPM.
+      data: the mask's whole file: PNG, TIFF, BMP or GIF.
       image: the image that it is the mask of.
       options: which level or colour is which class.
 
@@ -131,7 +135,7 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Pre
       BadImage: if it cannot be read, is lossy, has another size than its image, or shows a level
         or colour that is no class.
     """
-    levels = _read_levels(data, image, options.has_colors)
+    levels = read_levels(data, image, options.has_colors)
     ids = _look_up(levels, options)
     rows = nearest_places(ids.shape[0], image.height)
     columns = nearest_places(ids.shape[1], image.width)
@@ -144,65 +148,6 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Pre
 def encode_mask(ids: np.ndarray) -> bytes:
     """Class ids, uint8 [height, width], as a gray PNG."""
     return cv2.imencode(".png", ids, [cv2.IMWRITE_PNG_COMPRESSION, _PNG_COMPRESSION])[1].tobytes()
-
-
-def _read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarray:
-    """Levels, uint8 or wider [height, width], or colour codes, int32 [height, width]; upright."""
-    opened = call_decoder(Image.open, io.BytesIO(data))
-    if opened.format not in _LOSSLESS:
-        raise BadImage(
-            BAD_MASK,
-            f"{opened.format} may blur class ids; save masks as PNG",
-        )
-    if getattr(opened, "n_frames", 1) > 1:
-        raise BadImage(BAD_MASK, f"has {opened.n_frames} frames, but a mask is one image")
-    turned = image.orientation > 4
-    sides = (image.source_width, image.source_height)
-    upright = sides[::-1] if turned else sides
-    mask_turned = call_decoder(opened.getexif).get(0x0112, 1) in (5, 6, 7, 8)
-    if (opened.size[::-1] if mask_turned else opened.size) != upright:
-        hint = f", turned by its EXIF orientation {image.orientation}," if turned else ""
-        raise BadImage(
-            MASK_SIZE,
-            f"has {opened.width}x{opened.height} px, but its image{hint} has "
-            f"{upright[0]}x{upright[1]}",
-        )
-    pixels = call_decoder(ImageOps.exif_transpose, opened)
-    if opened.format == "PNG" and data[25:26] == b"\x00" and data[24] < 8:  # Pillow scales these.
-        pixels = call_decoder(pixels.convert, "L").point(_unscale(data[24]))
-    return _colors(pixels) if as_colors else _levels(pixels)
-
-
-def _unscale(bits: int) -> list[int]:
-    """From gray levels 0 to 255 to the samples of so many bits that a PNG has."""
-    step = 255 // (2**bits - 1)
-    return [level // step for level in range(256)]
-
-
-def _colors(pixels: Image.Image) -> np.ndarray:
-    _check_opaque(pixels)
-    rgb = np.asarray(call_decoder(pixels.convert, "RGB"), np.int32)
-    return rgb[..., 0] << 16 | rgb[..., 1] << 8 | rgb[..., 2]
-
-
-def _levels(pixels: Image.Image) -> np.ndarray:
-    _check_opaque(pixels)
-    if pixels.mode in ("1", "L", "P") or pixels.mode.startswith("I"):
-        return call_decoder(np.asarray, pixels).astype(np.int64)
-    if pixels.mode not in ("RGB", "RGBA", "LA"):
-        raise BadImage(BAD_MASK, f"pixels of Pillow's mode {pixels.mode} are no class ids")
-    channels = np.asarray(call_decoder(pixels.convert, "RGB"))
-    if (channels != channels[..., :1]).any():
-        raise BadImage(
-            BAD_MASK, "is in colour; name its colours, as in ingest.masks.classes={sky: '#8080ff'}"
-        )
-    return channels[..., 0]
-
-
-def _check_opaque(pixels: Image.Image) -> None:
-    has_alpha = pixels.mode in ("RGBA", "LA", "PA")
-    if has_alpha and np.asarray(call_decoder(pixels.getchannel, "A")).min() < 255:
-        raise BadImage(BAD_MASK, "has transparent pixels, which are of no class; save it opaque")
 
 
 def _look_up(levels: np.ndarray, options: MaskOptions) -> np.ndarray:

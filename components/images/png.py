@@ -47,6 +47,11 @@ def move_metadata_up(data: bytes) -> bytes:
     return b"".join([data[:at], *(data[c.start : c.end] for c in late), data[at:]])
 
 
+def has_whole_pixels(data: bytes) -> bool:
+    """Whether the checksums of the chunks that hold a PNG's pixels are right."""
+    return all(_is_whole(data, chunk) for chunk in _list_chunks(data) if chunk.name == _PIXELS)
+
+
 def read_transparent_level(data: bytes) -> int | None:
     """The gray level that stands for transparent (tRNS), as the file counts levels; None if none.
 

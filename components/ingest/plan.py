@@ -126,7 +126,8 @@ def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOption
     count = int((conflicts != NOWHERE).sum())
     if count and options.conflicting_labels == "error":
         raise UserError(
-            f"{count} files have the bytes of a file of another class, and "
+            f"{count} files have the bytes of a file of another class"
+            f"{' or mask' if options.has_masks else ''}, and "
             "ingest.conflicting_labels=error; remove those that are wrong, or set "
             "ingest.conflicting_labels=quarantine, which lists them."
         )

@@ -20,12 +20,8 @@ from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
-from image_pipeline.components.images.masks import (
-    BAD_MASK,
-    MASK_SIZE,
-    MaskOptions,
-    prepare_mask,
-)
+from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
+from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -33,6 +29,7 @@ from image_pipeline.components.ingest.path_patterns import group_of, label_of, s
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source
 from image_pipeline.components.sources.table import check_bad_row, is_table
@@ -285,8 +282,10 @@ def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
     if ref.said is not None:
         return f"{ref.said.row}: the column {options.columns.get('mask')!r} is empty"
     assert options.masks is not None
-    images, masks = options.masks.images, options.masks.masks
-    return f"no file is its mask: images are {images}, masks {masks}"
+    images, masks = options.masks.images or "", options.masks.masks
+    if match_template(images, ref.path) is None:
+        return f"its path is neither an image's, {images}, nor a mask's, {masks}; see ingest.masks"
+    return f"no file is its mask, which {masks} would fit; see ingest.masks"
 
 
 def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:

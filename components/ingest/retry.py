@@ -172,10 +172,11 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
     if options.conflicting_labels == "keep":
         return 0
     usable = rows.filter(pc.is_null(rows["reason"]))
-    labels: dict[bytes, set[str]] = collections.defaultdict(set)
-    for content, label in zip(*(usable[c].to_pylist() for c in ("sha256", "label")), strict=True):
-        labels[content].add(label)
-    return sum(len(labels[content]) > 1 for content in usable["sha256"].to_pylist())
+    answers: dict[bytes, set[tuple]] = collections.defaultdict(set)
+    columns = (usable[name].to_pylist() for name in ("sha256", "label", "mask_sha256"))
+    for content, *answer in zip(*columns, strict=True):
+        answers[content].add(tuple(answer))
+    return sum(len(answers[content]) > 1 for content in usable["sha256"].to_pylist())
 
 
 def write_marker(

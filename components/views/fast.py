@@ -104,7 +104,7 @@ def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarra
       ValueError: if it cannot be decoded, or has another size.
     """
     flags = cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION
-    ids = cv2.imdecode(np.frombuffer(encoded, np.uint8), flags)
+    ids = cv2.imdecode(np.frombuffer(encoded, np.uint8), flags) if len(encoded) else None
     if ids is None or ids.shape != size:
         has = "cannot be decoded" if ids is None else f"has {ids.shape[0]} x {ids.shape[1]} pixels"
         raise ValueError(f"its mask {has}, and should have {size[0]} x {size[1]} pixels")

@@ -77,13 +77,62 @@ def _darken(images, keys, most=100):
 
 def test_a_function_of_ones_own_gets_images_keys_and_arguments(user_module):
     user_module.darken = _darken
-    batch, keys = make_batch(5, with_masks=True), make_keys(5)
+    batch, keys = make_batch(5), make_keys(5)
     step = read_step({"op": "my_steps.darken", "arguments": {"most": 30}})
     after = run_in_all_ways(_apply, batch, keys, [FlipHorizontal(probability=0), step])
     np.testing.assert_array_equal(after.images, _darken(batch.images, draws.fold(keys, 1), 30))
-    np.testing.assert_array_equal(after.masks, batch.masks)
     usual = apply_steps(batch, keys, [FlipHorizontal(probability=0), read_step("my_steps.darken")])
     assert (usual.images.numpy() != after.images).any()
+
+
+def _mirror(images, keys, masks=None, least=0):
+    turned = tf.where(draws.uniform(keys, 1)[:, 0] < 0.5, 1, 0)[:, None, None, None]
+    images, masks = (
+        None if each is None else tf.where(turned == 1, each[:, :, ::-1], each)
+        for each in (images, masks)
+    )
+    images = tf.maximum(images, tf.cast(least, tf.uint8))
+    return images if masks is None else (images, masks)
+
+
+def test_a_function_of_ones_own_moves_masks_that_it_takes(user_module):
+    user_module.mirror = _mirror
+    batch, keys = make_batch(9, channels=1, with_masks=True), make_keys(9)
+    step = read_step({"op": "my_steps.mirror", "arguments": {"least": 9}})
+    check_user_steps([step], has_masks=True)
+    after = run_in_all_ways(_apply, batch._replace(masks=batch.images), keys, [step])
+    np.testing.assert_array_equal(np.maximum(after.masks, 9), after.images)
+    moved = (after.masks != batch.images.numpy()).any(axis=(1, 2, 3))
+    assert 0 < moved.sum() < 9
+    np.testing.assert_array_equal(
+        apply_steps(batch._replace(masks=None), keys, [step]).images, after.images
+    )
+
+
+def test_a_function_of_ones_own_that_takes_no_masks_is_refused_for_them(user_module):
+    user_module.darken = _darken
+    step = read_step("my_steps.darken")
+    check_user_steps([step])
+    rule = r"the step my_steps.darken must move masks with their images: let it take masks="
+    with pytest.raises(UserError, match=rule):
+        check_user_steps([step], has_masks=True)
+    with pytest.raises(UserError, match=rule):
+        apply_steps(make_batch(2, with_masks=True), make_keys(2), [step])
+
+
+@pytest.mark.parametrize(
+    ("result", "rule"),
+    [
+        (lambda images, masks: images, "must give images and masks, as a pair"),
+        (lambda images, masks: (images, masks, images), "must give images and masks, as a pair"),
+        (lambda images, masks: (images, masks[..., 0]), "gave uint8 .2, 7, 5"),
+        (lambda images, masks: (images, tf.cast(masks, tf.int32)), "gave int32"),
+    ],
+)
+def test_what_it_gives_for_masks_is_checked(user_module, result, rule):
+    user_module.wrong = lambda images, keys, masks: result(images, masks)
+    with pytest.raises(ValueError, match=rf"(?s)the step my_steps.wrong .*{rule}"):
+        apply_steps(make_batch(2, with_masks=True), make_keys(2), [read_step("my_steps.wrong")])
 
 
 @pytest.mark.parametrize(

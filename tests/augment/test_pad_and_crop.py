@@ -8,6 +8,7 @@ from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import PadAndCrop
 from image_pipeline.components.augment.pad_and_crop import pad_and_crop
+from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways
 
 pytestmark = pytest.mark.unit
@@ -36,7 +37,7 @@ def test_the_images_are_padded_and_cut_out(size, mode, fill, pad_px):
     for place, (top, left) in enumerate(draw_starts(keys, pad_px)):
         for before, after, level in (
             (batch.images, cut.images, fill),
-            (batch.masks, cut.masks, 0),
+            (batch.masks, cut.masks, IGNORED),
         ):
             expected = pad_and_cut(before[place].numpy(), pad_px, top, left, mode, level)
             np.testing.assert_array_equal(after[place], expected)

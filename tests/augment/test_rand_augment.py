@@ -14,6 +14,7 @@ from image_pipeline.components.augment.rand_augment import (
     make_matrices,
     rand_augment,
 )
+from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.test_tone import _spread_levels as spread_levels
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
@@ -107,7 +108,7 @@ def _move_mask(mask, rows, columns):
     moved = np.empty_like(mask)
     for place in np.ndindex(rows.shape):
         row, column = (np.round(each[place] * 256) / 256 for each in (rows, columns))
-        moved[place] = _at(mask, math.floor(row + 0.5), math.floor(column + 0.5), 0)
+        moved[place] = _at(mask, math.floor(row + 0.5), math.floor(column + 0.5), IGNORED)
     return moved
 
 
@@ -203,7 +204,7 @@ def test_boxes_move_with_their_images():
     after = run_in_all_ways(rand_augment, batch._replace(masks=inside), keys, options)
     assert (after.boxes[:, 1] == 0).all()
     for mask, moved in zip(after.masks, after.boxes[:, 0], strict=True):
-        rows, columns = np.nonzero(mask[..., 0])
+        rows, columns = np.nonzero(mask[..., 0] == 1)
         found = [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
         # A turned box's least upright box is turned again: it may only be larger, not smaller.
         slack = moved * 32 - found

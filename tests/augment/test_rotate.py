@@ -9,6 +9,7 @@ from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import Rotate
 from image_pipeline.components.augment.rotate import inverse_rotation, rotate
 from image_pipeline.components.augment.warp import affine_coordinates, warp
+from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.test_warp import level_at, sample
 from tests.augment.ways import check_hangs_on_keys_only, make_batch, make_keys, run_in_all_ways
 
@@ -44,7 +45,7 @@ def test_every_image_is_turned_by_an_angle_of_its_own(size, mode, fill, degrees)
             expected = np.round(sample(image, row, column, mode, fill))
             np.testing.assert_array_equal(turned.images[place][new], expected)
             nearest = (int(np.floor(row + 0.5)), int(np.floor(column + 0.5)))
-            assert turned.masks[place][new] == level_at(mask, *nearest, mode, 0)
+            assert turned.masks[place][new] == level_at(mask, *nearest, mode, IGNORED)
 
 
 @pytest.mark.parametrize("turns", [-2, -1, 0, 1, 2, 3])

@@ -174,7 +174,7 @@ def test_a_moved_box_fits_closely_around_its_moved_mask(matrix):
     box = tf.constant([[[20 / 60, 12 / 40, 35 / 60, 25 / 40]]], tf.float32)
     matrix = tf.constant([matrix], tf.float64)
     moved = warp_nearest(tf.constant(mask), *affine_coordinates(60, 40, matrix)).numpy()
-    rows, columns = np.nonzero(moved[0, :, :, 0])
+    rows, columns = np.nonzero(moved[0, :, :, 0] == 1)
     expected = [rows.min(), columns.min(), rows.max() + 1, columns.max() + 1]
     found = move_boxes(box, 60, 40, matrix)[0, 0] * [60, 40, 60, 40]
     np.testing.assert_allclose(found, expected, atol=1.0)

@@ -12,9 +12,11 @@ from PIL import Image, ImageCms, ImageFile
 import image_pipeline.components.images
 from image_pipeline.components.images import color
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
+from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
 from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
+from tests.images.test_mask_file import LEVELS, make_image, save, write_png
 
 pytestmark = pytest.mark.unit
 
@@ -36,7 +38,12 @@ NAMES = [
 TABLES = rgb_profile(ADOBE_RGB, [table_curve(1.8)] * 3)
 FILES = [zoo.ZOO[name].data for name in NAMES] + [zoo.save_jpeg(icc_profile=TABLES)]
 # `call_decoder` and what it calls are the boundary itself.
-LEFT_OUT = {"call_decoder", "explain_decoder_error", "prepare_image"}
+LEFT_OUT = {"call_decoder", "explain_decoder_error", "prepare_image", "prepare_mask"}
+MASKS = [
+    (write_png(LEVELS, 8), MaskOptions()),
+    (save(LEVELS.astype("uint8"), "TIFF"), MaskOptions(ignored=(3,))),
+    (write_png(LEVELS, 8), MaskOptions(classes={"a": "#000000", "b": "#010101"})),
+]
 OWN = sorted(
     (module.__name__, name)
     for module in MODULES
@@ -68,7 +75,7 @@ def patch_everywhere(monkeypatch, module_name: str, name: str, replacement) -> N
 
 
 def prepare_all() -> list[str]:
-    """Prepares each of `FILES`; returns the errors that were no `BadImage`."""
+    """Prepares each of `FILES` and `MASKS`; returns the errors that were no `BadImage`."""
     raised = []
     for data in FILES:
         for options in (AS_IS, SHRUNK):
@@ -78,6 +85,13 @@ def prepare_all() -> list[str]:
                 pass
             except Exception as error:
                 raised.append(repr(error))
+    for data, options in MASKS:
+        try:
+            prepare_mask(data, make_image(), options)
+        except BadImage:
+            pass
+        except Exception as error:
+            raised.append(repr(error))
     return raised
 
 

@@ -3,6 +3,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.masks import Masks, check_masks, find_masks
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.pairs import match_template
 
 pytestmark = pytest.mark.unit
 
@@ -16,28 +17,54 @@ def _pairs(image, mask, count=10):
 
 
 @pytest.mark.parametrize(
-    ("image", "mask", "image_dir"),
+    ("image", "mask", "image_dir", "templates"),
     [
-        ("images/{}.jpg", "masks/{}.png", "images"),
-        ("images/{}.png", "masks/{}.png", "images"),
-        ("data/images/a/{}.jpg", "data/masks/a/{}.png", "data/images/a"),
-        ("JPEGImages/{}.jpg", "SegmentationClass/{}.png", "JPEGImages"),
-        ("scans/{}.jpg", "Ground_Truth/{}_L.png", "scans"),
-        ("part1/{}.jpg", "part1_GroundTruth/{}_segmentation.png", "part1"),
-        ("{}.jpg", "{}_mask.png", None),
-        ("cat/{}.jpg", "cat/{}-seg.png", None),
-        ("images/{}.jpg", "images/{}.MASK.png", None),
+        ("images/{}.jpg", "masks/{}.png", "images", ("images/{key}.*", "masks/{key}.png")),
+        ("images/{}.png", "masks/{}.png", "images", ("images/{key}.*", "masks/{key}.png")),
+        (
+            *("data/images/a/{}.jpg", "data/masks/a/{}.png", "data/images/a"),
+            ("data/images/{key}.*", "data/masks/{key}.png"),
+        ),
+        (
+            *("JPEGImages/{}.jpg", "SegmentationClass/{}.png", "JPEGImages"),
+            ("JPEGImages/{key}.*", "SegmentationClass/{key}.png"),
+        ),
+        (
+            *("scans/{}.jpg", "Ground_Truth/{}_L.png", "scans"),
+            ("scans/{key}.*", "Ground_Truth/{key}_L.png"),
+        ),
+        (
+            *("part1/{}.jpg", "part1_GroundTruth/{}_segmentation.png", "part1"),
+            ("part1/{key}.*", "part1_GroundTruth/{key}_segmentation.png"),
+        ),
+        ("{}.jpg", "{}_mask.png", None, ("{key}.*", "{key}_mask.png")),
+        ("cat/{}.jpg", "cat/{}-seg.png", None, ("{key}.*", "{key}-seg.png")),
+        ("images/{}.jpg", "images/{}.MASK.png", None, ("{key}.*", "{key}.MASK.png")),
     ],
 )
-def test_masks_have_names_of_images(image, mask, image_dir):
-    expected = Masks(10, mask.format(0), image.format(0), image_dir)
+def test_masks_have_names_of_images(image, mask, image_dir, templates):
+    expected = Masks(10, mask.format(0), image.format(0), image_dir, templates)
     assert _find(_pairs(image, mask)) == expected
     assert _find([*_pairs(image, mask), "readme.txt", "other/x.jpg"]) == expected
+    for number in range(10):
+        found = map(match_template, templates, (image.format(number), mask.format(number)))
+        assert len({*found} - {None}) == 1
 
 
 def test_of_many_scenes_no_single_folder_is_named():
     found = _find([p for n in "ab" for p in _pairs(f"{n}/images/{{}}.jpg", f"{n}/masks/{{}}.png")])
     assert (found.count, found.image_dir) == (20, None)
+    assert found.templates == ("{scene}/images/{key}.*", "{scene}/masks/{key}.png")
+
+
+def test_masks_of_several_kinds_of_files_have_one_template():
+    mixed = [*_pairs("images/a{}.jpg", "masks/a{}.png"), *_pairs("images/b{}.jpg", "masks/b{}.tif")]
+    assert _find(mixed).templates == ("images/{key}.*", "masks/{key}.*")
+
+
+def test_pairs_without_one_rule_have_no_templates():
+    mixed = [*_pairs("{}.jpg", "{}_mask.png"), *_pairs("images/a{}.jpg", "masks/a{}.png")]
+    assert (_find(mixed).count, _find(mixed).templates) == (20, None)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +102,20 @@ def test_they_are_refused_by_name(given):
     with pytest.raises(UserError) as caught:
         check_masks("photos", IngestOptions(**given), lambda: paths)
     assert str(caught.value) == (
-        "'photos' holds images and their masks, such as 'masks/0.png' of 'images/0.jpg', but masks "
-        "cannot be stored yet, and would be taken for images; give only the images: photos/images. "
-        "If they are images of their own, write an ingest.label_pattern that says so."
+        "'photos' holds images and their masks, such as 'masks/0.png' of 'images/0.jpg'; to store "
+        'each pair, set ingest.masks=\'{images: "images/{key}.*", masks: "masks/{key}.png"}\'. For '
+        "the images alone, give photos/images. If they are images of their own, write an "
+        "ingest.label_pattern that says so."
     )
-    with pytest.raises(UserError, match="move the masks to another folder"):
+    with pytest.raises(UserError) as caught:
         check_masks("photos", IngestOptions(), lambda: _pairs("{}.jpg", "{}_mask.png"))
+    assert '{images: "{key}.*", masks: "{key}_mask.png"}' in str(caught.value)
+    assert "For the images alone" not in str(caught.value)
+
+
+def test_who_says_where_they_are_is_believed():
+    options = IngestOptions(masks={"images": "images/{key}.*", "masks": "masks/{key}.png"})
+    check_masks("photos", options, lambda: _pairs("images/{}.jpg", "masks/{}.png"))
 
 
 def test_who_says_which_class_they_are_of_is_believed():

@@ -33,6 +33,7 @@ def _sources(
         group=content[:, 0] if groups is None else np.array(groups, np.uint64),
         forced_split=np.full(count, NOWHERE) if forced is None else np.array(forced),
         label=np.zeros(count, np.int64) if labels is None else np.array(labels),
+        answer=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stratum=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stored_bytes=np.full(count, 100),
         perceptual_hash=np.zeros(count, np.uint64) if looks is None else np.array(looks, np.uint64),
@@ -311,3 +312,12 @@ def test_conflicting_labels_are_written_nowhere_unless_asked():
     assert np.flatnonzero(kept.shard == NOWHERE).tolist() == [7, 8, 9]
     with pytest.raises(UserError, match=r"3 files have the bytes .*conflicting_labels=error"):
         place_sources(sources, IngestOptions(conflicting_labels="error"))
+
+
+def test_other_masks_conflict_though_the_labels_agree():
+    sources = _sources(100, {7: 3, 8: 3, 9: 4})
+    sources.answer[8] = 1
+    placement = place_sources(sources, IngestOptions())
+    assert np.flatnonzero(placement.conflicts != NOWHERE).tolist() == [3, 7, 8]
+    assert placement.conflicts[[3, 7, 8]].tolist() == [8, 8, 3]
+    assert np.flatnonzero(placement.original != NOWHERE).tolist() == [9]
