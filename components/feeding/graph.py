@@ -9,9 +9,16 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.dataset.record import Column, Dtype
+from image_pipeline.components.dataset.record import (
+    LABEL_COLUMNS,
+    TAGS,
+    Column,
+    Dtype,
+    label_column,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
+from image_pipeline.components.feeding.tags import multi_hot
 from image_pipeline.components.files import check_known_to_tensorflow
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
@@ -92,7 +99,15 @@ class TransformGraph(tf.Module):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that the graph reads beside image and label, sorted by their keys."""
-        return tuple(Column(key, _DTYPES[s.dtype]) for key, s in self._column_specs.items())
+        return tuple(
+            LABEL_COLUMNS["strings"] if key == TAGS else Column(key, _DTYPES[spec.dtype])
+            for key, spec in self._column_specs.items()
+        )
+
+    @property
+    def label(self) -> Column | None:
+        """The record's column that the label is made of: tags or a value; None for a class."""
+        return label_column(self.columns)
 
     def __call__(self, batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         """Transforms a batch.
@@ -104,11 +119,14 @@ class TransformGraph(tf.Module):
 
         Returns:
           float32 [batch, height, width, channels], normalised, and int64 [batch], each label's line
-          in the vocabulary or -1.
+          in the vocabulary or -1; or float32 [batch, tags] of 0 and 1; or float32 [batch], values.
         """
         needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self._column_specs)
         outputs = self._loaded.transform_fn({key: batch[key] for key in needed})
-        return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
+        label = outputs[contract.LABEL_OUTPUT]
+        if isinstance(label, tf.RaggedTensor):
+            label = multi_hot(label, len(self.class_names))
+        return outputs[contract.IMAGE_OUTPUT], label
 
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """`transform_images`, compiled by XLA; None where that gives other bits."""

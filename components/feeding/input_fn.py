@@ -15,7 +15,7 @@ from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.records import find_columns, open_records
+from image_pipeline.components.feeding.records import find_columns, find_label, open_records
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
@@ -74,8 +74,9 @@ def input_fn(
     Returns:
       Pairs of images [batch, height, width, channels] (or as `feeding.layout` says), of
       `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
-      If the steps mix images, labels are float32 [batch, classes], each class's share. Without a
-      graph, uint8 images and string class names. Its `cardinality` is known by the index, unless
+      If the steps mix images, labels are float32 [batch, classes], each class's share. Tags are
+      float32 [batch, tags] of 0 and 1, values float32 [batch]. Without a graph, uint8 images and
+      string class names (or tags, a line each). Its `cardinality` is known by the index, unless
       bad records are skipped in evaluation.
 
     Raises:
@@ -100,7 +101,9 @@ def input_fn(
         again=again,
     )
     columns = find_columns(files, feeding)
-    if graph is not None:
+    if graph is None:
+        columns += find_label(files)
+    else:
         columns += tuple(column for column in graph.columns if column not in columns)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns).read()

@@ -9,8 +9,8 @@ import tensorflow as tf
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.index import RecordIndex, find_index
-from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.components.dataset.paths import group_by_root
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import group_by_root, match_path
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
@@ -114,6 +114,19 @@ def find_columns(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.
             "ingest.column_types, and ingest again."
         )
     return next(iter(found.values()))
+
+
+def find_label(files: Sequence[str]) -> tuple[record.Column, ...]:
+    """The column of tags or values that the data sets have; none of classes, or other records."""
+    matches = map(match_path, match_files(files))
+    roots = {match["root"] for match in matches if match is not None}
+    labels = {read_manifest(root).label for root in roots if has_manifest(root)}
+    if len(labels) > 1:
+        raise UserError(
+            "data sets that are read together must have labels of one kind, but some have classes, "
+            "others tags or values; read them apart, or set ingest.column_types.label."
+        )
+    return tuple(label for label in labels if label is not None)
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:

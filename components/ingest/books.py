@@ -110,7 +110,7 @@ def _count_files(
 
 def count_conflicts(sources: Sources, placement: Placement) -> int:
     """How many files have the same bytes as another one, but another label."""
-    return int((sources.is_good & (sources.label != sources.label[placement.copies])).sum())
+    return int((sources.is_good & (sources.claim != sources.claim[placement.copies])).sum())
 
 
 def count_straddling(placement: Placement) -> int:

@@ -61,6 +61,7 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
+    _check_label(options)
     if isinstance(options.stratify, str) and options.stratify not in options.column_types:
         known = ", ".join(options.column_types) or "none; a folder has none"
         raise UserError(
@@ -68,3 +69,18 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def _check_label(options: IngestOptions) -> None:
+    """Refuses what needs one class an image where a label is tags or a value."""
+    kind = {"strings": "tags", "float": "a value"}.get(options.column_types.get("label", ""))
+    if kind is not None and options.stratify in (True, "label"):
+        raise UserError(
+            f"ingest.stratify shares out classes, but the label {options.columns['label']!r} is "
+            f"{kind}; name another column, or leave it out."
+        )
+    if kind == "a value" and options.classes is not None:
+        raise UserError(
+            f"ingest.classes lists classes, but the label {options.columns['label']!r} is a value; "
+            "leave it out, or set ingest.column_types={label: string}."
+        )

@@ -184,6 +184,8 @@ def _read_sources(
     label_codes: dict[str | None, int] = {}
     stratum_codes: dict[object, int] = {}
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
+    if "label" in options.further_types:
+        sources = dataclasses.replace(sources, tags_or_value=np.zeros(len(sources.label), np.int64))
     for path in paths:
         rows = read_rows(path)
         window = slice(done, done + len(rows))
@@ -198,6 +200,8 @@ def _read_sources(
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _codes(rows["label"], label_codes)
         sources.stratum[window] = sources.label[window]
+        if sources.tags_or_value is not None:
+            sources.tags_or_value[window] = [hash(claim) for claim in read_claims(rows, options)]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
             for value in strata:
@@ -209,9 +213,16 @@ def _read_sources(
     return sources, [label or "" for label in label_codes]
 
 
+def read_claims(rows: pa.Table, options: IngestOptions) -> list[object]:
+    """What is said of each image: its class, its tags as a set, or its value."""
+    if "label" not in options.further_types:
+        return rows["label"].to_pylist()
+    return _read_column(rows, "label", options)
+
+
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
     """A further column's values; None for rows that have none."""
-    place = sorted(options.column_types).index(name)
+    place = sorted(options.further_types).index(name)
     further = rows["further"].to_pylist()
     return [None if said is None else str(json.loads(said)[place]) for said in further]
 

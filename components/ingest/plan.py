@@ -32,6 +32,7 @@ class Sources:
       stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
+      tags_or_value: int64 [n], a hash of the label where it is no class; None where it is.
     """
 
     is_good: np.ndarray
@@ -44,6 +45,12 @@ class Sources:
     stratum: np.ndarray
     stored_bytes: np.ndarray
     perceptual_hash: np.ndarray
+    tags_or_value: np.ndarray | None = None
+
+    @property
+    def claim(self) -> np.ndarray:
+        """A code for all that is said of an image: sources of the same bytes must agree on it."""
+        return self.label if self.tags_or_value is None else self.tags_or_value
 
 
 def empty_sources(count: int) -> Sources:
@@ -119,7 +126,7 @@ def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOption
     """The conflicts to quarantine; raises if they are not allowed."""
     if options.conflicting_labels == "keep":
         return np.full(len(copies), NOWHERE, np.int32)
-    conflicts = find_conflicts(copies, sources.label, sources.is_good)
+    conflicts = find_conflicts(copies, sources.claim, sources.is_good)
     count = int((conflicts != NOWHERE).sum())
     if count and options.conflicting_labels == "error":
         raise UserError(
@@ -135,7 +142,7 @@ def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -
 
     Args:
       copies: as `first_copies` gives them.
-      label: int32 [n].
+      label: int [n].
       is_good: bool [n]; the others are in no conflict.
 
     Returns:

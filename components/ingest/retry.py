@@ -23,6 +23,7 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.ingest.partition import read_claims
 from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
     count_unusable,
@@ -172,10 +173,11 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
     if options.conflicting_labels == "keep":
         return 0
     usable = rows.filter(pc.is_null(rows["reason"]))
-    labels: dict[bytes, set[str]] = collections.defaultdict(set)
-    for content, label in zip(*(usable[c].to_pylist() for c in ("sha256", "label")), strict=True):
-        labels[content].add(label)
-    return sum(len(labels[content]) > 1 for content in usable["sha256"].to_pylist())
+    labels: dict[bytes, set[object]] = collections.defaultdict(set)
+    contents = usable["sha256"].to_pylist()
+    for content, claim in zip(contents, read_claims(usable, options), strict=True):
+        labels[content].add(claim)
+    return sum(len(labels[content]) > 1 for content in contents)
 
 
 def write_marker(

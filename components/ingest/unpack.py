@@ -13,7 +13,11 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, read_shard_rows
+from image_pipeline.components.dataset.index_file import (
+    INDEX_SCHEMA,
+    index_name,
+    read_shard_rows,
+)
 from image_pipeline.components.dataset.lists import Duplicate, read_list
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
@@ -108,7 +112,7 @@ def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict
     if options.columns:
         row["forced_split"] = entry["split"]  # Unless its row says otherwise, see `list_rows`.
     if further:
-        row["further"] = json.dumps([entry[column.key] for column in further])
+        row["further"] = json.dumps([entry[index_name(column)] for column in further])
     row["sha256"] = bytes.fromhex(values[record.SHA256].decode())
     row["record_id"] = record.make_record_id(row["sha256"], row["path"])
     if options.near_duplicates is not None:
