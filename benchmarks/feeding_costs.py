@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
@@ -52,7 +53,7 @@ def main() -> None:
     parts: dict[str, Callable[[], Any]] = {
         "exact order": lambda: records.draw_columns(0, 0),
         "keys": lambda: keys(seed, epoch, drawn[3], drawn[2], drawn[1]),
-        f"steps {' '.join(arguments.steps)}": lambda: augment(images, batch_keys, mirrored),
+        f"steps {' '.join(arguments.steps)}": lambda: augment(Batch(images), batch_keys, mirrored),
         "transform graph": lambda: pixels(images),
     }
     images = tf.constant(images)

@@ -18,8 +18,10 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.sources.span_pattern import LATEST
+from image_pipeline.components.training.choose_task import choose_task
 from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.config import PipelineConfig, check_splits
@@ -74,9 +76,11 @@ def create_pipeline(
     trainer = _create_trainer(config, examples, image_transform.outputs["transform_graph"])
     # Measures the exported model against a threshold and, if asked for, the latest that passed.
     baseline, baseline_resolvers = find_baseline(trainer, config.evaluation)
-    evaluator = _create_evaluator(config.evaluation, examples, trainer.outputs["model"], baseline)
+    task = choose_task(config.ingest)
+    model = trainer.outputs["model"]
+    evaluator = _create_evaluator(config.evaluation, task, examples, model, baseline)
     # A model that passed is copied to where servers look for it.
-    pusher = _create_pusher(trainer.outputs["model"], evaluator.outputs["blessing"], push_dir)
+    pusher = _create_pusher(model, evaluator.outputs["blessing"], push_dir)
 
     before_training = [example_gen, *span_resolvers, *checks, image_transform]
     return tfx.dsl.Pipeline(
@@ -150,17 +154,18 @@ def _version_of_training(config: PipelineConfig) -> str:
 
 def _create_evaluator(
     options: EvaluationOptions,
+    task: Task,
     examples: tfx.dsl.Channel,
     model: tfx.dsl.Channel,
     baseline: tfx.dsl.Channel | None,
 ) -> Evaluator:
-    """Measures on the eval split, whole and by class; a model that is good enough is blessed."""
+    """Measures on the eval split what the task does; a model that is good enough is blessed."""
     return Evaluator(
         examples=examples,
         model=model,
         baseline_model=baseline,
         example_splits=["eval"],
-        eval_config=evaluation_config(options),
+        eval_config=evaluation_config(options, task),
         module_path="image_pipeline.components.training.counting",
     )
 

@@ -64,15 +64,15 @@ def _apply_step(batch: Batch, keys: tf.Tensor, step: Options, place: int) -> Bat
     return _FUNCTIONS[type(step)](batch, own_keys, step)
 
 
-def check_user_steps(steps: Sequence[Options]) -> None:
-    """Checks users' functions before there are any images.
+def check_user_steps(steps: Sequence[Options], has_masks: bool = False) -> None:
+    """Checks users' functions before there are any images; those of masks must take these, too.
 
     Raises:
       UserError: if one cannot be imported, or does not take its arguments.
     """
     for step in steps:
         if isinstance(step, options.UserStep):
-            _load_function(step)
+            _load_function(step, has_masks)
 
 
 _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
@@ -92,12 +92,18 @@ _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
 
 
 def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:
-    function = _load_function(step)
-    images = function(batch.images, keys, **step.arguments)
-    return batch._replace(images=_check_images(images, batch.images, step.op))
+    function = _load_function(step, batch.masks is not None)
+    if batch.masks is None:
+        images = function(batch.images, keys, **step.arguments)
+        return batch._replace(images=_check_images(images, batch.images, step.op))
+    made = function(batch.images, keys, masks=batch.masks, **step.arguments)
+    if not isinstance(made, tuple | list) or len(made) != 2:
+        raise ValueError(f"the step {step.op} must give images and masks, as a pair.")
+    images, masks = map(_check_images, made, (batch.images, batch.masks), [step.op] * 2)
+    return batch._replace(images=images, masks=masks)
 
 
-def _load_function(step: options.UserStep) -> Callable[..., Any]:
+def _load_function(step: options.UserStep, has_masks: bool) -> Callable[..., Any]:
     """Imports a user's function, and checks that it takes images, keys and the step's arguments."""
     function = load_named(f"the step {step.op}", step.op)
     if not callable(function):
@@ -107,7 +113,15 @@ def _load_function(step: options.UserStep) -> Callable[..., Any]:
         )
     try:
         inspect.signature(function).bind("images", "keys", **step.arguments)
+        if has_masks:
+            inspect.signature(function).bind("images", "keys", masks="masks", **step.arguments)
     except TypeError as error:
+        if "'masks'" in str(error):
+            raise UserError(
+                f"the step {step.op} must move masks with their images: let it take masks= (uint8 "
+                "[batch, height, width, 1], class ids; 255 is none) and return images and masks. "
+                "One that changes colours returns them as they are."
+            ) from error
         raise UserError(
             f"the step {step.op} must take images, keys and its arguments by name "
             f"({', '.join(step.arguments) or 'it has none'}), got: {error}; change its parameters "

@@ -10,7 +10,8 @@ class Batch(NamedTuple):
 
     Attributes:
       images: uint8 [batch, height, width, channels], 1 or 3 channels.
-      masks: uint8 [batch, height, width, 1], class numbers of the pixels; or None.
+      masks: uint8 [batch, height, width, 1], class ids of the pixels, 255 for none; or
+        None.
       boxes: float32 [batch, boxes, 4]: top, left, bottom, right as shares of height and width, or
         None. A box without area only pads the list.
       own_share: float32 [batch], the share of an image and its label that is its own; the rest is

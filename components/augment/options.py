@@ -53,7 +53,7 @@ class PadAndCrop(Options):
     mode: Literal["reflect", "constant"] = "reflect"
     """What the padding shows: the image mirrored at its edge, or `fill`."""
     fill: Level = 0
-    """Level of constant padding. A mask is padded with 0."""
+    """Level of constant padding. A mask is padded with 255, no class."""
 
 
 class FlipHorizontal(Options):
@@ -79,7 +79,7 @@ class Rotate(Options):
     mode: Literal["reflect", "constant"] = "constant"
     """What comes in from outside: the image mirrored at its edge, or `fill`."""
     fill: Level = 0
-    """Level of what comes in from outside, with `constant`. A mask gets 0."""
+    """Level of what comes in from outside, with `constant`. A mask gets 255, no class."""
 
 
 class Cutout(Options):

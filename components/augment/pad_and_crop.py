@@ -6,6 +6,7 @@ from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.boxes import clip_boxes
 from image_pipeline.components.augment.options import PadAndCrop
+from image_pipeline.components.dataset.record import IGNORED
 
 
 def pad_and_crop(batch: Batch, keys: tf.Tensor, options: PadAndCrop) -> Batch:
@@ -23,7 +24,7 @@ def pad_and_crop(batch: Batch, keys: tf.Tensor, options: PadAndCrop) -> Batch:
     starts = tf.cast(draws.uniform(keys, 2) * places, tf.int32) - options.pad_px
     masks, boxes = batch.masks, batch.boxes
     if masks is not None:
-        masks = _shift(masks, starts, options, fill=0)
+        masks = _shift(masks, starts, options, IGNORED)
     if boxes is not None:
         size = tf.constant(batch.images.shape[1:3].as_list(), tf.float64)
         shares = tf.cast(starts, tf.float64) / size

@@ -10,6 +10,7 @@ from typing import Literal
 import tensorflow as tf
 
 from image_pipeline.components.augment.boxes import clip_boxes
+from image_pipeline.components.dataset.record import IGNORED
 
 # Steps of a coordinate within a pixel. Two such shares times a level fit float32's 24 bits.
 _STEPS = 256
@@ -86,7 +87,7 @@ def warp_nearest(
     masks: tf.Tensor,
     rows: tf.Tensor,
     columns: tf.Tensor,
-    fill: int = 0,
+    fill: int = IGNORED,
     mode: Literal["reflect", "constant"] = "constant",
 ) -> tf.Tensor:
     """Takes the nearest pixels to some coordinates; half-way, the lower or right one.

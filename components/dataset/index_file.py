@@ -41,12 +41,21 @@ INDEX_SCHEMA = pa.schema(
 )
 
 
+MASK_FIELDS = (
+    pa.field("mask_source", pa.string()),  # path below the images folder
+    pa.field("mask_length", pa.int32()),  # of the stored mask, in bytes
+    pa.field("mask_ids", pa.list_(pa.int32())),  # class ids that occur in it
+    pa.field("mask_pixels", pa.list_(pa.int64())),  # how many pixels each of them has
+)
+"""Of images with masks."""
+
+
 _INDEXED_AS = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float64()}
 
 
-def index_schema(further: Sequence[Column]) -> pa.Schema:
+def index_schema(further: Sequence[Column], has_masks: bool = False) -> pa.Schema:
     """The index of records that have these further columns; numbers are not rounded to 32 bits."""
-    schema = INDEX_SCHEMA
+    schema = pa.schema([*INDEX_SCHEMA, *(MASK_FIELDS if has_masks else ())])
     for column in further:
         type_ = _INDEXED_AS[column.dtype]
         schema = schema.append(

@@ -14,7 +14,7 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.dataset.record import Column, further_columns, label_column
+from image_pipeline.components.dataset.record import IGNORED, Column, further_columns, label_column
 from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
@@ -79,11 +79,15 @@ class ListedShard(ManifestPart):
 
 
 class ListedSplit(ManifestPart):
-    """A split: its number of records, its shards' total size, and the shards in order."""
+    """A split: its number of records, its shards' total size, and the shards in order.
+
+    With masks also how many pixels each class id has, and 255, which is of no class.
+    """
 
     records: int
     bytes: int
     shards: list[ListedShard]
+    mask_pixels: dict[str, int] | None = None
 
 
 class Manifest(ManifestPart):
@@ -115,6 +119,24 @@ class Manifest(ManifestPart):
         """The column of labels that are no class; None for a classification data set."""
         return label_column(self.further)
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether images have masks."""
+        return any(split.mask_pixels is not None for split in self.splits.values())
+
+    @property
+    def mask_classes(self) -> tuple[str, ...] | None:
+        """The masks' classes in the order of their ids; None without masks.
+
+        Without given names they are called by their ids, up to the greatest that occurs.
+        """
+        if not self.has_masks:
+            return None
+        named = (self.options.get("masks") or {}).get("classes")
+        found = {int(each) for split in self.splits.values() for each in split.mask_pixels or {}}
+        ids = range(max(found - {IGNORED}, default=-1) + 1)
+        return tuple(named) if named is not None else tuple(map(str, ids))
+
     def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
         """Each shard, with its split and its number within the split."""
         for name, split in self.splits.items():
@@ -123,9 +145,10 @@ class Manifest(ManifestPart):
 
     def to_bytes(self) -> bytes:
         """The file's content, with its checksum."""
-        rest = self.model_dump(include={"splits", "files", "options"})
+        rest = self.model_dump(include={"files", "options"})
+        splits = {name: split.model_dump(exclude_none=True) for name, split in self.splits.items()}
         books = self.books.stored_form()
-        sealed = seal({"format_version": self.format_version, **books, **rest})
+        sealed = seal({"format_version": self.format_version, **books, "splits": splits, **rest})
         return json.dumps(sealed, indent=1).encode() + b"\n"
 
 

@@ -32,6 +32,11 @@ LABEL = "image/class/text"
 TAGS = "image/tags"  # any number of names
 VALUE = "image/value"  # a number
 
+MASK = "image/segmentation/class/encoded"
+MASK_FORMAT = "image/segmentation/class/format"
+
+IGNORED = 255
+"""The id of a mask's pixels that no class is asked of, as in Pascal VOC and Cityscapes."""
 RAW = b"raw"  # the format of an image that is stored as pixels
 
 Dtype = Literal["bytes", "int64", "float32"]
@@ -77,6 +82,10 @@ LABEL_COLUMNS = {
     "float": Column(VALUE, "float32"),
 }
 
+MASK_COLUMN = Column(MASK, "bytes")  # a gray PNG of class ids, of the stored image's size
+MASK_COLUMNS = (Column(MASK_FORMAT, "bytes"), MASK_COLUMN)
+"""What the records of images with masks have, too."""
+
 ColumnType = Literal["int", "float", "string", "ints", "floats", "strings"]
 """What a table's column can be; the last three are lists."""
 _DTYPES: dict[str, Dtype] = {"int": "int64", "float": "float32", "string": "bytes"}
@@ -98,9 +107,10 @@ def label_column(further: Sequence[Column]) -> Column | None:
     return next((column for column in further if column in LABEL_COLUMNS.values()), None)
 
 
-def all_columns(further: Sequence[Column]) -> tuple[Column, ...]:
+def all_columns(further: Sequence[Column], has_masks: bool = False) -> tuple[Column, ...]:
     """All columns of records that have these further ones; the image stays the last."""
-    return (*METADATA_COLUMNS, *further, IMAGE_COLUMN)
+    masks = MASK_COLUMNS if has_masks else ()
+    return (*METADATA_COLUMNS, *further, *masks, IMAGE_COLUMN)
 
 
 def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLUMNS) -> bytes:
@@ -160,12 +170,17 @@ def decode_example(data: bytes, columns: Sequence[Column] = COLUMNS) -> dict[str
 
 def read_source_id(data: bytes) -> str:
     """The id of a record, whatever further columns it has; raises ValueError if it has none."""
+    return read_feature(data, Column(SOURCE_ID, "bytes")).decode()
+
+
+def read_feature(data: bytes, column: Column) -> Any:
+    """One feature of a record, whatever others it has; raises ValueError if it has it not."""
     for features in _read_fields(memoryview(data), 1):
         for entry in _read_fields(features, 1):
             key, feature = _read_fields(entry, 1, 2)
-            if key == SOURCE_ID.encode():
-                return _read_feature(Column(SOURCE_ID, "bytes"), feature).decode()
-    raise ValueError(f"the feature {SOURCE_ID!r} is missing")
+            if key == column.key.encode():
+                return _read_feature(column, feature)
+    raise ValueError(f"the feature {column.key!r} is missing")
 
 
 def make_record_id(content: bytes, path: bytes) -> bytes:

@@ -93,6 +93,13 @@ class StoredRecords:
             bool(index.is_raw[row]),
         )
 
+    def read_mask(self, row: int, verify: bool = False) -> bytes:
+        """The mask of one record, as it is stored; otherwise like `read`."""
+        try:
+            return record.read_feature(self.read(row, verify), record.MASK_COLUMN)
+        except ValueError as error:
+            raise self.bad_record(row, error) from error
+
     def _file(self, shard: int) -> BinaryIO:
         with self._lock:
             file = self._files.pop(shard, None)

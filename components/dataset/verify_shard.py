@@ -61,6 +61,7 @@ def check_shard(
     output_dir: str,
     has_index: bool,
     further: Sequence[record.Column] = (),
+    has_masks: bool = False,
 ) -> list[Finding]:
     """Reads a shard once and checks all that is known about it.
 
@@ -71,6 +72,7 @@ def check_shard(
       output_dir: the data set's folder.
       has_index: whether the index can be relied on.
       further: the records' further columns.
+      has_masks: whether images have masks.
 
     Returns:
       What is wrong, in the order of the records.
@@ -87,7 +89,7 @@ def check_shard(
             if rows is None or trouble:
                 records = list(_check_unindexed(shard, file))
             else:
-                records = list(_check_indexed(shard, file, rows, further))
+                records = list(_check_indexed(shard, file, rows, further, has_masks))
     except OSError as error:
         return [*findings, Finding(shard.file, explain_unreadable(error))]
     # Records may be sound, and still not be the ones that ingest wrote.
@@ -123,7 +125,11 @@ def _check_places(shard: ListedShard, rows: pa.Table) -> str | None:
 
 
 def _check_indexed(
-    shard: ListedShard, file: _HashedFile, rows: pa.Table, further: Sequence[record.Column]
+    shard: ListedShard,
+    file: _HashedFile,
+    rows: pa.Table,
+    further: Sequence[record.Column],
+    has_masks: bool,
 ) -> Iterator[Finding]:
     """Checks each record at the place that the index gives, whatever is wrong with others."""
     number = 0
@@ -131,7 +137,11 @@ def _check_indexed(
         for row in batch.to_pylist():
             framed = file.read(row["record_length"] + HEADER_BYTES + FOOTER_BYTES)
             is_cut = len(framed) < row["record_length"] + HEADER_BYTES + FOOTER_BYTES
-            problem = _find_cut(shard, number) if is_cut else _check_record(framed, row, further)
+            problem = (
+                _find_cut(shard, number)
+                if is_cut
+                else _check_record(framed, row, further, has_masks)
+            )
             if problem:
                 yield Finding(shard.file, problem, number, row["source"], row["record_offset"])
             if is_cut:
@@ -146,11 +156,13 @@ def _find_cut(shard: ListedShard, number: int) -> str:
     return f"cut off: the file ends in it, and {later} records after it are missing"
 
 
-def _check_record(framed: bytes, row: dict, further: Sequence[record.Column]) -> str | None:
+def _check_record(
+    framed: bytes, row: dict, further: Sequence[record.Column], has_masks: bool
+) -> str | None:
     """Says what is wrong with a record: its checksums, its format or its index row."""
     try:
         data = unframe(framed)
-        values = record.decode_example(data, record.all_columns(further))
+        values = record.decode_example(data, record.all_columns(further, has_masks))
     except CorruptRecord as error:
         return str(error)
     except ValueError as error:
@@ -159,6 +171,8 @@ def _check_record(framed: bytes, row: dict, further: Sequence[record.Column]) ->
         return f"{record.SOURCE_ID} does not follow from its content and path"
     wrong = [name for name, value in _indexed_columns(values, data, row) if row[name] != value]
     wrong += [c.key for c in further if not _is_same(values[c.key], row[index_name(c)])]
+    if has_masks and len(values[record.MASK]) != row["mask_length"]:
+        wrong += ["mask_length"]
     return f"the index says otherwise: {', '.join(wrong)}" if wrong else None
 
 

@@ -71,7 +71,14 @@ class BatchMaker:
 
     def empty(self, count: int) -> np.ndarray:
         """A batch without content: uint8 [count, view.height_px, view.width_px, view.channels]."""
-        shape = (count, self.view.height_px, self.view.width_px, self.view.channels)
+        return self._allocate(count, self.view.channels)
+
+    def empty_masks(self, count: int) -> np.ndarray:
+        """The same for masks: uint8 [count, view.height_px, view.width_px, 1]."""
+        return self._allocate(count, 1)
+
+    def _allocate(self, count: int, channels: int) -> np.ndarray:
+        shape = (count, self.view.height_px, self.view.width_px, channels)
         size = int(np.prod(shape))
         memory = np.empty(size + _ALIGNED_BYTES, np.uint8)
         start = -memory.ctypes.data % _ALIGNED_BYTES

@@ -12,7 +12,8 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply, flip, mixed_labels
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.options import FlipHorizontal, UserStep
+from image_pipeline.components.augment.options import FlipHorizontal, Mixup, UserStep
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.record import LABEL_COLUMNS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import batches_in_work
@@ -24,12 +25,12 @@ from image_pipeline.components.options import Options
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
 
-# (uint8 images, uint64 keys [batch], bool mirrored [batch]) to (images, each one's own share).
-Augment = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor | None]]
+# Of a batch, its keys (uint64 [batch]) and what is mirrored (bool [batch]).
+Augment = Callable[[Batch, tf.Tensor, tf.Tensor], Batch]
 Pixels = Callable[[tf.Tensor], tf.Tensor]
 
 
-def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
+def make_augment(feeding: FeedingOptions, view: ViewOptions, has_masks: bool = False) -> Augment:
     """The random steps of the options, except the crop that is made while decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
@@ -41,19 +42,17 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions) -> Augment:
     # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
     # and take up to five times as long.
     functions = [
-        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64)
+        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, has_masks)
         for place, step, function in apply.step_functions(steps)
     ]
-    mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool) if mirrors else None
+    mirror = None
+    if mirrors:
+        mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool, has_masks)
 
-    def augment(
-        images: tf.Tensor, keys: tf.Tensor, mirrored: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        batch = Batch(images)
+    def augment(batch: Batch, keys: tf.Tensor, mirrored: tf.Tensor) -> Batch:
         for function in functions:
             batch = function(batch, keys)
-        batch = batch if mirror is None else mirror(batch, mirrored)
-        return batch.images, batch.own_share
+        return batch if mirror is None else mirror(batch, mirrored)
 
     return augment
 
@@ -64,6 +63,7 @@ def finish(
     feeding: FeedingOptions,
     view: ViewOptions,
     training: bool,
+    has_masks: bool = False,
     at_once: int | None = None,
 ) -> tf.data.Dataset:
     """Turns what `ImageBatches.read` gives into what `input_fn` gives, so many batches at once.
@@ -71,7 +71,7 @@ def finish(
     The other arguments are those of `make_finish`.
     """
     count = at_once or batches_in_work()
-    function = make_finish(graph, feeding, view, training)
+    function = make_finish(graph, feeding, view, training, has_masks)
     return images.map(function, num_parallel_calls=count, deterministic=True)
 
 
@@ -88,7 +88,11 @@ def keep_ready(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
 
 
 def make_finish(
-    graph: TransformGraph | None, feeding: FeedingOptions, view: ViewOptions, training: bool
+    graph: TransformGraph | None,
+    feeding: FeedingOptions,
+    view: ViewOptions,
+    training: bool,
+    has_masks: bool = False,
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
     """Makes the function that ends the input pipeline.
 
@@ -97,31 +101,35 @@ def make_finish(
       feeding: the random steps, type and layout.
       view: the images' size.
       training: whether random steps are taken.
+      has_masks: whether the labels are the images' masks.
 
     Returns:
       A function of a batch as `ImageBatches.read` gives it to images and labels, see `input_fn`.
 
     Raises:
-      UserError: if labels are to be mixed, but no graph numbers them.
+      UserError: if labels are to be mixed, but no graph numbers them; or masks by mixup.
     """
-    if graph is None and feeding.mixes_labels:
+    if has_masks:
+        _check_mask_steps(feeding)
+    elif graph is None and feeding.mixes_labels:
         raise UserError(
             "mixup and cutmix need the transform graph, which numbers the classes; give "
             "transform_graph_dir, or leave them out of feeding.augment."
         )
     if training:
-        apply.check_user_steps(feeding.augment)
-    augment = make_augment(feeding, view) if training else _take_as_they_are
+        apply.check_user_steps(feeding.augment, has_masks)
+    augment = make_augment(feeding, view, has_masks) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding)
 
     def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        images, own_share = augment(
-            batch[contract.IMAGE_INPUT], batch.get(KEY), batch.get(MIRRORED)
-        )
-        images = pixels(images)
+        views = Batch(batch[contract.IMAGE_INPUT], batch[record.MASK] if has_masks else None)
+        views = augment(views, batch.get(KEY), batch.get(MIRRORED))
+        images, own_share = pixels(views.images), views.own_share
         if feeding.columns:
             images = {contract.IMAGE_INPUT: images} | {key: batch[key] for key in feeding.columns}
         count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
+        if views.masks is not None:
+            return images, tf.cast(tf.squeeze(views.masks, -1), tf.int32)
         if graph is None:
             return images, _untransformed(batch)
         # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
@@ -141,6 +149,14 @@ def _untransformed(batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """What records say: tags (a line each), values or names of classes."""
     said = (batch[column.key] for column in LABEL_COLUMNS.values() if column.key in batch)
     return next(said, batch[contract.LABEL_INPUT])
+
+
+def _check_mask_steps(feeding: FeedingOptions) -> None:
+    if any(isinstance(step, Mixup) for step in feeding.augment):
+        raise UserError(
+            "mixup blends labels, which class ids of pixels cannot be; leave it out of "
+            "feeding.augment, or take cutmix, which cuts masks as it cuts images."
+        )
 
 
 def _make_pixels(graph: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
@@ -163,11 +179,9 @@ def _lay_out(images: tf.Tensor, layout: str) -> tf.Tensor:
     return tf.transpose(images, [0, 3, 1, 2]) if layout == "NCHW" else images
 
 
-def _take_as_they_are(
-    images: tf.Tensor, keys: tf.Tensor | None, mirrored: tf.Tensor | None
-) -> tuple[tf.Tensor, tf.Tensor | None]:
+def _take_as_they_are(batch: Batch, keys: tf.Tensor | None, mirrored: tf.Tensor | None) -> Batch:
     del keys, mirrored
-    return images, None
+    return batch
 
 
 def _key_of(step: Options, place: int) -> Hashable:
@@ -181,18 +195,20 @@ def _compile_step(
     feeding: FeedingOptions,
     view: ViewOptions,
     second: tf.DType,
+    has_masks: bool,
 ) -> apply.StepFunction:
     """The step, compiled if so configured; its second argument has the type `second` [batch]."""
     if not feeding.compiled:
         return function
     shape = (3, view.height_px, view.width_px, view.channels)
+    masks = tf.zeros((*shape[:3], 1), tf.uint8) if has_masks else None
 
     def compile_step() -> apply.StepFunction:
         return compile_or_keep(
             function,
-            (Batch(tf.zeros(shape, tf.uint8)), tf.zeros([3], second)),
+            (Batch(tf.zeros(shape, tf.uint8), masks), tf.zeros([3], second)),
             "A random step is not compiled, and may take ten times as long; leave it out, or set "
             "feeding.compiled=false.",
         )
 
-    return compile_step() if key is None else once(("step", key, shape), compile_step)
+    return compile_step() if key is None else once(("step", key, shape, has_masks), compile_step)

@@ -1,11 +1,11 @@
-"""A data set's images by their row in the index: decoded each time, or only once."""
+"""A data set's images and masks by their row in the index: decoded each time, or only once."""
 
 from typing import Any
 
 import numpy as np
 
 from image_pipeline.components.dataset.stored import StoredRecords
-from image_pipeline.components.views.fast import decode_whole
+from image_pipeline.components.views.fast import decode_mask, decode_whole
 
 
 def load_image(records: StoredRecords, row: int, channels: int, verify: bool = False) -> np.ndarray:
@@ -26,6 +26,15 @@ def load_image(records: StoredRecords, row: int, channels: int, verify: bool = F
     image = records.read_image(row, verify)
     try:
         return decode_whole(image, channels)
+    except ValueError as error:
+        raise records.bad_record(row, error) from error
+
+
+def load_mask(records: StoredRecords, row: int, verify: bool = False) -> np.ndarray:
+    """Reads and decodes the mask of one image: uint8 [height, width, 1]; as `load_image`."""
+    index, encoded = records.index, records.read_mask(row, verify)
+    try:
+        return decode_mask(encoded, (int(index.height[row]), int(index.width[row])))
     except ValueError as error:
         raise records.bad_record(row, error) from error
 
@@ -54,9 +63,12 @@ class HeldImages:
         """As `load_image`; checksums are verified when it is decoded."""
         # If two threads decode the same image, both write the same bytes: no lock is needed.
         if not self._is_held[row]:
-            self._pixels[row] = load_image(self._records, row, self._channels, verify)
+            self._pixels[row] = self._decode(row, verify)
             self._is_held[row] = True
         return self._pixels[row]
+
+    def _decode(self, row: int, verify: bool) -> np.ndarray:
+        return load_image(self._records, row, self._channels, verify)
 
     def can_take(self, rows: np.ndarray, shape: tuple[int, int, int]) -> bool:
         """Whether these rows (int64 [n]) are decoded, and all images of this shape."""
@@ -65,3 +77,14 @@ class HeldImages:
     def take(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Copies images that it `can_take` into uint8 [n, height, width, channels]."""
         np.take(self._pixels, rows, axis=0, out=out, mode="clip")
+
+
+class HeldMasks(HeldImages):
+    """Decodes each mask once, and keeps it."""
+
+    def __init__(self, records: StoredRecords):
+        """Decodes each mask when it is first read."""
+        super().__init__(records, channels=1)
+
+    def _decode(self, row: int, verify: bool) -> np.ndarray:
+        return load_mask(self._records, row, verify)

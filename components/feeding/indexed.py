@@ -15,13 +15,19 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import Stage, Use, fits, plan_indexed
-from image_pipeline.components.feeding.images import HeldImages, load_image
+from image_pipeline.components.feeding.images import (
+    HeldImages,
+    HeldMasks,
+    load_image,
+    load_mask,
+)
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.selection import make_order
 from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
 from image_pipeline.components.order.draws import Draws
+from image_pipeline.components.views.fast import view_mask
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +51,7 @@ class IndexedRecords:
           view: the model's input size.
           feeding: which records, in which batches.
           passes: their seed decides the order of training, together with the epoch.
-          columns: further scalar columns to read.
+          columns: further scalar columns to read; with `record.MASK_COLUMN`, masks.
 
         Raises:
           UserError: if no record is selected, or an option does not fit the data set.
@@ -59,10 +65,12 @@ class IndexedRecords:
         self._lock = threading.Lock()
         self._feeding = feeding
         self._view = view
-        self._columns = list(columns)
+        self._has_masks = record.MASK_COLUMN in columns
+        self._columns = [column for column in columns if column != record.MASK_COLUMN]
         self._maker = BatchMaker(view)
         self._records = StoredRecords(index)
         self._held: HeldImages | None = None
+        self._held_masks: HeldMasks | None = None
 
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
         """The contents of the batches of one epoch, from a step on; no record is read.
@@ -117,43 +125,66 @@ class IndexedRecords:
           is_first: bool scalar, whether the epoch is the first that this process reads.
 
         Returns:
-          `drawn` without what was skipped, the further columns, and "image" uint8 [batch, height,
-          width, channels].
+          `drawn` without what was skipped, the further columns, "image" uint8 [batch, height,
+          width, channels] and, if there are masks, `record.MASK` uint8 [batch, height, width, 1].
         """
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
         inputs = [drawn["row"], windows, is_first]
-        images, kept = call_python(self.make_row_images, inputs, [tf.uint8, tf.int64])
+        dtypes = [tf.uint8, tf.int64, *([tf.uint8] if self._has_masks else [])]
+        images, kept, *masks = call_python(self.make_row_images, inputs, dtypes)
         kept.set_shape([None])
         if self._feeding.bad_records == "skip":
             drawn = {name: tf.gather(values, kept) for name, values in drawn.items()}
-        return drawn | self._read_columns(drawn["row"]) | {"image": images}
+        made = {"image": images, **dict(zip([record.MASK], masks, strict=False))}
+        return drawn | self._read_columns(drawn["row"]) | made
 
     def make_row_images(
         self, rows: np.ndarray, windows: np.ndarray, is_first: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The images of some rows, and the numbers of those that are kept (int64)."""
+    ) -> tuple[np.ndarray, ...]:
+        """The images of some rows, the numbers of those that are kept (int64), and their masks."""
         numbers = np.arange(len(rows))
-        held, view = self._held, self._view
-        size = (view.height_px, view.width_px, view.channels)
-        if not len(windows) and held and held.can_take(rows, size):
-            images = self._maker.empty(len(rows))
-            held.take(rows, images)
-            return images, numbers
+        if not len(windows) and (taken := self._take_held(rows)):
+            return taken[0], numbers, *taken[1:]
+        masks = self._maker.empty_masks(len(rows)) if self._has_masks else None
         verify = self._feeding.verify
         verified = verify == "always" or (verify == "first_epoch" and bool(is_first))
         bad: set[int] = set()
 
         def load(number: int) -> np.ndarray:
             try:
-                return self._load(int(rows[number]), verified)
+                image = self._load(int(rows[number]), verified)
+                if masks is not None:
+                    window = windows[number] if len(windows) else None
+                    self._view_mask(int(rows[number]), window, masks[number])
+                return image
             except UserError as error:
                 return self._skip(int(rows[number]), number, bad, error)
 
         images = self._maker.make(load, len(rows), windows if len(windows) else None)
-        if not bad:
-            return images, numbers
-        kept = self._fill(np.setdiff1d(numbers, sorted(bad)), len(rows))
-        return images[kept], kept
+        made = (images,) if masks is None else (images, masks)
+        if bad:
+            numbers = self._fill(np.setdiff1d(numbers, sorted(bad)), len(rows))
+            made = tuple(each[numbers] for each in made)
+        return made[0], numbers, *made[1:]
+
+    def _take_held(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Copies of held images (and masks) that already are views; nothing, if they are not."""
+        view, taken = self._view, []
+        size = (view.height_px, view.width_px)
+        outs = [(self._held, (*size, view.channels), self._maker.empty)]
+        outs += [(self._held_masks, (*size, 1), self._maker.empty_masks)] * self._has_masks
+        for held, shape, empty in outs:
+            if held is None or not held.can_take(rows, shape):
+                return []
+            taken.append(empty(len(rows)))
+            held.take(rows, taken[-1])
+        return taken
+
+    def _view_mask(self, row: int, window: np.ndarray | None, out: np.ndarray) -> None:
+        """Makes the view of a mask, whose record was verified with its image."""
+        held = self._held_masks
+        mask = load_mask(self._records, row) if held is None else held.load(row)
+        view_mask(mask, window, self._view, out)
 
     def _load(self, row: int, verify: bool) -> np.ndarray:
         if self._held is None:
@@ -206,7 +237,8 @@ class IndexedRecords:
           The stage of the held images, or nothing.
         """
         index, channels = self.index, self._view.channels
-        size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * channels
+        planes = channels + self._has_masks
+        size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * planes
         stage = Stage("decoded images", size_bytes, "uint8")
         if not self._feeding.hold_decoded:
             chosen = "decoded whenever they are read (feeding.hold_decoded=false)"
@@ -215,6 +247,7 @@ class IndexedRecords:
         else:
             chosen = "decoded once and held"
             self._held = HeldImages(self._records, channels)
+            self._held_masks = HeldMasks(self._records) if self._has_masks else None
         _LOG.info(
             "Reading %d shards by their index, in any order: %.0f MB of pixels, %s.",
             *(len(index.shard_paths), size_bytes / 1e6, chosen),

@@ -75,9 +75,10 @@ def input_fn(
       Pairs of images [batch, height, width, channels] (or as `feeding.layout` says), of
       `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
       If the steps mix images, labels are float32 [batch, classes], each class's share. Tags are
-      float32 [batch, tags] of 0 and 1, values float32 [batch]. Without a graph, uint8 images and
-      string class names (or tags, a line each). Its `cardinality` is known by the index, unless
-      bad records are skipped in evaluation.
+      float32 [batch, tags] of 0 and 1, values float32 [batch]. Where images have masks, these are
+      the labels: int32 [batch, height, width], the pixels' class ids, 255 for none. Without a
+      graph, uint8 images and string class names (or tags, a line each; or masks). Its
+      `cardinality` is known by the index, unless bad records are skipped in evaluation.
 
     Raises:
       UserError: if a pattern matches no file, an option does not fit the data set, or an epoch has
@@ -100,15 +101,13 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    columns = find_columns(files, feeding)
-    if graph is None:
-        columns += find_label(files)
-    else:
-        columns += tuple(column for column in graph.columns if column not in columns)
+    labels = find_label(files) if graph is None else graph.columns
+    columns = find_columns(files, feeding, labels)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns).read()
     # Take the random steps; apply the transform graph.
-    finished = finish(images, graph, feeding, view, passes.training)
+    has_masks = record.MASK_COLUMN in columns
+    finished = finish(images, graph, feeding, view, passes.training, has_masks)
     # The next batch is made while the model works on this one.
     return keep_ready(finished, feeding.prefetch_batches)
 
@@ -199,7 +198,7 @@ class ImageBatches:
         Returns:
           Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
           column [batch] under its feature key, and in training `KEY` uint64 [batch] and `MIRRORED`
-          bool [batch].
+          bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1], class ids.
         """
         passes, feeding = self._passes, self._feeding
         if self._keys is not None and feeding.data_service is not None:
@@ -248,7 +247,8 @@ class ImageBatches:
     def _select(self, batch: Tensors) -> Tensors:
         """The parts of a batch that `read` returns, with the known shapes."""
         view = self._view
-        size = {contract.IMAGE_INPUT: [view.height_px, view.width_px, view.channels]}
+        sides = (view.height_px, view.width_px)
+        size = {contract.IMAGE_INPUT: [*sides, view.channels], record.MASK: [*sides, 1]}
         is_static = self._passes.training and self._feeding.remainder != "keep"
         count = self._batch_size if is_static else None
         own = (KEY, MIRRORED) if self._passes.training else ()

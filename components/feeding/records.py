@@ -100,8 +100,19 @@ def open_records(
     return StreamedRecords(paths, view, feeding, passes, columns, keep)
 
 
-def find_columns(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Column, ...]:
-    """The columns that are fed beside the images; raises UserError if a data set lacks one."""
+def find_columns(
+    files: Sequence[str], feeding: FeedingOptions, others: Sequence[record.Column] = ()
+) -> tuple[record.Column, ...]:
+    """The columns that are read beside the images: masks, what is fed, and others; each once.
+
+    Raises:
+      UserError: if a data set lacks one, or has it of another type.
+    """
+    masks = [record.MASK_COLUMN] if have_masks(files) else []
+    return tuple(dict.fromkeys([*_find_fed(files, feeding), *masks, *others]))
+
+
+def _find_fed(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Column, ...]:
     if not feeding.columns:
         return ()
     found = {
@@ -127,6 +138,25 @@ def find_label(files: Sequence[str]) -> tuple[record.Column, ...]:
             "others tags or values; read them apart, or set ingest.column_types.label."
         )
     return tuple(label for label in labels if label is not None)
+
+
+def have_masks(files: Sequence[str]) -> bool:
+    """Whether the images of shards have masks, as the manifests of their data sets say.
+
+    Raises:
+      UserError: if only some have.
+    """
+    paths = match_files(files)
+    if not all(match_path(path) for path in paths):
+        return False  # Somebody else's records.
+    roots = [root for root, _ in group_by_root(paths)]
+    found = {root: read_manifest(root).has_masks for root in roots if has_manifest(root)}
+    if len(set(found.values())) > 1:
+        raise UserError(
+            "data sets that are read together must all have masks, or none of them, but "
+            f"{min(found, key=lambda root: found[root])} has none; read it by itself."
+        )
+    return any(found.values())
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:

@@ -38,6 +38,7 @@ class ServedImages:
         self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *(column.key for column in columns))
+        self._has_masks = record.MASK_COLUMN in columns
 
     def read(self, address: str) -> tf.data.Dataset:
         """Batches as `ImageBatches.read` gives them, from the service whose dispatcher is there.
@@ -73,7 +74,10 @@ class ServedImages:
     def _make_image(self, serialized: tf.Tensor, epoch: tf.Tensor) -> parse.Tensors:
         drawn, windows = self._keys.add(self._records.parse_records(serialized[None]), epoch)
         features = {name: values[0] for name, values in drawn.items()}
-        image = make_image(features, None if windows is None else windows[0], self._view)
+        window = None if windows is None else windows[0]
+        image = make_image(features, window, self._view)
+        if self._has_masks:
+            features[record.MASK] = make_mask(features, window, self._view)
         return {contract.IMAGE_INPUT: image, **{name: features[name] for name in self._names}}
 
 
@@ -96,6 +100,17 @@ def make_image(
     size = tf.constant([view.height_px, view.width_px])
     resized = views.resize(cropped, size)
     return tf.ensure_shape(resized, [view.height_px, view.width_px, view.channels])
+
+
+def make_mask(
+    features: Mapping[str, tf.Tensor], window: tf.Tensor | None, view: ViewOptions
+) -> tf.Tensor:
+    """Makes the view of a record's mask: uint8 [height_px, width_px, 1]; as `make_image`."""
+    mask = tf.io.decode_png(features[record.MASK], channels=1)
+    if window is None:
+        return views.eval_mask_view(mask, view)
+    size = tf.constant([view.height_px, view.width_px])
+    return views.take_nearest(_crop(mask, window), window[2:], size, tf.zeros([2], tf.int32), view)
 
 
 def decode_window(features: Mapping[str, tf.Tensor], window: tf.Tensor, channels: int) -> tf.Tensor:

@@ -21,7 +21,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.shard_files import count_records, find_reader
-from image_pipeline.components.views.fast import decode_whole
+from image_pipeline.components.views.fast import decode_mask, decode_whole, view_mask
 from image_pipeline.components.views.options import ViewOptions
 
 # The columns that images are decoded from, and damaged records are named by.
@@ -60,6 +60,7 @@ class StreamedRecords:
         self._training = passes.training
         self._seed = passes.seed
         self._parsed = parse.columns_to_parse(columns)
+        self._has_masks = record.MASK_COLUMN in columns
         self._keep = keep
 
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
@@ -160,19 +161,28 @@ class StreamedRecords:
     ) -> parse.Tensors:
         """Decodes, crops and resizes a batch's images; as `IndexedRecords.make_images`."""
         del is_first  # Checksums are verified in every epoch.
-        encoded = [drawn[key] for key in _ENCODED_KEYS]
+        keys = ["image", *([record.MASK] if self._has_masks else [])]
+        encoded = [drawn[key] for key in (*_ENCODED_KEYS, *keys[1:])]
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
-        (images,) = call_python(self.decode_images, [windows, *encoded], [tf.uint8])
-        return drawn | {"image": images}
+        made = call_python(self.decode_images, [windows, *encoded], [tf.uint8] * len(keys))
+        return drawn | dict(zip(keys, made, strict=True))
 
     def decode_images(self, windows: np.ndarray, *encoded: np.ndarray) -> list[np.ndarray]:
-        """The images of a batch, whose columns of `_ENCODED_KEYS` are each [batch]."""
-        channels = self._view.channels
+        """The images (and masks) of a batch, whose columns of `_ENCODED_KEYS` are each [batch]."""
+        channels, count = self._view.channels, len(encoded[0])
+        masks = [self._maker.empty_masks(count)] if self._has_masks else []
 
         def load(number: int) -> np.ndarray:
-            features = {k: column[number] for k, column in zip(_ENCODED_KEYS, encoded, strict=True)}
+            features = {
+                k: column[number] for k, column in zip(_ENCODED_KEYS, encoded, strict=False)
+            }
             try:
-                return decode_whole(take_image(features), channels)
+                image = decode_whole(take_image(features), channels)
+                if masks:
+                    mask = decode_mask(encoded[-1][number], image.shape[:2])
+                    window = windows[number] if len(windows) else None
+                    view_mask(mask, window, self._view, masks[0][number])
+                return image
             except ValueError as error:
                 source_id = features[record.SOURCE_ID].decode(errors="replace")
                 raise UserError(
@@ -180,7 +190,7 @@ class StreamedRecords:
                     "again."
                 ) from error
 
-        return [self._maker.make(load, len(encoded[0]), windows if len(windows) else None)]
+        return [self._maker.make(load, count, windows if len(windows) else None), *masks]
 
     def count(self) -> int:
         """The number of records in an epoch, by reading all of them."""

@@ -28,6 +28,14 @@ def resize(pixels: np.ndarray, target: tuple[int, int]) -> np.ndarray:
     return pixels
 
 
+def nearest_places(length: int, count: int) -> np.ndarray:
+    """Which rows of `length` are nearest to each of `count` rows resized from them: int64 [count].
+
+    Of centres, in whole numbers: half-way it is the later one.
+    """
+    return (2 * np.arange(count) + 1) * length // (2 * count)
+
+
 def _shrink(pixels: np.ndarray, target: tuple[int, int]) -> np.ndarray:
     """Blurs as much as the shrinking asks for, then samples bilinearly.
 

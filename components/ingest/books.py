@@ -109,8 +109,8 @@ def _count_files(
 
 
 def count_conflicts(sources: Sources, placement: Placement) -> int:
-    """How many files have the same bytes as another one, but another label."""
-    return int((sources.is_good & (sources.claim != sources.claim[placement.copies])).sum())
+    """How many files have the same bytes as another one, but another label or mask."""
+    return int((sources.is_good & (sources.answer != sources.answer[placement.copies])).sum())
 
 
 def count_straddling(placement: Placement) -> int:
@@ -166,10 +166,12 @@ def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -
     reason, message = row["reason"], row["message"]
     if conflict != NOWHERE:
         other = rows[conflict]
-        reason = CONFLICTING_LABEL
+        reason, path = CONFLICTING_LABEL, os.fsdecode(other["path"])
         message = (
-            f"of class {row['label']!r}, but has the bytes of {os.fsdecode(other['path'])!r} of "
-            f"class {other['label']!r}; remove the one that is wrong"
+            f"of class {row['label']!r}, but has the bytes of {path!r} of class "
+            f"{other['label']!r}; remove the one that is wrong"
+            if row["label"] != other["label"]
+            else f"has the bytes of {path!r}, but another mask; remove the one that is wrong"
         )
     content = row["sha256"].hex() if row["sha256"] else None
     return Quarantined(os.fsdecode(row["path"]), reason, message, row["source_bytes"], content)

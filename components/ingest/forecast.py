@@ -163,7 +163,8 @@ def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
     """The record's size in the shard, with tf.train.Example's and TFRecord's framing."""
     further = record.further_columns(options.column_types)
     values = record_values(row, payload, further)
-    return len(frame(record.encode_example(values, record.all_columns(further))))
+    columns = record.all_columns(further, options.has_masks)
+    return len(frame(record.encode_example(values, columns)))
 
 
 def _extrapolate(

@@ -7,13 +7,14 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import table, table_columns
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
 
 _UNSET = TableOptions()
 
 
 def open_source(images: str, options: IngestOptions) -> Source:
-    """Tells a table from a folder.
+    """Tells a table from a folder, and that from one of images and masks.
 
     Args:
       images: the folder or table, or its URI.
@@ -21,6 +22,8 @@ def open_source(images: str, options: IngestOptions) -> Source:
     """
     if table.is_table(images):
         return table.Table(images, options)
+    if options.masks is not None and options.masks.images is not None:
+        return Pairs(images, options.follow_links, options.masks.images, options.masks.masks or "")
     return Folder(images, options.follow_links)
 
 
@@ -54,6 +57,7 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
         and there is none.
     """
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
+    _check_masks(images, options)
     if table.is_table(images):
         options = table_columns.complete_options(images, options)
     elif set_:
@@ -62,6 +66,11 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"{images!r} is none; leave it out."
         )
     _check_label(options)
+    if table.is_table(images) and options.masks is not None and not options.has_mask_column:
+        raise UserError(
+            f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
+            "ingest.columns={mask: …}."
+        )
     if isinstance(options.stratify, str) and options.stratify not in options.column_types:
         known = ", ".join(options.column_types) or "none; a folder has none"
         raise UserError(
@@ -83,4 +92,21 @@ def _check_label(options: IngestOptions) -> None:
         raise UserError(
             f"ingest.classes lists classes, but the label {options.columns['label']!r} is a value; "
             "leave it out, or set ingest.column_types={label: string}."
+        )
+
+
+def _check_masks(images: str, options: IngestOptions) -> None:
+    """Checks that masks' paths are given for a folder, and for no table."""
+    if options.masks is None:
+        return
+    is_table, has_paths = table.is_table(images), options.masks.images is not None
+    if is_table and has_paths:
+        raise UserError(
+            f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "
+            "them out, and name the masks' column by ingest.columns={mask: …}."
+        )
+    if not is_table and not has_paths:
+        raise UserError(
+            f"ingest.masks must say where the masks in {images!r} are; set ingest.masks.images and "
+            "ingest.masks.masks, such as images/{key}.* and masks/{key}.png."
         )

@@ -5,12 +5,14 @@ from typing import Literal
 
 import pydantic
 
+from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.pairs import names_in
 
 # What data sets of before these options do not have, and others only if they are set.
-_SINCE = (*TableOptions.model_fields, "classes")
+_SINCE = (*TableOptions.model_fields, "classes", "masks")
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
@@ -24,6 +26,10 @@ class IngestOptions(TableOptions):
     The default reads `<class>/<file>`. None: the images have no labels."""
     classes: tuple[str, ...] | None = None
     """The labels that there may be; images of any other are quarantined as `unknown_label`."""
+    masks: MaskOptions | None = None
+    """Each image has a mask, which says of what class each pixel is, and is stored with it. Then
+    images have no labels, unless `label_pattern` is set or a table has them. (A table's column
+    `mask` is enough to say so.)"""
     group_pattern: str | None = None
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""
@@ -84,6 +90,8 @@ class IngestOptions(TableOptions):
                     f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
                     f"for class folders write (?P<{group}>[^/]+)/.+"
                 )
+        if self.masks is not None and self.masks.images is not None:
+            _check_templates(self.masks.images, self.masks.masks or "")
         if abs(sum(self.splits.values()) - 1) > 1e-9:
             raise ValueError(
                 f"the shares in splits must add up to 1, got {self.splits}; "
@@ -97,6 +105,22 @@ class IngestOptions(TableOptions):
         if bad := [name for name in self.splits if not re.fullmatch(r"[A-Za-z0-9_]+", name)]:
             raise ValueError(f"split names are letters, digits and _, got {bad}; rename them.")
         return self
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether images have masks; of a table, once its columns are known."""
+        return self.masks is not None or self.has_mask_column
+
+    @property
+    def has_mask_column(self) -> bool:
+        """Whether a table has a column of masks, once its columns are known."""
+        return self.columns.get("mask") is not None
+
+    @property
+    def path_label_pattern(self) -> str | None:
+        """`label_pattern`, as it is used: images with masks have no labels unless it is set."""
+        is_set = self.label_pattern != _default("label_pattern")
+        return self.label_pattern if is_set or not self.has_masks else None
 
     def stored_form(self) -> dict:
         """The options that affect the output's bytes (threads never do)."""
@@ -127,6 +151,20 @@ def flatten_options(stored: dict) -> dict:
     """Options from `IngestOptions.stored_form`, by their names in the configuration."""
     nested = {f"ingest.prepare.{name}": value for name, value in stored["prepare"].items()}
     return nested | {f"ingest.{n}": value for n, value in stored.items() if n != "prepare"}
+
+
+def _check_templates(images: str, masks: str) -> None:
+    """Checks that a mask's path can be told from its image's."""
+    names = names_in(images)
+    if not names or names != names_in(masks):
+        raise ValueError(
+            "masks.images and masks.masks must have the same names in braces, such as "
+            f"images/{{key}}.* and masks/{{key}}.png, got {images!r} and {masks!r}."
+        )
+    if images == masks:
+        raise ValueError(f"masks.images and masks.masks must differ, got {images!r} twice.")
+    if bad := [each for each in (images, masks) if each.startswith(("/", "./"))]:
+        raise ValueError(f"masks' paths are relative to the images folder, got {bad[0]!r}.")
 
 
 def _compile(pattern: str, group: str) -> re.Pattern:

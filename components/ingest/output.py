@@ -141,8 +141,17 @@ def _describe_splits(
             records=sum(shard.records for shard in listed),
             bytes=sum(shard.bytes for shard in listed),
             shards=listed,
+            mask_pixels=_sum_pixels(shards, split) if options.has_masks else None,
         )
     return splits
+
+
+def _sum_pixels(shards: Sequence[WrittenShard], split: str) -> dict[str, int]:
+    """How many pixels of each id a split's masks have, by ascending ids."""
+    counts: collections.Counter[str] = collections.Counter()
+    for shard in shards:
+        counts.update((shard.mask_pixels or {}) if shard.task.split == split else {})
+    return {each: counts[each] for each in sorted(counts, key=int)}
 
 
 def _write_index(
@@ -150,7 +159,7 @@ def _write_index(
 ) -> ListedFile:
     """Writes one row group per shard, so that few shards' rows are held in memory."""
     paths = [shard.index_path for shard in shards]
-    schema = index_schema(further_columns(options.column_types))
+    schema = index_schema(further_columns(options.column_types), options.has_masks)
     with files.write_atomically(files.join(output_dir, INDEX)) as file:
         written = HashedWriter(file)
         with pq.ParquetWriter(pa.PythonFile(written, mode="w"), schema) as writer:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -47,6 +48,7 @@ class ShardTask:
       rows_file: the file in the working folder that has all shards' rows.
       row_span: where in it this shard's rows are.
       further: the records' further columns.
+      has_masks: whether images have masks.
     """
 
     split: str
@@ -57,6 +59,7 @@ class ShardTask:
     rows_file: str
     row_span: RowSpan
     further: tuple[Column, ...] = ()
+    has_masks: bool = False
 
     @property
     def path(self) -> str:
@@ -106,7 +109,7 @@ def plan_shards(
         for shard in range(shards)
     ]
     return [
-        ShardTask(*pair, number, total, rows_file, row_spans[number], further)
+        ShardTask(*pair, number, total, rows_file, row_spans[number], further, options.has_masks)
         for number, pair in enumerate(pairs)
     ]
 
@@ -182,10 +185,9 @@ def _read_sources(
     """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
     label_codes: dict[str | None, int] = {}
+    answer_codes: dict[tuple, int] = {}
     stratum_codes: dict[object, int] = {}
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
-    if "label" in options.further_types:
-        sources = dataclasses.replace(sources, tags_or_value=np.zeros(len(sources.label), np.int64))
     for path in paths:
         rows = read_rows(path)
         window = slice(done, done + len(rows))
@@ -199,9 +201,16 @@ def _read_sources(
         sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _codes(rows["label"], label_codes)
+        sources.answer[window] = sources.label[window]
+        if "label" in options.further_types:
+            hashes = [zlib.crc32(str(said).encode()) for said in read_answers(rows, options)]
+            sources.answer[window] = np.array(hashes, np.uint32).view(np.int32)
+        if options.has_masks:
+            pairs = list(zip(*(rows[c].to_pylist() for c in ("label", "mask_sha256")), strict=True))
+            for pair in pairs:
+                answer_codes.setdefault(pair, len(answer_codes))
+            sources.answer[window] = [answer_codes[pair] for pair in pairs]
         sources.stratum[window] = sources.label[window]
-        if sources.tags_or_value is not None:
-            sources.tags_or_value[window] = [hash(claim) for claim in read_claims(rows, options)]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
             for value in strata:
@@ -213,8 +222,8 @@ def _read_sources(
     return sources, [label or "" for label in label_codes]
 
 
-def read_claims(rows: pa.Table, options: IngestOptions) -> list[object]:
-    """What is said of each image: its class, its tags as a set, or its value."""
+def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
+    """What a table or path says that each image is: its class, its tags or its value, as text."""
     if "label" not in options.further_types:
         return rows["label"].to_pylist()
     return _read_column(rows, "label", options)

@@ -19,9 +19,9 @@ def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
         return ""  # Tags or a value, which are no class.
     if ref.said is not None and ref.said.label is not None:
         return ref.said.label or None
-    if options.label_pattern is None:
+    if options.path_label_pattern is None:
         return ""
-    return _printable(match_pattern(options.label_pattern, "label", ref.path))
+    return _printable(match_pattern(options.path_label_pattern, "label", ref.path))
 
 
 def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:

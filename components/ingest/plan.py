@@ -29,10 +29,11 @@ class Sources:
       group: uint64 [n], a hash of the group, or of the content where there is no group.
       forced_split: int32 [n], position in `options.splits`, or NOWHERE.
       label: int32 [n], a code for each label.
+      answer: int32 [n], a code for all that a model could be asked of it: label (or a hash of the
+        tags or the value) and mask.
       stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
-      tags_or_value: int64 [n], a hash of the label where it is no class; None where it is.
     """
 
     is_good: np.ndarray
@@ -42,15 +43,10 @@ class Sources:
     group: np.ndarray
     forced_split: np.ndarray
     label: np.ndarray
+    answer: np.ndarray
     stratum: np.ndarray
     stored_bytes: np.ndarray
     perceptual_hash: np.ndarray
-    tags_or_value: np.ndarray | None = None
-
-    @property
-    def claim(self) -> np.ndarray:
-        """A code for all that is said of an image: sources of the same bytes must agree on it."""
-        return self.label if self.tags_or_value is None else self.tags_or_value
 
 
 def empty_sources(count: int) -> Sources:
@@ -63,6 +59,7 @@ def empty_sources(count: int) -> Sources:
         group=np.zeros(count, np.uint64),
         forced_split=np.zeros(count, np.int32),
         label=np.zeros(count, np.int32),
+        answer=np.zeros(count, np.int32),
         stratum=np.zeros(count, np.int32),
         stored_bytes=np.zeros(count, np.int64),
         perceptual_hash=np.zeros(count, np.uint64),
@@ -126,7 +123,7 @@ def _judge_conflicts(sources: Sources, copies: np.ndarray, options: IngestOption
     """The conflicts to quarantine; raises if they are not allowed."""
     if options.conflicting_labels == "keep":
         return np.full(len(copies), NOWHERE, np.int32)
-    conflicts = find_conflicts(copies, sources.claim, sources.is_good)
+    conflicts = find_conflicts(copies, sources.answer, sources.is_good)
     count = int((conflicts != NOWHERE).sum())
     if count and options.conflicting_labels == "error":
         raise UserError(

@@ -17,8 +17,15 @@ from typing import Any
 import pyarrow as pa
 
 from image_pipeline.components import files, progress
+from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
+from image_pipeline.components.images.masks import (
+    BAD_MASK,
+    MASK_SIZE,
+    MaskOptions,
+    prepare_mask,
+)
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -31,7 +38,7 @@ from image_pipeline.components.ingest.path_patterns import (
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read
+from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source
 from image_pipeline.components.sources.table import check_bad_row, is_table
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
@@ -64,13 +71,17 @@ ROW_SCHEMA = pa.schema(
         ("orientation", pa.int32()),
         ("notes", pa.list_(pa.string())),
         ("perceptual_hash", pa.uint64()),  # of the stored image; null unless near_duplicates is set
+        ("mask_sha256", pa.binary(32)),  # of the stored mask; the payload begins with it
+        *MASK_FIELDS,
     ]
 )
+
+_Read = bytes | BadImage | SkippedFile
 
 
 # What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
 # known when it is read.
-_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split")
+_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,6 +164,7 @@ def _chunk_name(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpt
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     kept |= {"splits", *TableOptions.model_fields}
+    kept |= {"masks"} if options.masks is not None else set()
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
@@ -190,13 +202,13 @@ def _prepare_sources(
         )
     # Many threads wait for the store, but few decode: a decoded image is 30 times its file's size.
     read = map_in_order(
-        lambda ref: (ref, try_read(ref, source, options.prepare.max_file_bytes)),
+        lambda ref: (ref, *try_read_pair(ref, source, options.prepare.max_file_bytes)),
         refs,
         count_threads(source, options),
         ahead=1,
     )
     return map_in_order(
-        lambda pair: _prepare_data(*pair, work_dir, options), read, usable_cores() + 1, ahead=2
+        lambda each: _prepare_data(*each, work_dir, options), read, usable_cores() + 1, ahead=2
     )
 
 
@@ -208,12 +220,12 @@ def prepare_source(
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
     """
-    read = try_read(ref, source, options.prepare.max_file_bytes)
-    return _prepare_data(ref, read, work_dir, options)
+    read = try_read_pair(ref, source, options.prepare.max_file_bytes)
+    return _prepare_data(ref, *read, work_dir, options)
 
 
 def _prepare_data(
-    ref: ImageRef, read: bytes | BadImage | SkippedFile, work_dir: str, options: IngestOptions
+    ref: ImageRef, read: _Read, mask: _Read | None, work_dir: str, options: IngestOptions
 ) -> tuple[dict, bytes]:
     """Prepares what was read, or says why it could not be; returns as `prepare_source`."""
     row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
@@ -229,6 +241,7 @@ def _prepare_data(
         row["record_id"] = make_record_id(content, row["path"])
         _check_places(row, ref, options)
         image = prepare_image(data, options.prepare)
+        masks, stored_mask = _prepare_mask(ref, mask, image, options)
     except BadImage as error:
         if ref.said is not None and error.reason in _OF_ROWS:
             check_bad_row(error.message, options)
@@ -236,7 +249,49 @@ def _prepare_data(
         return row | {"reason": error.reason, "message": error.message}, b""
     if options.near_duplicates is not None:
         row["perceptual_hash"] = hash_image(image)
-    return row | _image_columns(image), image.encoded
+    return row | _image_columns(image) | masks, stored_mask + image.encoded
+
+
+def _prepare_mask(
+    ref: ImageRef, read: _Read | None, image: PreparedImage, options: IngestOptions
+) -> tuple[dict[str, Any], bytes]:
+    """A mask's columns and the bytes to store; none, if images have none.
+
+    Raises:
+      BadImage: if the image should have a mask that can be used, and has not.
+    """
+    if not options.has_masks:
+        return {}, b""
+    if ref.mask is None:
+        raise BadImage("no_mask", _explain_no_mask(ref, options))
+    try:
+        if isinstance(read, SkippedFile):
+            raise BadImage(BAD_MASK, read.message)
+        if isinstance(read, BadImage):
+            raise read
+        assert read is not None  # It is read wherever the image is.
+        mask = prepare_mask(read, image, options.masks or MaskOptions())
+    except BadImage as error:
+        is_own = error.reason in (BAD_MASK, MASK_SIZE)
+        reason = "no_mask" if error.reason == MISSING_FILE else BAD_MASK
+        message = f"its mask {ref.mask.path!r} {'' if is_own else '- '}{error.message}"
+        raise BadImage(error.reason if is_own else reason, message) from error
+    columns = {
+        "mask_sha256": hashlib.sha256(mask.encoded).digest(),
+        "mask_source": os.fsencode(ref.mask.path).decode(errors="backslashreplace"),
+        "mask_length": len(mask.encoded),
+        "mask_ids": list(mask.ids),
+        "mask_pixels": list(mask.pixels),
+    }
+    return columns, mask.encoded
+
+
+def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
+    if ref.said is not None:
+        return f"{ref.said.row}: the column {options.columns.get('mask')!r} is empty"
+    assert options.masks is not None
+    images, masks = options.masks.images, options.masks.masks
+    return f"no file is its mask: images are {images}, masks {masks}"
 
 
 def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
-from image_pipeline.components.ingest.partition import read_claims
+from image_pipeline.components.ingest.partition import read_answers
 from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
     count_unusable,
@@ -175,8 +175,8 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
     usable = rows.filter(pc.is_null(rows["reason"]))
     labels: dict[bytes, set[object]] = collections.defaultdict(set)
     contents = usable["sha256"].to_pylist()
-    for content, claim in zip(contents, read_claims(usable, options), strict=True):
-        labels[content].add(claim)
+    for content, answer in zip(contents, read_answers(usable, options), strict=True):
+        labels[content].add(answer)
     return sum(len(labels[content]) > 1 for content in contents)
 
 

@@ -1,5 +1,6 @@
 """Writes one shard: copies prepared images, in order, into a TFRecord file that appears whole."""
 
+import collections
 import dataclasses
 import hashlib
 import json
@@ -11,7 +12,12 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, index_name, index_schema
+from image_pipeline.components.dataset.index_file import (
+    INDEX_SCHEMA,
+    MASK_FIELDS,
+    index_name,
+    index_schema,
+)
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
@@ -22,6 +28,7 @@ from image_pipeline.components.threads import call_together, start
 _RECORD_ROWS = [
     *("chunk", "payload_offset", "payload_length"),
     *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
+    "mask_length",
 ]
 
 
@@ -35,6 +42,7 @@ class WrittenShard:
       size_bytes: the file's size.
       sha256: of the file, 64 hexadecimal digits.
       index_path: the Arrow file with its part of the index, see `INDEX_SCHEMA`.
+      mask_pixels: of masks, how many pixels each id has; None without masks.
     """
 
     task: ShardTask
@@ -42,6 +50,7 @@ class WrittenShard:
     size_bytes: int
     sha256: str
     index_path: str
+    mask_pixels: dict[str, int] | None = None
 
 
 def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard:
@@ -76,7 +85,7 @@ def _write_shard_and_index(
     with files.write_atomically(shard_path) as shard:
         with (
             files.write_atomically(index_path) as index,
-            pa.ipc.new_file(index, index_schema(task.further)) as writer,
+            pa.ipc.new_file(index, index_schema(task.further, task.has_masks)) as writer,
         ):
             described = _write_records(task, rows, work_dir, shard, writer)
             content = json.dumps(described).encode()
@@ -107,7 +116,7 @@ def _write_records(
 ) -> dict:
     """Writes records and index entries, a thousand at a time; describes the shard."""
     digest, offset = hashlib.sha256(), 0
-    columns = record.all_columns(task.further)
+    columns = record.all_columns(task.further, task.has_masks)
     with open_payloads(rows, work_dir) as payloads:
         for batch in rows.to_batches(max_chunksize=1024):
             lengths = []
@@ -120,17 +129,31 @@ def _write_records(
                 lengths.append(len(data))
             index.write_batch(_index_batch(batch, task, offset, np.array(lengths)))
             offset += sum(lengths) + len(lengths) * (HEADER_BYTES + FOOTER_BYTES)
-    return {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
+    described = {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
+    return described | ({"mask_pixels": _count_pixels(rows)} if task.has_masks else {})
+
+
+def _count_pixels(rows: pa.Table) -> dict[str, int]:
+    """How many pixels of each id the masks have; ids as text, as JSON has them."""
+    counts: collections.Counter[int] = collections.Counter()
+    for ids, pixels in zip(
+        *(rows[c].to_pylist() for c in ("mask_ids", "mask_pixels")), strict=True
+    ):
+        counts.update(dict(zip(ids, pixels, strict=True)))
+    return {str(each): counts[each] for each in sorted(counts)}
 
 
 def record_values(
     row: dict, payload: bytes, further: Sequence[record.Column] = ()
 ) -> dict[str, record.Value]:
-    """The record of a source's row and its stored image, with a table's further columns."""
+    """The record of a source's row and its payload, with a table's further columns."""
     said = json.loads(row["further"]) if further else ()
+    mask_length = row.get("mask_length") or 0
+    masks = {record.MASK: payload[:mask_length], record.MASK_FORMAT: b"png"} if mask_length else {}
     return {
+        **masks,
         **{c.key: feature_value(value) for c, value in zip(further, said, strict=True)},
-        record.IMAGE: payload,
+        record.IMAGE: payload[mask_length:],
         record.FORMAT: row["format"].encode(),
         record.HEIGHT: row["height"],
         record.WIDTH: row["width"],
@@ -148,19 +171,24 @@ def _index_batch(
 ) -> pa.RecordBatch:
     """The index entries of consecutive records, from `offset` on."""
     ends = offset + np.cumsum(lengths + HEADER_BYTES + FOOTER_BYTES)
-    columns = {name: batch[name] for name in INDEX_SCHEMA.names if name in batch.schema.names}
+    names = [*INDEX_SCHEMA.names, *((f.name for f in MASK_FIELDS) if task.has_masks else ())]
+    columns = {name: batch[name] for name in names if name in batch.schema.names}
+    stored = batch["payload_length"].to_numpy()
+    if task.has_masks:
+        stored = stored - batch["mask_length"].to_numpy()
     columns |= {
         "split": pa.repeat(task.split, len(lengths)),
         "shard": pa.repeat(pa.scalar(task.shard, pa.int32()), len(lengths)),
         "record_offset": ends - lengths - HEADER_BYTES - FOOTER_BYTES,
         "record_length": lengths,
         # The image is the record's last column, so it ends where the record's data ends.
-        "payload_offset": ends - FOOTER_BYTES - batch["payload_length"].to_numpy(),
+        "payload_offset": ends - FOOTER_BYTES - stored,
+        "payload_length": stored,
         "record_id": [value.hex() for value in batch["record_id"].to_pylist()],
         "source": [p.decode(errors="backslashreplace") for p in batch["path"].to_pylist()],
     }
     columns |= _further_columns(batch, task)
-    return pa.RecordBatch.from_pydict(columns, index_schema(task.further))
+    return pa.RecordBatch.from_pydict(columns, index_schema(task.further, task.has_masks))
 
 
 def _further_columns(batch: pa.RecordBatch, task: ShardTask) -> dict[str, list]:

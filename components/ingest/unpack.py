@@ -4,6 +4,7 @@ The shards hold every image as it was stored; the index, records and paths have 
 """
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import (
     INDEX_SCHEMA,
+    MASK_FIELDS,
     index_name,
     read_shard_rows,
 )
@@ -104,7 +106,7 @@ def _restore_rows(
 def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict, bytes]:
     """A record's row, as `prepare_source` made it, from its index entry; and its payload."""
     further = record.further_columns(options.column_types)
-    values = record.decode_example(data, record.all_columns(further))
+    values = record.decode_example(data, record.all_columns(further, options.has_masks))
     payload = values[record.IMAGE]
     path = os.fsdecode(values[record.FILENAME])
     row = columns_of(ImageRef(path, 0, 0), options)
@@ -113,13 +115,18 @@ def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict
         row["forced_split"] = entry["split"]  # Unless its row says otherwise, see `list_rows`.
     if further:
         row["further"] = json.dumps([entry[index_name(column)] for column in further])
+    mask = values[record.MASK] if options.has_masks else b""
+    if mask:
+        row |= {field.name: entry[field.name] for field in MASK_FIELDS}
+        row["mask_sha256"] = hashlib.sha256(mask).digest()
+        row["payload_length"] = len(mask) + len(payload)
     row["sha256"] = bytes.fromhex(values[record.SHA256].decode())
     row["record_id"] = record.make_record_id(row["sha256"], row["path"])
     if options.near_duplicates is not None:
         fields = {field.name for field in dataclasses.fields(PreparedImage)} - {"encoded"}
         image = PreparedImage(encoded=payload, **{name: row[name] for name in fields})
         row["perceptual_hash"] = hash_image(image)
-    return row, payload
+    return row, mask + payload
 
 
 def list_rows(

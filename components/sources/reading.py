@@ -35,6 +35,16 @@ def locate(root: str, path: str) -> str:
     return path if is_whole else files.join(root, path)
 
 
+def try_read_pair(
+    ref: ImageRef, source: Source, max_file_bytes: int
+) -> tuple[bytes | BadImage | SkippedFile, bytes | BadImage | SkippedFile | None]:
+    """Reads an image's bytes as `try_read` does, and its mask's; None where it has none."""
+    image = try_read(ref, source, max_file_bytes)
+    if ref.mask is None or not isinstance(image, bytes):
+        return image, None
+    return image, try_read(ref.mask, source, max_file_bytes)
+
+
 def try_read(ref: ImageRef, source: Source, max_file_bytes: int) -> bytes | BadImage | SkippedFile:
     """Reads one image's bytes.
 

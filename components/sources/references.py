@@ -38,6 +38,7 @@ class ImageRef:
       problem: why the file is not read (`NOT_A_FILE`, …); None for an ordinary file.
       message: says more of a problem that `reading` has no words for.
       said: what a table says of it; None where only its path does.
+      mask: the file of its mask; None where there is none.
     """
 
     path: str
@@ -46,6 +47,7 @@ class ImageRef:
     problem: str | None = None
     message: str = ""
     said: Said | None = None
+    mask: "ImageRef | None" = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def make_chunks(
             yield Chunk(number, False, tuple(held))
             held, size_bytes, number = [], 0, number + 1
         held.append(ref)
-        size_bytes += ref.size_bytes
+        size_bytes += ref.size_bytes + (ref.mask.size_bytes if ref.mask else 0)
     yield Chunk(number, True, tuple(held))
 
 
@@ -114,8 +116,9 @@ def fingerprint_refs(refs: Iterable[ImageRef], columns: object = None) -> str:
     """
     digest = hashlib.sha256(repr(columns).encode() if columns else b"")
     for ref in refs:
-        line = f"{ref.path}\0{ref.size_bytes}\0{ref.modified_ns}\0{ref.problem}\n"
-        digest.update(line.encode(errors="surrogateescape"))
+        for file in (ref, ref.mask) if ref.mask else (ref,):
+            line = f"{file.path}\0{file.size_bytes}\0{file.modified_ns}\0{file.problem}\n"
+            digest.update(line.encode(errors="surrogateescape"))
         if ref.said is not None:
             digest.update(repr(ref.said).encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]

@@ -21,12 +21,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Value, convert, convert_label
 from image_pipeline.components.sources.folder import NOT_A_FILE
-from image_pipeline.components.sources.options import ROLES, TableOptions
+from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.reading import MISSING_FILE, locate
 from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.components.sources.table_rows import TABLE_ENDINGS, Row, ending_of, read_rows
 
 _SPLIT = "{SPLIT}"
+_TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 
 
 def is_table(images: str) -> bool:
@@ -67,7 +68,7 @@ class Table:
     def _roles_as_text(self) -> tuple[str, ...]:
         """The roles that a row names; tags and values are kept as further columns are."""
         columns = self.options.columns
-        return tuple(role for role in ROLES[1:] if columns.get(role) and role not in self._types)
+        return tuple(role for role in _TEXTS if columns.get(role) and role not in self._types)
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the images in the order of the rows.
@@ -151,7 +152,10 @@ class Table:
             further = tuple(self._convert(name, row) for name in sorted(self._types))
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
-        return self._look_up(path, Said(place, further=further, **roles))
+        said = Said(place, further=further, **roles)
+        mask = self._clean_path(self._cell(row, "mask"))
+        ref = self._look_up(path, said)
+        return dataclasses.replace(ref, mask=self._look_up(mask, said)) if mask else ref
 
     def _convert(self, name: str, row: Row) -> Value:
         column, type_, cell = self.options.columns[name], self._types[name], self._cell(row, name)

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, index_name
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
 from image_pipeline.components.dataset.record import LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
@@ -24,9 +24,21 @@ _USUAL_NAMES = {
     "label": ("label", "class", "class_name", "category", "target", "labels"),
     "group": ("group",),
     "split": ("split", "subset"),
+    "mask": ("mask", "mask_path", "mask_file", "mask_name", "segmentation", "annotation"),
 }
 # Names that the index and batches have.
-_TAKEN = frozenset((*INDEX_SCHEMA.names, *ROLES, "key", "mirrored", "row", "copy", "view"))
+_TAKEN = frozenset(
+    (
+        *INDEX_SCHEMA.names,
+        *(f.name for f in MASK_FIELDS),
+        *ROLES,
+        "key",
+        "mirrored",
+        "row",
+        "copy",
+        "view",
+    )
+)
 
 T = TypeVar("T", bound=TableOptions)
 

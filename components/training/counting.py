@@ -47,19 +47,21 @@ def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
 
 
 def has_class(extracts: dict[str, Any]) -> bool:
-    """Whether the model knows the class of a record."""
-    return bool(np.all(_of_candidate(extracts[constants.LABELS_KEY]) >= 0))
+    """Whether the model knows the class of a record; only ids can be unknown."""
+    labels = np.asarray(_of_candidate(extracts[constants.LABELS_KEY]))
+    return labels.dtype.kind == "f" or bool(np.all(labels >= 0))
 
 
 def check_finite(extracts: dict[str, Any]) -> dict[str, Any]:
-    """Passes a record on whose probabilities are finite; NaN would be taken for the first class.
+    """Passes a record on whose answers are finite; NaN would be taken for the first class.
 
     Raises:
       UserError: if they are not.
     """
     name = np.ravel(extracts[constants.FEATURES_KEY][record.FILENAME])[0].decode(errors="replace")
-    probabilities = _of_candidate(extracts[constants.PREDICTIONS_KEY])
-    check_probabilities(probabilities, f"the eval split's {name}")
+    answers = _of_candidate(extracts[constants.PREDICTIONS_KEY])
+    for values in answers.values() if isinstance(answers, dict) else [answers]:
+        check_probabilities(values, f"the eval split's {name}")
     return extracts
 
 

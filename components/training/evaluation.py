@@ -7,32 +7,37 @@ from google.protobuf import wrappers_pb2
 from tensorflow_model_analysis.proto import config_pb2
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.training import serving
+from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.training.signatures import SERVE_EXAMPLES, TRANSFORM_FEATURES
+from image_pipeline.components.training.task import Measure, Task
 
 # TFMA's names of the two models that are compared.
 CANDIDATE, BASELINE = "candidate", "baseline"
 
 
-def evaluation_config(options: EvaluationOptions) -> config_pb2.EvalConfig:
-    """Accuracy and number of records, over all records and for each class.
+def evaluation_config(
+    options: EvaluationOptions, task: Task = CLASSIFICATION
+) -> config_pb2.EvalConfig:
+    """What the task measures and the number of records, over all records and, if so, by class.
 
     Args:
       options: when a model is good enough. Confidence intervals are TFMA's, by jackknife, which
         takes a multiple of the time.
+      task: what the model has learned.
 
     Returns:
       The configuration, for models that `serving.export_model` writes.
     """
     # TFX's Evaluator leaves out both names where there is no baseline yet.
     names = [""] if options.min_improvement is None else [CANDIDATE, BASELINE]
-    metrics = [_bound_accuracy(options), config_pb2.MetricConfig(class_name="ExampleCount")]
+    judged, *further = task.measures(options)
+    metrics = [_bound(judged, options.min_improvement), *map(_configure, further)]
+    metrics.append(config_pb2.MetricConfig(class_name="ExampleCount"))
+    by_label = [config_pb2.SlicingSpec(feature_keys=[record.LABEL])]
     return config_pb2.EvalConfig(
-        model_specs=[_describe_model(name) for name in names],
-        slicing_specs=[
-            config_pb2.SlicingSpec(),
-            config_pb2.SlicingSpec(feature_keys=[record.LABEL]),
-        ],
+        model_specs=[_describe_model(name, task) for name in names],
+        slicing_specs=[config_pb2.SlicingSpec(), *(by_label if task.sliced_by_label else [])],
         metrics_specs=[config_pb2.MetricsSpec(metrics=metrics)],
         options=config_pb2.Options(
             compute_confidence_intervals=wrappers_pb2.BoolValue(value=options.confidence_intervals)
@@ -40,33 +45,41 @@ def evaluation_config(options: EvaluationOptions) -> config_pb2.EvalConfig:
     )
 
 
-def _bound_accuracy(options: EvaluationOptions) -> config_pb2.MetricConfig:
-    """The accuracy, and how high it must be for a model to be blessed."""
-    enough = config_pb2.MetricThreshold(
-        value_threshold=config_pb2.GenericValueThreshold(
-            lower_bound=wrappers_pb2.DoubleValue(value=options.min_accuracy)
+def _configure(measure: Measure) -> config_pb2.MetricConfig:
+    return config_pb2.MetricConfig(class_name=measure.class_name, module=measure.module)
+
+
+def _bound(measure: Measure, min_improvement: float | None) -> config_pb2.MetricConfig:
+    """The metric that models are judged by, and how good it must be for them to be blessed."""
+    enough = config_pb2.MetricThreshold()
+    if measure.at_least is not None:
+        enough.value_threshold.lower_bound.value = measure.at_least
+    if measure.at_most is not None:
+        enough.value_threshold.upper_bound.value = measure.at_most
+    if min_improvement is not None:
+        directions = config_pb2.MetricDirection
+        falls = measure.at_least is None
+        enough.change_threshold.absolute.value = -min_improvement if falls else min_improvement
+        enough.change_threshold.direction = (
+            directions.LOWER_IS_BETTER if falls else directions.HIGHER_IS_BETTER
         )
-    )
-    if options.min_improvement is not None:
-        enough.change_threshold.absolute.value = options.min_improvement
-        enough.change_threshold.direction = config_pb2.MetricDirection.HIGHER_IS_BETTER
     # For the slice of all records only; `threshold=` would ask the same of every class.
     of_all = config_pb2.PerSliceMetricThreshold(
         slicing_specs=[config_pb2.SlicingSpec()], threshold=enough
     )
-    return config_pb2.MetricConfig(
-        class_name="SparseCategoricalAccuracy", per_slice_thresholds=[of_all]
-    )
+    metric = _configure(measure)
+    metric.per_slice_thresholds.append(of_all)
+    return metric
 
 
-def _describe_model(name: str) -> config_pb2.ModelSpec:
+def _describe_model(name: str, task: Task) -> config_pb2.ModelSpec:
     """How TFMA calls a model, be it the one that was trained or the one it is compared with."""
     return config_pb2.ModelSpec(
         name=name,
         is_baseline=name == BASELINE,
-        signature_name=serving.SERVE_EXAMPLES,
-        # The records hold class names; the model's own vocabulary makes them class ids.
-        preprocessing_function_names=[serving.TRANSFORM_FEATURES],
-        label_key=serving.LABEL,
-        prediction_key=serving.PROBABILITIES,
+        signature_name=SERVE_EXAMPLES,
+        # The records hold class names or files; the model itself makes of them what it learned.
+        preprocessing_function_names=[TRANSFORM_FEATURES],
+        label_key=task.truth,
+        prediction_key=task.prediction,
     )

@@ -18,15 +18,19 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.messages import describe_error
+from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.training.task import Task
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
 # How far from 1 a row's sum may be: float16 and bfloat16 have three and two digits.
 _CLOSE, _CLOSE_IN_HALF = 1e-3, 5e-2
 # Keras's losses for classes, as strings and functions name them: they read probabilities.
-_OF_PROBABILITIES = ("sparse_categorical_crossentropy", "categorical_crossentropy")
+_OF_PROBABILITIES = (
+    *("sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy"),
+)
 
 
 Counted = Literal["exactly", "at most", "not"]
@@ -38,16 +42,18 @@ class CheckedModel:
 
     Attributes:
       model: compiled and built.
-      gives_logits: whether it gives logits, so that a softmax is needed for probabilities.
+      gives_logits: whether it gives logits, so that the task's activation must follow.
+      task: what it learns.
     """
 
     model: keras.Model
     gives_logits: bool
+    task: Task = CLASSIFICATION
 
-    def classify(self, images: tf.Tensor) -> tf.Tensor:
-        """Probabilities of normalised images: float32 [batch, classes]."""
+    def predict(self, images: tf.Tensor) -> tf.Tensor:
+        """Final outputs for normalised images: float32 [batch, …, values]."""
         outputs = tf.cast(self.model(images, training=False), tf.float32)
-        return tf.nn.softmax(outputs) if self.gives_logits else outputs
+        return self.task.finish(outputs) if self.gives_logits else outputs
 
 
 def build_checked_model(
@@ -56,6 +62,7 @@ def build_checked_model(
     training: TrainingOptions,
     num_classes: int,
     counted: Counted = "exactly",
+    task: Task = CLASSIFICATION,
 ) -> CheckedModel:
     """Calls `training.model` and checks what it returns.
 
@@ -66,13 +73,14 @@ def build_checked_model(
       num_classes: how many classes there are.
       counted: whether the model must give that many values ("exactly"), or no more ("at most", if
         some class may turn out to have no record), or any number ("not").
+      task: what it learns.
 
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
     """
     build = load_named("training.model", training.model)
     keras.utils.set_random_seed(training.seed)
-    check = _Check(training.model, view, num_classes)
+    check = _Check(training.model, view, num_classes, task)
     shape = (view.height_px, view.width_px, view.channels)
     model = check.call("failed", lambda: build(shape, num_classes, training))
     check.kind(model)
@@ -87,7 +95,7 @@ def build_checked_model(
     check.weights(model)
     check.loss(model, images, outputs, feeding.mixes_labels)
     check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
-    return CheckedModel(model, check.gives_logits(model, outputs))
+    return CheckedModel(model, check.gives_logits(model, outputs), task)
 
 
 def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) -> Any:
@@ -98,13 +106,16 @@ def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) ->
 class _Check:
     """The checks of a model; every error names it."""
 
-    def __init__(self, name: str, view: ViewOptions, num_classes: int):
+    def __init__(self, name: str, view: ViewOptions, num_classes: int, task: Task):
         self._name = name
         self._classes = num_classes
+        self._task = task
+        self._lead = task.lead_shape(view)
         size = f"[batch, {view.height_px}, {view.width_px}, {view.channels}]"
+        given = ", ".join(map(str, ["batch", *self._lead, "num_classes"]))
         self._wanted = (
             f"build_model(input_shape, num_classes, options) must return one compiled keras.Model "
-            f"that takes images {size} and gives one tensor [batch, num_classes] of probabilities"
+            f"that takes images {size} and gives one tensor [{given}] of probabilities"
         )
 
     def call(self, what: str, function: Callable[[], Any]) -> Any:
@@ -124,16 +135,16 @@ class _Check:
     def outputs(self, outputs: Any, counted: Counted) -> None:
         if not tf.is_tensor(outputs):
             self._refuse(f"returned a model that gives {_name_kind(outputs)}, not one tensor")
-        if outputs.shape.rank != 2 or outputs.shape[0] != _IMAGES or not outputs.dtype.is_floating:
-            shape = list(outputs.shape)
+        shape = list(outputs.shape)
+        if shape[:-1] != [_IMAGES, *self._lead] or not outputs.dtype.is_floating:
             self._refuse(
                 f"returned a model that gives {outputs.dtype.name} {shape} for {_IMAGES} images"
             )
-        count = outputs.shape[1]
+        count = shape[-1]
         too_many = counted != "not" and count > self._classes
         if too_many or (counted == "exactly" and count < self._classes):
             self._refuse(
-                f"returned a model that gives {count} values per image, but there are "
+                f"returned a model that gives {count} values per {self._task.each}, but there are "
                 f"{self._classes} classes; give its last layer num_classes values"
             )
         if not np.isfinite(_as_floats(outputs)).all():
@@ -153,10 +164,7 @@ class _Check:
         """Computes loss and metrics once, with labels as in training."""
         if type(model).train_step is not keras.Model.train_step:
             return  # It may do without both.
-        count = int(outputs.shape[1])
-        ids = tf.zeros([_IMAGES], tf.int64)
-        labels = tf.one_hot(ids, count) if mixes_labels else ids
-        kind = "shares of classes, float32 [batch, classes]," if mixes_labels else "class ids"
+        labels, kind = self._task.make_labels(outputs, mixes_labels)
         what = f"has a loss or a metric that fails on {kind} as labels"
         self.call(what, lambda: model.compute_loss(images, labels, outputs))
         self.call(what, lambda: model.compute_metrics(images, labels, outputs))
@@ -186,15 +194,15 @@ class _Check:
 
     def gives_logits(self, model: keras.Model, outputs: tf.Tensor) -> bool:
         """Whether outputs are logits; refuses them if the loss reads probabilities."""
-        rows = _as_floats(outputs)
+        rows = _as_floats(outputs).reshape(-1, outputs.shape[-1])
         close = _CLOSE if outputs.dtype == tf.float32 else _CLOSE_IN_HALF
-        if (rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=close):
+        if self._task.are_final(rows, close):
             return False
         if _reads_probabilities(model.loss):
             self._refuse(
                 f"returned a model whose outputs are not probabilities (a row's sum is "
                 f"{rows.sum(axis=1)[0]:.4g}), but whose loss reads them as such; end it in a "
-                "softmax, or compile the loss with from_logits=True"
+                f"{self._task.activation}, or compile the loss with from_logits=True"
             )
         return True
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.training.non_finite import check_probabilities
-from image_pipeline.components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
 
 def score_records(model_dir: str, batches: Iterable[Sequence[bytes]]) -> Iterator[np.ndarray]:

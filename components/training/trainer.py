@@ -11,15 +11,11 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import progress
-from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
-from image_pipeline.components.training.class_weights import (
-    check_unmixed,
-    read_class_weights,
-    weigh_records,
-)
+from image_pipeline.components.training.choose_task import find_task
+from image_pipeline.components.training.class_weights import read_class_weights, weigh_records
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
@@ -29,6 +25,7 @@ from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
+from image_pipeline.components.training.task import Task
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions
 
@@ -49,18 +46,21 @@ def run_fn(fn_args: Any) -> None:
       UserError: if a split has no batch, options exclude each other, or the model cannot be
         trained and exported.
     """
-    options = _read_options(fn_args.custom_config or {})
-    class_names = read_class_names(fn_args.transform_graph_path)
-    checked = build_checked_model(options.view, options.feeding, options.training, len(class_names))
+    graph_dir, model_dir = fn_args.transform_graph_path, fn_args.serving_model_dir
+    task = find_task(graph_dir)
+    options = _read_options(fn_args.custom_config or {}, task)
+    class_names = task.read_class_names(graph_dir)
+    checked = build_checked_model(
+        options.view, options.feeding, options.training, len(class_names), task=task
+    )
     if checked.gives_logits:
         _LOG.warning(
-            "training.model=%s gives logits; the exported model adds a softmax.",
-            options.training.model,
+            "training.model=%s gives logits; the exported model adds a %s.",
+            *(options.training.model, task.activation),
         )
     _fit(fn_args, options, class_names, checked)
-    graph_dir, model_dir = fn_args.transform_graph_path, fn_args.serving_model_dir
     export_model(
-        checked.model, graph_dir, options.view, class_names, model_dir, checked.gives_logits
+        checked.model, graph_dir, options.view, class_names, model_dir, checked.gives_logits, task
     )
 
 
@@ -71,20 +71,21 @@ class _AllOptions:
     training: TrainingOptions
 
 
-def _read_options(config: Mapping[str, Any]) -> _AllOptions:
+def _read_options(config: Mapping[str, Any], task: Task) -> _AllOptions:
+    training = TrainingOptions(**config.get("training", {}))
+    if training.model == TrainingOptions().model:
+        training = training.model_copy(update={"model": task.default_model})
     options = _AllOptions(
-        ViewOptions(**config.get("view", {})),
-        FeedingOptions(**config.get("feeding", {})),
-        TrainingOptions(**config.get("training", {})),
+        ViewOptions(**config.get("view", {})), FeedingOptions(**config.get("feeding", {})), training
     )
-    check_unmixed(options.feeding, options.training)
+    task.check_options(options.feeding, training)
     return options
 
 
 def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: CheckedModel) -> None:
     """Trains the model from where a checkpoint left it, and writes what training reported."""
     training, model = options.training, checked.model
-    unknown = _count_unknown(fn_args, options)
+    unknown = _count_unknown(fn_args, options) if checked.task.leaves_out_unknown else {}
     if any(count != 0 for count in unknown.values()):
         leave_out_unknown(model)
     steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")

@@ -13,6 +13,7 @@ import simplejpeg
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
@@ -89,6 +90,27 @@ def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndar
         raise ValueError(f"its image cannot be decoded ({str(error).splitlines()[0]})") from error
 
 
+def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarray:
+    """Decodes a stored mask.
+
+    Args:
+      encoded: a gray PNG of class ids.
+      size: height and width of its image.
+
+    Returns:
+      uint8 [*size, 1].
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size.
+    """
+    flags = cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION
+    ids = cv2.imdecode(np.frombuffer(encoded, np.uint8), flags)
+    if ids is None or ids.shape != size:
+        has = "cannot be decoded" if ids is None else f"has {ids.shape[0]} x {ids.shape[1]} pixels"
+        raise ValueError(f"its mask {has}, and should have {size[0]} x {size[1]} pixels")
+    return ids[..., None]
+
+
 def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
     """Cuts a window out of an image, and resizes it bilinearly.
 
@@ -107,6 +129,37 @@ def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> 
         return
     resized = cv2.resize(cropped, (out.shape[1], out.shape[0]), interpolation=cv2.INTER_LINEAR)
     out[...] = resized.reshape(out.shape)
+
+
+def view_mask(
+    mask: np.ndarray, window: np.ndarray | None, view: ViewOptions, out: np.ndarray
+) -> None:
+    """Makes the view of a mask that its image has; each pixel gets its nearest one.
+
+    Args:
+      mask: uint8 [height, width, 1], class ids.
+      window: int [4], see `crop_and_resize`; None for the deterministic view.
+      view: the view's size.
+      out: uint8 [view.height_px, view.width_px, 1], which gets the result.
+    """
+    if window is None:
+        take_eval_mask_view(mask, view, out)
+        return
+    top, left, height, width = (int(each) for each in window)
+    rows = top + nearest_places(height, out.shape[0])
+    columns = left + nearest_places(width, out.shape[1])
+    out[...] = mask[rows[:, None], columns]
+
+
+def take_eval_mask_view(mask: np.ndarray, view: ViewOptions, out: np.ndarray) -> None:
+    """Makes the view of a mask that `take_eval_view` makes of its image; as `eval_mask_view`."""
+    size = views.resized_size(mask.shape[:2], view)
+    target = (view.height_px, view.width_px)
+    rows, columns = (
+        nearest_places(length, new)[(new - count) // 2 :][:count]
+        for length, new, count in zip(mask.shape[:2], size, target, strict=True)
+    )
+    out[...] = mask[rows[:, None], columns]
 
 
 def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> None:

@@ -86,16 +86,9 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     Returns:
       uint8 [view.height_px, view.width_px, view.channels].
     """
-    # The same arithmetic as in `resized_size`, in the graph.
     target = tf.constant([view.height_px, view.width_px])
     size = tf.shape(image)[:2]
-    scale = tf.reduce_max(
-        tf.cast(target, tf.float64) / view.crop_fraction / tf.cast(size, tf.float64)
-    )
-    resized_size = tf.maximum(
-        tf.cast(tf.round(tf.cast(size, tf.float64) * scale), tf.int32), target
-    )
-    offset = (resized_size - target) // 2
+    resized_size, offset = _place_view(size, target, view)
     window = (view.height_px, view.width_px)
     cropped = tf.cond(
         tf.reduce_all(resized_size == size),
@@ -103,6 +96,56 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
         lambda: resample_window(image, resized_size, offset, window),
     )
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
+
+
+def eval_mask_view(mask: tf.Tensor, view: ViewOptions) -> tf.Tensor:
+    """Makes the view of a mask that `eval_view` makes of its image: each pixel's nearest one.
+
+    Args:
+      mask: uint8 [height, width, 1], class ids.
+      view: the input's size.
+
+    Returns:
+      uint8 [view.height_px, view.width_px, 1].
+    """
+    target = tf.constant([view.height_px, view.width_px])
+    size = tf.shape(mask)[:2]
+    resized_size, offset = _place_view(size, target, view)
+    return take_nearest(mask, size, resized_size, offset, view)
+
+
+def take_nearest(
+    mask: tf.Tensor, size: tf.Tensor, resized_size: tf.Tensor, offset: tf.Tensor, view: ViewOptions
+) -> tf.Tensor:
+    """Cuts a view out of a mask that is resized by its nearest pixels, in whole numbers.
+
+    Args:
+      mask: uint8 [height, width, 1].
+      size: int32 [2], its height and width.
+      resized_size: int32 [2], of the resized mask.
+      offset: int32 [2], top and left of the view in it.
+      view: the view's size.
+
+    Returns:
+      uint8 [view.height_px, view.width_px, 1].
+    """
+    for axis, count in enumerate((view.height_px, view.width_px)):
+        length, new = (tf.cast(each[axis], tf.int64) for each in (size, resized_size))
+        middle = 2 * (tf.range(count, dtype=tf.int64) + tf.cast(offset[axis], tf.int64)) + 1
+        mask = tf.gather(mask, middle * length // (2 * new), axis=axis)
+    return tf.ensure_shape(mask, [view.height_px, view.width_px, 1])
+
+
+def _place_view(
+    size: tf.Tensor, target: tf.Tensor, view: ViewOptions
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The size, int32 [2], to which an image is resized, and where in it the view begins."""
+    # The same arithmetic as in `resized_size`, in the graph.
+    scale = tf.reduce_max(
+        tf.cast(target, tf.float64) / view.crop_fraction / tf.cast(size, tf.float64)
+    )
+    resized = tf.maximum(tf.cast(tf.round(tf.cast(size, tf.float64) * scale), tf.int32), target)
+    return resized, (resized - target) // 2
 
 
 def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply
+from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
@@ -165,9 +166,11 @@ class _Reader:
         try:
             augment = make_augment(self._feeding, self._view)
             views = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
-                lambda batch: augment(batch[contract.IMAGE_INPUT], batch[KEY], batch[MIRRORED])
+                lambda batch: augment(
+                    Batch(batch[contract.IMAGE_INPUT]), batch[KEY], batch[MIRRORED]
+                )
             )
-            return [(images.numpy(), self._name_shares(own)) for images, own in views]
+            return [(view.images.numpy(), self._name_shares(view.own_share)) for view in views]
         except UserError:
             raise
         except Exception as error:

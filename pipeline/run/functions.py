@@ -37,11 +37,13 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
 def _check_model(config: PipelineConfig, num_classes: int) -> None:
     import keras
 
+    from image_pipeline.components.training.choose_task import choose_task
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
     # Paths may name a class without an analysed record; only the Trainer knows the number.
     is_own = config.transform.preprocessing_fn.startswith(_OWN)
     counted: Counted = "at most" if is_own else "not"
-    build_checked_model(config.view, config.feeding, config.training, num_classes, counted)
+    task = choose_task(config.ingest)
+    build_checked_model(config.view, config.feeding, config.training, num_classes, counted, task)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

@@ -34,6 +34,7 @@ def _sources(
         forced_split=np.full(count, NOWHERE) if forced is None else np.array(forced),
         label=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stratum=np.zeros(count, np.int64) if labels is None else np.array(labels),
+        answer=np.zeros(count, np.int64) if labels is None else np.array(labels),
         stored_bytes=np.full(count, 100),
         perceptual_hash=np.zeros(count, np.uint64) if looks is None else np.array(looks, np.uint64),
     )
@@ -64,7 +65,7 @@ def test_every_source_has_one_place_and_shards_are_balanced(count, shards, seed)
 def test_the_order_of_the_listing_does_not_matter():
     sources = _sources(100)
     shuffled = np.random.default_rng(1).permutation(100)
-    moved = Sources(**{name: c[shuffled] for name, c in vars(sources).items() if c is not None})
+    moved = Sources(**{name: column[shuffled] for name, column in vars(sources).items()})
     first, second = (place_sources(each, IngestOptions(shards=3)) for each in (sources, moved))
     assert (second.shard == first.shard[shuffled]).all()
     assert (second.position == first.position[shuffled]).all()

@@ -147,7 +147,7 @@ def test_a_separator_makes_tags_of_text(tmp_path):
 
 
 def test_a_label_of_no_such_type_or_name_is_refused(tmp_path):
-    with pytest.raises(UserError, match="column_types.label must be string"):
+    with pytest.raises(UserError, match="label must be string"):
         _complete_rows(tmp_path, TAGGED, column_types={"label": "int"})
     named = {"label": "words"}
     with pytest.raises(UserError, match="label 'words' is kept as 'tags', and so is the column"):

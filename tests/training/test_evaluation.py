@@ -19,6 +19,11 @@ from image_pipeline.components.training.counting import (
 )
 from image_pipeline.components.training.evaluation import BASELINE, CANDIDATE, evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
+from image_pipeline.components.training.signatures import (
+    EXAMPLES,
+    SERVE_EXAMPLES,
+    TRANSFORM_FEATURES,
+)
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
@@ -122,17 +127,16 @@ def _export_nan(folder):
     """A model with a NaN that no check before its export has seen."""
     model = build_linear_model((8, 8, 3), 2, TrainingOptions())
     view = ViewOptions(height_px=8, width_px=8)
-    classifier = serving.Classifier(
+    classifier = serving.ServedModel(
         model, TransformGraph(graphs.shared_graph_dir()), view, ["cat", "dog"]
     )
     model.layers[-1].set_weights([tf.zeros([192, 2]), tf.constant([float("nan"), 0.0])])
     signatures = {
-        serving.SERVE_EXAMPLES: classifier.serve_examples,
-        serving.TRANSFORM_FEATURES: classifier.transform_features,
+        SERVE_EXAMPLES: classifier.serve_examples,
+        TRANSFORM_FEATURES: classifier.transform_features,
     }
     made = {
-        name: serving._batch_signature(function, serving.EXAMPLES)
-        for name, function in signatures.items()
+        name: serving._batch_signature(function, EXAMPLES) for name, function in signatures.items()
     }
     tf.saved_model.save(classifier, str(folder), signatures=made)
     return str(folder)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.training.scoring import score_records
-from image_pipeline.components.training.serving import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
 pytestmark = pytest.mark.unit
 

@@ -14,6 +14,14 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training import serving
 from image_pipeline.components.training.model import build_model
 from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.training.signatures import (
+    ERROR,
+    EXAMPLES,
+    IMAGE_BYTES,
+    PROBABILITIES,
+    SERVE_EXAMPLES,
+    SERVE_IMAGES,
+)
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model
@@ -146,10 +154,10 @@ def test_a_damaged_image_is_told_by_loaders_of_tensorflow_1_too(export_dir):
     good = shards.encode_image(shards.draw_image(1), "jpeg")
     with tf.compat.v1.Session(graph=tf.Graph()) as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], export_dir)
-        signature = loaded.signature_def[serving.SERVE_IMAGES]
+        signature = loaded.signature_def[SERVE_IMAGES]
         answer = session.run(
-            signature.outputs[serving.ERROR].name,
-            {signature.inputs[serving.IMAGE_BYTES].name: [good, good[:-20], good]},
+            signature.outputs[ERROR].name,
+            {signature.inputs[IMAGE_BYTES].name: [good, good[:-20], good]},
         )
     assert answer.tolist() == [b"", b"corrupt", b""]
 
@@ -228,10 +236,10 @@ def test_loaders_of_tensorflow_1_restore_it_too(model, export_dir, tmp_path):
     examples = examples_of_all_formats()
     with tf.compat.v1.Session(graph=tf.Graph()) as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], export_dir)
-        signature = loaded.signature_def[serving.SERVE_EXAMPLES]
+        signature = loaded.signature_def[SERVE_EXAMPLES]
         answer = session.run(
-            signature.outputs[serving.PROBABILITIES].name,
-            {signature.inputs[serving.EXAMPLES].name: examples},
+            signature.outputs[PROBABILITIES].name,
+            {signature.inputs[EXAMPLES].name: examples},
         )
     np.testing.assert_allclose(answer, evaluate(model, examples, tmp_path), rtol=1e-5)
 

@@ -189,7 +189,9 @@ def test_wrong_options_are_refused(section, values, message, tmp_path):
 
 
 def test_class_weights_with_mixed_labels_are_refused_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer, "read_class_names", lambda _: pytest.fail("it began to work"))
+    monkeypatch.setattr(
+        trainer, "build_checked_model", lambda *_, **__: pytest.fail("it began to work")
+    )
     with pytest.raises(UserError, match="class_weights weigh records of one class, but mixup"):
         trainer.run_fn(
             make_fn_args(

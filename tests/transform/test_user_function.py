@@ -20,7 +20,8 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.shard_files import match_files, read_shard
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
-from image_pipeline.components.training.serving import LABEL, Classifier
+from image_pipeline.components.training.serving import ServedModel
+from image_pipeline.components.training.signatures import LABEL
 from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import load_preprocessing_fn, run_analysis
@@ -114,7 +115,7 @@ def test_a_named_column_reaches_feeding_and_is_not_missed_in_serving(analysed):
 def test_serving_reads_the_columns_of_the_label_from_records(analysed):
     transform = TransformGraph(str(analysed / "graph"))
     network = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(2)])
-    classifier = Classifier(network, transform, VIEW, ["cat", "dog"])
+    classifier = ServedModel(network, transform, VIEW, ["cat", "dog"])
     pattern = str(analysed / "data" / "Split-train" / "*")
     examples = tf.stack(list(read_shard(tf.constant(match_files([pattern])[0]))))
     found = classifier.transform_features(examples)[LABEL]

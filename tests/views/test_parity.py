@@ -28,6 +28,7 @@ from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.training import serving
 from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.training.signatures import PROBABILITIES, SERVE_IMAGES
 from image_pipeline.components.transform.labels import label_ids
 from image_pipeline.components.transform.record_batches import adapter_config, read_view_batches
 from image_pipeline.components.views.options import ViewOptions
@@ -147,9 +148,9 @@ def _seen_by_evaluation(data_set, view) -> np.ndarray:
 
 
 def _served(export_dir, encoded, view) -> np.ndarray:
-    signature = tf.saved_model.load(export_dir).signatures[serving.SERVE_IMAGES]
+    signature = tf.saved_model.load(export_dir).signatures[SERVE_IMAGES]
     outputs = signature(image_bytes=tf.constant(encoded))
-    return _as_images(outputs[serving.PROBABILITIES], view)
+    return _as_images(outputs[PROBABILITIES], view)
 
 
 def _seen_by_tfma(export_dir, data_set, view, log: pathlib.Path) -> np.ndarray:

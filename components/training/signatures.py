@@ -1,0 +1,21 @@
+"""What an exported model's signatures are called, what they take and what they answer."""
+
+# Signatures.
+SERVE_IMAGES = "serving_default"  # image files → what a caller wants to know
+SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
+TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
+
+# Their inputs, string [batch].
+IMAGE_BYTES = "image_bytes"  # JPEG, PNG, WebP, GIF or BMP files
+EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes
+
+# Of SERVE_IMAGES, whatever the task.
+CLASSES = "classes"  # string [batch, classes], the names in the order of ids, the same in every row
+VALID = "valid"  # bool [batch]: whether the file could be decoded
+ERROR = "error"  # string [batch]: why not, as ingest names it; empty of a valid row
+
+# Of a classifier.
+PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the vocabulary
+# Of SERVE_IMAGES, string [batch]: the likeliest class. Of TRANSFORM_FEATURES, int64 [batch]: the
+# true one's id, or -1.
+LABEL = "label"
