@@ -11,6 +11,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
+from image_pipeline.components.training.mask_options import refuse_for_masks
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
@@ -43,6 +44,8 @@ class PipelineConfig(Options):
                 f"{', '.join(self.feeding.columns)}; use them with input_fn in a training loop of "
                 "your own, or in transform.columns."
             )
+        if self.ingest.has_masks and (problem := refuse_for_masks(self.feeding, self.training)):
+            raise ValueError(problem)
         if self.feeding.mixes_labels and self.training.class_weights != "none":
             raise ValueError(
                 "training.class_weights weigh records of one class, but mixup and cutmix give "

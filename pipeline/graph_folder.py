@@ -10,7 +10,7 @@ from image_pipeline.components.errors import UserError
 # Written by tf.Transform, whose import would take seconds.
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
 # Not in `analysis.json`, or not in older ones.
-_ADDED = {"vocabulary", "content", "alpha_background"}
+_ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,8 @@ class GraphFigures:
     classes: list[dict[str, Any]]
     unknown_label: str
     unknown_classes: dict[str, dict[str, int]]
+    mask_classes: list[str]
+    mask_pixels: list[int]
     vocabulary: list[str] | None
     content: dict[str, Any]
 
@@ -74,6 +76,8 @@ def read_graph(graph_dir: str) -> GraphFigures:
     return GraphFigures(
         **{name: analysis[name] for name in _READ},
         alpha_background=analysis.get("alpha_background", []),
+        mask_classes=analysis.get("mask_classes", []),
+        mask_pixels=analysis.get("mask_pixels", []),
         vocabulary=_read_vocabulary(graph_dir),
         content=analysis,
     )

@@ -46,17 +46,27 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
         return [name.decode() for name in file.read().split(b"\n")[:-1]]
 
 
+def read_mask_classes(transform_graph_dir: str) -> list[str] | None:
+    """The classes of the analysed masks, in the order of their ids; None without masks."""
+    return _read_analysis(transform_graph_dir).get("mask_classes")
+
+
 def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     """The RGB colour on which ingest laid the transparent images of the analysed data sets.
 
     White for a graph of tf.Transform's own, which has no `analysis.json`.
     """
+    red, green, blue = _read_analysis(transform_graph_dir).get("alpha_background", _WHITE)
+    return red, green, blue
+
+
+def _read_analysis(transform_graph_dir: str) -> dict[str, Any]:
+    """What `analysis.json` holds; nothing beside a graph of tf.Transform's own."""
     path = os.path.join(transform_graph_dir, contract.ANALYSIS)
     if not tf.io.gfile.exists(path):
-        return _WHITE
+        return {}
     with tf.io.gfile.GFile(path, "rb") as file:
-        red, green, blue = json.loads(file.read()).get("alpha_background", _WHITE)
-    return red, green, blue
+        return json.loads(file.read())
 
 
 def _saved_model(transform_graph_dir: str) -> str:

@@ -1,6 +1,6 @@
 """Masks among images, by names alone: `masks/7.png` of `images/7.jpg`, `7_mask.png` of `7.jpg`.
 
-They cannot be stored yet, and would be taken for images: of a class of their own, or of none.
+Unless `ingest.masks` says so, they would be taken for images: of a class of their own, or of none.
 """
 
 import dataclasses
@@ -8,10 +8,11 @@ import itertools
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.pairs import match_template
 
 ENDINGS = frozenset(
     (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")
@@ -31,6 +32,7 @@ _SUFFIX = re.compile(r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|
 # A mask is named like its image, with or without an ending such as _mask or _L.
 _ANY_SUFFIX = re.compile(r"_[A-Za-z]+$")
 _ENOUGH = 0.9  # of the possible masks must have an image: a class may be called "mask"
+_MOST_TRIED = 5  # pairs that templates are made of
 _MOST_SAMPLED = 10_000  # these tell as much as millions, and are held in memory
 
 # An image's key: the path without the folder that may have another name and without the ending; and
@@ -47,12 +49,14 @@ class Masks:
       mask: path of one.
       image: path of its image.
       image_dir: the folder of all images; None if it holds masks too, or there are several.
+      templates: of their paths, for `ingest.masks.images` and `.masks`; None if no one pair fits.
     """
 
     count: int
     mask: str
     image: str
     image_dir: str | None
+    templates: tuple[str, str] | None = None
 
 
 def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
@@ -80,7 +84,7 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
     if len(paired) < _ENOUGH * len(candidates):
         return None
     mask, image = next(iter(paired.items()))
-    return Masks(len(paired), mask, image, _find_image_dir(paired))
+    return Masks(len(paired), mask, image, _find_image_dir(paired), _find_templates(paired))
 
 
 def check_masks(
@@ -92,22 +96,61 @@ def check_masks(
       UserError: if there are masks among the images.
     """
     default = IngestOptions.model_fields["label_pattern"].default
-    if options.label_pattern in (None, default) and (masks := find_masks(list_paths)):
-        raise UserError(
-            f"{explain_masks(images_dir, masks)} If they are images of their own, write an "
-            "ingest.label_pattern that says so."
-        )
+    is_said = options.has_masks or options.label_pattern not in (None, default)
+    if not is_said and (masks := find_masks(list_paths)):
+        raise UserError(explain_masks(images_dir, masks))
 
 
 def explain_masks(images_dir: str, masks: Masks) -> str:
     """What was found, the rule and what to do."""
-    way_out = "move the masks to another folder"
+    images, own = masks.templates or ("images/{key}.*", "masks/{key}.*")
+    only = ""
     if masks.image_dir:
-        way_out = f"give only the images: {images_dir.rstrip('/')}/{masks.image_dir}"
+        only = f" For the images alone, give {images_dir.rstrip('/')}/{masks.image_dir}."
     return (
-        f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}, "
-        f"but masks cannot be stored yet, and would be taken for images; {way_out}."
+        f"{images_dir!r} holds images and their masks, such as {masks.mask!r} of {masks.image!r}; "
+        f'to store each pair, set ingest.masks=\'{{images: "{images}", masks: "{own}"}}\'.{only} '
+        "If they are images of their own, write an ingest.label_pattern that says so."
     )
+
+
+def _find_templates(paired: Mapping[str, str]) -> tuple[str, str] | None:
+    """What the paths of most images and masks look like; None if that is not one pair."""
+    for mask, image in itertools.islice(paired.items(), _MOST_TRIED):
+        for templates in _templates_of(image, mask):
+            fits = (
+                match_template(templates[0], i) == match_template(templates[1], m) is not None
+                for m, i in paired.items()
+            )
+            if sum(fits) >= _ENOUGH * len(paired):
+                return templates
+    return None
+
+
+def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
+    """Templates that fit one pair: folders that differ are kept, others are part of the key."""
+    (*image_folders, image_name), (*mask_folders, mask_name) = image.split("/"), mask.split("/")
+    stem, ending = os.path.splitext(mask_name)
+    suffix = stem.removeprefix(os.path.splitext(image_name)[0])
+    last = (f"{{key}}{suffix}{ending}", f"{{key}}{suffix}.*")
+    if image_folders == mask_folders:
+        yield from (("{key}.*", each) for each in last)
+        return
+    lead = _count_equal(image_folders, mask_folders)
+    # What follows the folders that differ is part of the key.
+    trail = _count_equal(image_folders[lead:][::-1], mask_folders[lead:][::-1])
+    own = [
+        "/".join(folders[lead : len(folders) - trail]) for folders in (image_folders, mask_folders)
+    ]
+    for before in ("/".join(image_folders[:lead]), "{scene}") if lead else ("",):
+        first, second = ("".join(f"{part}/" for part in (before, each) if part) for each in own)
+        yield from ((f"{first}{{key}}.*", f"{second}{each}") for each in last)
+
+
+def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many elements are equal from the beginning on."""
+    pairs = zip(first, second, strict=False)
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def _is_called_mask(path: str) -> bool:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_shard
-from image_pipeline.components.dataset.record import Column, further_columns
+from image_pipeline.components.dataset.record import IGNORED, Column, further_columns
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import write_books
 from image_pipeline.components.ingest.options import IngestOptions
@@ -187,6 +187,7 @@ def _read_sources(
     label_codes: dict[str | None, int] = {}
     answer_codes: dict[tuple, int] = {}
     stratum_codes: dict[object, int] = {}
+    mask_ids: set[int] = set()
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for path in paths:
         rows = read_rows(path)
@@ -210,6 +211,7 @@ def _read_sources(
             for pair in pairs:
                 answer_codes.setdefault(pair, len(answer_codes))
             sources.answer[window] = [answer_codes[pair] for pair in pairs]
+            mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
         sources.stratum[window] = sources.label[window]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
@@ -219,6 +221,7 @@ def _read_sources(
         sources.stored_bytes[window] = rows["payload_length"].to_numpy()
         sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
         done += len(rows)
+    check_mask_ids(mask_ids, options)
     return sources, [label or "" for label in label_codes]
 
 
@@ -227,6 +230,17 @@ def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
     if "label" not in options.further_types:
         return rows["label"].to_pylist()
     return _read_column(rows, "label", options)
+
+
+def check_mask_ids(ids: set[int], options: IngestOptions) -> None:
+    """Refuses masks of 0 and 255 only, unless the options say whether 255 is a class."""
+    said = options.masks is not None and (options.masks.classes or options.masks.ignored)
+    if not said and ids in ({0, IGNORED}, {IGNORED}):
+        raise UserError(
+            "The masks' only levels are 0 and 255, and 255 usually means no class. If it is one, "
+            "set ingest.masks.classes={background: 0, foreground: 255}; if it is none, set "
+            "ingest.masks.ignored=[255]."
+        )
 
 
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:

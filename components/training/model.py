@@ -30,7 +30,8 @@ def build_model(
     inputs = keras.Input(input_shape, name="image")
     outputs = inputs
     for block in range(count_blocks(min(input_shape[:2]))):
-        outputs = _convolve(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
+        outputs = convolve_twice(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
+        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
     outputs = keras.layers.GlobalAveragePooling2D()(outputs)
     outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(outputs)
     model = keras.Model(inputs, outputs)
@@ -107,12 +108,12 @@ def count_blocks(shorter_side_px: int) -> int:
     return blocks
 
 
-def _convolve(inputs: keras.KerasTensor, filters: int) -> keras.KerasTensor:
-    """One block, [batch, height, width, any] → [batch, height / 2, width / 2, filters]."""
+def convolve_twice(inputs: keras.KerasTensor, filters: int) -> keras.KerasTensor:
+    """A block's convolutions, [batch, height, width, any] → [batch, height, width, filters]."""
     outputs = inputs
     for _ in range(2):
         outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(outputs)
         # 0.9, not Keras's 0.99, settles within the few steps that small data sets give.
         outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
         outputs = keras.layers.ReLU()(outputs)
-    return keras.layers.MaxPooling2D(padding="same")(outputs)
+    return outputs

@@ -13,7 +13,8 @@ class TrainingOptions(Options):
 
     model: DottedPath = "image_pipeline.components.training.model.build_model"
     """Dotted path of `build_model(input_shape, num_classes, options) -> compiled keras.Model`, as
-    docs/training.md describes it."""
+    docs/training.md describes it. If images have masks, the default is replaced by
+    `image_pipeline.components.training.unet.build_model`."""
     epochs: pydantic.PositiveInt = 10
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3
@@ -21,7 +22,8 @@ class TrainingOptions(Options):
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced`: a record's weight in the training loss is records / (classes · its class's
     records), as counted by the analysis, so that every class weighs the same. Evaluation does not
-    change. (`feeding.balance` draws small classes more often instead; use one or the other.)"""
+    change. (`feeding.balance` draws small classes more often instead; use one or the other.) Not
+    for masks, whose pixels are of many classes."""
     seed: int = 0
     """Seed of weights, order and augmentation."""
     checkpoint_dir: str | None = None
@@ -45,10 +47,13 @@ class EvaluationOptions(Options):
 
     min_accuracy: float = pydantic.Field(default=0.5, ge=0, le=1)
     """A model with a lower accuracy on the eval split is not pushed."""
+    min_mean_iou: float = pydantic.Field(default=0.25, ge=0, le=1)
+    """Of images with masks: a model with a lower mean IoU on the eval split is not pushed. Of four
+    or more classes, a model that always answers the same one has no more than that."""
     min_improvement: float | None = pydantic.Field(default=None, ge=-1, le=1)
-    """By how much its accuracy must exceed that of the latest model that was good enough, measured
-    on the same records; 0 means that it must not be worse. The first model passes. None: models are
-    not compared."""
+    """By how much its accuracy (of masks: its mean IoU) must exceed that of the latest model that
+    was good enough, measured on the same records; 0 means that it must not be worse. The first
+    model passes. None: models are not compared."""
     confidence_intervals: bool = False
     """Whether to estimate confidence intervals of the metrics by jackknife; evaluation then takes
     several times as long."""

@@ -19,3 +19,13 @@ PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the
 # Of SERVE_IMAGES, string [batch]: the likeliest class. Of TRANSFORM_FEATURES, int64 [batch]: the
 # true one's id, or -1.
 LABEL = "label"
+
+# Of a model for masks.
+# uint8 [batch, height, width], at the model's input size. Of SERVE_IMAGES and SERVE_EXAMPLES: each
+# pixel's likeliest class. Of TRANSFORM_FEATURES: the true one.
+MASK = "mask"
+# Of SERVE_IMAGES, string [batch]: the same as a gray PNG. A name that ends in `_bytes` tells
+# TensorFlow Serving's REST interface that it is no text.
+MASK_BYTES = "mask_bytes"
+# Float32 [batch]: the mean, over the pixels, of the likeliest class's probability.
+CONFIDENCE = "confidence"

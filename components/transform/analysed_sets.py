@@ -41,6 +41,8 @@ class Span:
       further: the further columns of its records.
       records: how many the analysis reads.
       split_records: split to number of records.
+      mask_classes: the masks' classes in the order of their ids; None without masks.
+      mask_pixels: how many pixels of the analysed splits' masks each id has.
     """
 
     examples_dir: str
@@ -53,6 +55,8 @@ class Span:
     further: tuple[Column, ...] = ()
     records: int = 0
     split_records: dict[str, int] = dataclasses.field(default_factory=dict)
+    mask_classes: tuple[str, ...] | None = None
+    mask_pixels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
 
 def read_spans(
@@ -73,6 +77,7 @@ def read_spans(
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_backgrounds(spans)
+    _check_mask_classes(spans)
     if not any(span.records for span in spans):
         raise UserError(
             f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
@@ -89,6 +94,15 @@ def _check_backgrounds(spans: Sequence[Span]) -> None:
         raise UserError(
             "data sets that are analysed together must lay transparent images on the same colour, "
             f"got ingest.prepare.alpha_background {differing}; ingest some of them again."
+        )
+
+
+def _check_mask_classes(spans: Sequence[Span]) -> None:
+    differing = {span.examples_dir: span.mask_classes for span in spans}
+    if len(set(differing.values())) > 1:
+        raise UserError(
+            "data sets that are analysed together must have masks of the same classes, got "
+            f"{differing}; give ingest.masks.classes, and ingest again."
         )
 
 
@@ -131,18 +145,12 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     manifest_sha256 = hash_manifest(examples_dir)
     red, green, blue = manifest.options["prepare"]["alpha_background"]
     background = (red, green, blue)
-    return Span(
-        examples_dir,
-        key,
-        manifest_sha256,
-        shards,
-        classes,
-        analysed,
-        background,
-        manifest.further,
-        records,
-        dict(split_records),
-    )
+    pixels: collections.Counter = collections.Counter()
+    for split in options.analyze_splits:
+        pixels.update(manifest.splits[split].mask_pixels or {})
+    counted = (records, dict(split_records))
+    own = (manifest.further, *counted, manifest.mask_classes, pixels)
+    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
 
 
 def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.dataset.record import LABEL_COLUMNS, label_column
+from image_pipeline.components.dataset.record import IGNORED, LABEL_COLUMNS, label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.transform.analysed_sets import Span
@@ -66,6 +66,7 @@ def write_summary(
         "classes": [dataclasses.asdict(each) for each in classes],
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
+        **describe_masks(spans),
     }
     content = to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
     files.write_file(files.join(output_dir, contract.ANALYSIS), content)
@@ -94,6 +95,20 @@ def describe_origin(spans: Sequence[Span], options: TransformOptions) -> dict[st
         "records_in_splits": sum(
             span.split_records[split] for span in spans for split in options.analyze_splits
         ),
+    }
+
+
+def describe_masks(spans: Sequence[Span]) -> dict[str, Any]:
+    """The classes of masks and how many pixels each has, in the order of ids; {} without masks."""
+    names = spans[0].mask_classes
+    if names is None:
+        return {}
+    pixels = sum((span.mask_pixels for span in spans), collections.Counter())
+    counted = [pixels[str(number)] for number in range(len(names))]
+    return {
+        "mask_classes": list(names),
+        "mask_pixels": counted,
+        "ignored_pixels": pixels[str(IGNORED)],
     }
 
 

@@ -1,5 +1,6 @@
 """`image-pipeline init`: a starter configuration from a look at a folder of images."""
 
+import dataclasses
 import os
 from typing import Any
 
@@ -33,7 +34,8 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
         click.confirm(f"Write {output_path}?", default=True, abort=True)
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(write_starter(layout, sizes))
-    verb = "run" if layout.classes else "ingest"  # training needs classes
+    # Training needs classes.
+    verb = "run" if layout.classes or layout.masks else "ingest"
     say(
         f"{output_path} is written. Next: image-pipeline {verb} --images {images_dir} "
         f"--output out --config {output_path}"
@@ -42,10 +44,17 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
 def _read_folder(images_dir: str) -> tuple[Any, list[str], str]:
     from image_pipeline.components.sources.folder import list_images
-    from image_pipeline.init.layout import guess_layout, list_images_of
+    from image_pipeline.init.layout import guess_layout, list_images_of, split_pairs
 
     paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
-    return guess_layout(paths), list_images_of(paths), images_dir
+    layout = guess_layout(paths)
+    if layout.masks is None:
+        return layout, list_images_of(paths), images_dir
+    from image_pipeline.init.mask_levels import read_levels
+
+    images, masks = split_pairs(paths, layout.masks)
+    layout = dataclasses.replace(layout, images=len(images), levels=read_levels(images_dir, masks))
+    return layout, images, images_dir
 
 
 def _read_table(table: str) -> tuple[Any, list[str], str]:
@@ -67,11 +76,11 @@ def _check_new(output_path: str) -> None:
 
 
 def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
-    """Refuses a folder without images, and one with masks, which would be taken for images."""
+    """Refuses a folder without images, and one whose masks' names follow no one rule."""
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.masks import explain_masks
 
-    if layout.masks is not None:
+    if layout.masks is not None and layout.masks.templates is None:
         raise UserError(explain_masks(images_dir, layout.masks))
     if sizes is None:
         found = layout.images + layout.others
@@ -80,6 +89,7 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
 
 def _show(layout: Any, sizes: Any) -> None:
     """Shows what was found and guessed, a line each."""
+    from image_pipeline.init.mask_levels import describe_levels
     from image_pipeline.init.starter import guess_view
 
     height, width, channels = guess_view(sizes)
@@ -90,7 +100,11 @@ def _show(layout: Any, sizes: Any) -> None:
         rows.append(("bad rows", f"{layout.others:,}, to be quarantined"))
     elif layout.others:
         rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
-    if layout.classes:
+    if layout.masks:
+        images, masks = layout.masks.templates
+        rows += [("images are", images), ("masks are", masks)]
+        rows.append(("masks show", describe_levels(layout.levels)))
+    elif layout.classes:
         rows.append(("classes", f"{len(layout.classes):,}: {_list_some(layout.classes)}"))
     else:
         rows.append(

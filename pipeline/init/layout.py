@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
+from image_pipeline.components.sources.pairs import match_template
 
 # Common names for the folders of splits, and the pipeline's own name for each.
 SPLIT_NAMES = {
@@ -41,6 +42,7 @@ class Layout:
       columns: for `ingest.columns`, of a table.
       column_types: for `ingest.column_types`.
       masks: for pairs, the masks found; otherwise None.
+      levels: what some masks show, see `mask_levels.read_levels`.
     """
 
     kind: str
@@ -54,6 +56,7 @@ class Layout:
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     column_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     masks: Masks | None = None
+    levels: Sequence[int | str] = ()
 
 
 def guess_layout(paths: Collection[str]) -> Layout:
@@ -85,6 +88,16 @@ def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:
     if masks is None:
         return None
     return Layout("image/mask pairs", len(images), others, masks=masks)
+
+
+def split_pairs(paths: Collection[str], masks: Masks) -> tuple[list[str], list[str]]:
+    """The images and the masks among paths, as the templates tell them."""
+    if masks.templates is None:
+        return list_images_of(paths), []
+    own = [path for path in paths if match_template(masks.templates[1], path) is not None]
+    others = set(paths).difference(own)
+    image = masks.templates[0]
+    return [p for p in paths if p in others and match_template(image, p) is not None], own
 
 
 def _guess_splits(images: Sequence[str], others: int) -> Layout | None:

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from PIL import Image
 
 from image_pipeline.components import files
+from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.sources.reading import locate
 from image_pipeline.init.layout import Layout
+from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.show.words import format_count
 
 SAMPLE = 200  # images whose headers are read
@@ -160,8 +162,24 @@ evaluation:
 """
 
 
+def _write_masks(masks: Masks, levels: Sequence[int | str]) -> list[str]:
+    images, own = masks.templates or ("", "")
+    classes = guess_classes(levels)
+    lines = [
+        "# An image and its mask have {key} in common, and are stored as one record.",
+        "masks:",
+        f"  images: {json.dumps(images)}",
+        f"  masks: {json.dumps(own)}",
+        f"  # Some masks have {describe_levels(levels)}.",
+        "  # Name all of them: by a list in the order of ids, or by level or colour. Those of no",
+        "  # class are named by `ignored`.",
+        f"  classes: {_flow(classes) if classes else 'null'}",
+    ]
+    return lines
+
+
 def _write_labels(layout: Layout) -> str:
-    lines = []
+    lines = [] if layout.masks is None else _write_masks(layout.masks, layout.levels)
     if layout.columns:
         lines += [
             "# The table's columns by the names that records give them; null leaves one out.",
@@ -169,7 +187,7 @@ def _write_labels(layout: Layout) -> str:
         ]
     if layout.column_types:
         lines.append(f"column_types: {_flow(layout.column_types)}")
-    if layout.label_pattern or not layout.columns:
+    if layout.label_pattern or not (layout.columns or layout.masks):
         lines += [
             "# Matched from the start of each path below the images folder; `label` is the class.",
             f"label_pattern: {_quote(layout.label_pattern)}",

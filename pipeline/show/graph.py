@@ -26,7 +26,7 @@ def print_graph(path: str, among: int, graph: GraphFigures, console: Console) ->
     which = f" (the latest of {among:,})" if among else ""
     print_rows([("transform graph", path + which)], console)
     print_rows([*_input_rows(graph), *_origin_rows(graph), *_statistics_rows(graph)], console)
-    print_rows(_class_rows(graph), console)
+    print_rows(_mask_rows(graph) if graph.mask_classes else _class_rows(graph), console)
 
 
 def _input_rows(graph: GraphFigures) -> list[tuple[str, str]]:
@@ -65,6 +65,18 @@ def _statistics_rows(graph: GraphFigures) -> list[tuple[str, str]]:
         rows.append((name, f"{shape} values{bounds}"))
     if graph.constant_channels:
         rows.append(("constant channels", format_constant_channels(graph.constant_channels)))
+    return rows
+
+
+def _mask_rows(graph: GraphFigures) -> list[tuple[str, str]]:
+    total = max(1, sum(graph.mask_pixels))
+    rows = [("mask classes", f"{len(graph.mask_classes):,}, shares of the pixels that have one")]
+    for number, name in enumerate(graph.mask_classes[:_MOST_CLASSES]):
+        rows.append((f"  {number}", f"{name}  {graph.mask_pixels[number] / total:.2%}"))
+    if len(graph.mask_classes) > _MOST_CLASSES:
+        rows.append(
+            ("  …", f"and {len(graph.mask_classes) - _MOST_CLASSES:,} more; --json has all")
+        )
     return rows
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from image_pipeline.components import progress
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.training import trainer
 from tests import graphs, shards
 
@@ -203,7 +204,7 @@ def test_class_weights_with_mixed_labels_are_refused_before_any_work(tmp_path, m
 
 
 def test_class_names_come_in_the_order_of_ids():
-    assert trainer.read_class_names(graphs.shared_graph_dir()) == ["cat", "dog"]
+    assert read_class_names(graphs.shared_graph_dir()) == ["cat", "dog"]
 
 
 def test_a_graph_without_a_label_vocabulary_is_explained(tmp_path):
@@ -212,4 +213,4 @@ def test_a_graph_without_a_label_vocabulary_is_explained(tmp_path):
 
     graphs.write_graph(tmp_path, preprocessing_fn=no_vocabulary)
     with pytest.raises(UserError, match="must have a vocabulary named 'label'; give the"):
-        trainer.read_class_names(str(tmp_path))
+        read_class_names(str(tmp_path))

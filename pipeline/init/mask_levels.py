@@ -1,0 +1,55 @@
+"""What masks show: the levels or colours of some of them, by which classes are to be named."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from PIL import Image
+
+from image_pipeline.components import files
+
+_SAMPLE = 50  # masks that are read
+_MOST = 255  # more values than classes that there may be: these are no class ids
+_SHOWN = 12
+_BINARY = (0, 255)
+
+
+def read_levels(root: str, masks: Sequence[str]) -> list[int | str]:
+    """The gray levels or palette indices of some masks, or their colours as `#rrggbb`, ascending.
+
+    Args:
+      root: the folder, or its URI.
+      masks: paths relative to it.
+    """
+    found: set[int | str] = set()
+    for path in masks[:: max(1, -(-len(masks) // _SAMPLE))]:
+        try:
+            with files.open_input(files.join(root, path)) as file, Image.open(file) as image:
+                found.update(_levels_of(image))
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            continue  # Ingest will say what is wrong with it.
+    return sorted(found, key=lambda value: (isinstance(value, str), value))
+
+
+def _levels_of(image: Image.Image) -> list[int | str]:
+    if image.mode in ("1", "L", "P") or image.mode.startswith("I"):
+        return np.unique(np.asarray(image)).astype(int).tolist()
+    pixels = np.asarray(image.convert("RGB"), np.int32)
+    codes = np.unique(pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]).tolist()
+    if all(code == (code & 255) * 0x010101 for code in codes):  # Gray, stored as colour.
+        return [code & 255 for code in codes]
+    return [f"#{code:06x}" for code in codes]
+
+
+def describe_levels(levels: Sequence[int | str]) -> str:
+    """The levels in a line."""
+    some = ", ".join(map(str, levels[:_SHOWN])) + (", …" if len(levels) > _SHOWN else "")
+    return f"{len(levels):,} values: {some}" if levels else "nothing that can be read"
+
+
+def guess_classes(levels: Sequence[int | str]) -> dict[str, int | str] | None:
+    """Names for classes where ids alone will not do: of two levels, and of colours."""
+    if tuple(levels) == _BINARY:
+        return {"background": 0, "foreground": 255}
+    if levels and len(levels) <= _MOST and all(isinstance(each, str) for each in levels):
+        return {f"class_{number}": each for number, each in enumerate(levels)}
+    return None
