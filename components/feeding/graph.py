@@ -51,6 +51,12 @@ def read_mask_classes(transform_graph_dir: str) -> list[str] | None:
     return _read_analysis(transform_graph_dir).get("mask_classes")
 
 
+def read_label_column(transform_graph_dir: str) -> Column | None:
+    """The column of the analysed labels if they are tags or values; None if they are classes."""
+    key = _read_analysis(transform_graph_dir).get("label")
+    return next((column for column in LABEL_COLUMNS.values() if column.key == key), None)
+
+
 def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     """The RGB colour on which ingest laid the transparent images of the analysed data sets.
 

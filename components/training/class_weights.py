@@ -48,16 +48,19 @@ def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.dat
     """Gives every record its class's weight; records of unknown class (id -1) get 0.
 
     Args:
-      batches: pairs of images and int64 [batch], class ids.
-      class_weights: float32 [classes].
+      batches: pairs of images and int64 [batch], class ids, or float32 [batch, tags].
+      class_weights: float32 [classes], or [tags].
 
     Returns:
-      Triples of images, class ids and float32 [batch], by which Keras multiplies each record's
-      loss before it takes the batch's mean.
+      Triples of images, labels and float32 [batch], by which Keras multiplies each record's
+      loss before it takes the batch's mean. Of tags, float32 [batch, tags]: those that a record has
+      get their weight, the others 1.
     """
     table = tf.constant(class_weights)
 
     def weigh(images: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        if ids.dtype.is_floating:
+            return images, ids, 1 + ids * (table - 1)
         weights = tf.gather(table, tf.maximum(ids, 0))
         return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
 

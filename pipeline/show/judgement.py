@@ -3,6 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# The options that bound TFMA's metrics, and what people call these.
+_BOUNDS = {
+    "sparse_categorical_accuracy": ("evaluation.min_accuracy", "its accuracy"),
+    "mean_io_u": ("evaluation.min_mean_iou", "its mean IoU"),
+    "f1": ("evaluation.min_f1", "its F1"),
+    "mean_squared_error": ("evaluation.max_mean_squared_error", "its mean squared error"),
+}
+_NAMES = dict(_BOUNDS.values()) | {
+    "evaluation.min_improvement": "the accuracy gained over the latest model that was pushed"
+}
+
 
 def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
     """The bounds that a model missed.
@@ -39,7 +50,10 @@ def _describe(failure: Any) -> dict[str, Any]:
     if bound.HasField("change_threshold"):
         option, threshold = "evaluation.min_improvement", bound.change_threshold.absolute.value
     else:
-        option, threshold = "evaluation.min_accuracy", bound.value_threshold.lower_bound.value
+        limits = bound.value_threshold
+        option, _ = _BOUNDS[failure.metric_key.name]
+        is_upper = limits.HasField("upper_bound")
+        threshold = (limits.upper_bound if is_upper else limits.lower_bound).value
     kind = measured.WhichOneof("type")
     value = {
         "double_value": measured.double_value.value,
@@ -49,11 +63,11 @@ def _describe(failure: Any) -> dict[str, Any]:
 
 
 def _explain(failure: Mapping[str, Any]) -> str:
-    gained = failure["option"].endswith("min_improvement")
-    name = "the accuracy gained over the latest model that was pushed" if gained else "its accuracy"
+    name = _NAMES[failure["option"]]
+    side = "most" if failure["option"].startswith("evaluation.max_") else "least"
     if failure["measured"] is None:
         return f"{name} could not be measured"
     return (
-        f"{name} is {failure['measured']:.4g}, but {failure['option']} asks for at least "
+        f"{name} is {failure['measured']:.4g}, but {failure['option']} asks for at {side} "
         f"{failure['threshold']:.4g}"
     )
