@@ -9,6 +9,7 @@ from image_pipeline.components.dataset.record import (
 from image_pipeline.components.feeding.graph import read_label_column, read_mask_classes
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.training.classification import CLASSIFICATION
+from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.regression import REGRESSION
 from image_pipeline.components.training.segmentation import SEGMENTATION
 from image_pipeline.components.training.tagging import TAGGING
@@ -34,3 +35,10 @@ def find_task(transform_graph_dir: str) -> Task:
     if read_mask_classes(transform_graph_dir) is not None:
         return SEGMENTATION
     return _BY_COLUMN[read_label_column(transform_graph_dir)]
+
+
+def name_model(training: TrainingOptions, task: Task) -> TrainingOptions:
+    """The options with the task's own model, unless they name another one than the default."""
+    if training.model != TrainingOptions().model:
+        return training
+    return training.model_copy(update={"model": task.default_model})

@@ -12,6 +12,7 @@ import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.training.signatures import MASK
 
 MEAN_IOU = "mean_io_u"
 CLASS_IOU = "io_u"  # with the class's id as TFMA's sub-key
@@ -51,11 +52,8 @@ class _Count(beam.CombineFn):
     def add_input(
         self, accumulator: np.ndarray, element: metric_types.StandardMetricInputs
     ) -> np.ndarray:
-        model, output = self._key.model_name, self._key.output_name
-        true, predicted = (
-            metric_util.optionally_get_by_keys(each, [key for key in (model, output) if key])
-            for each in (element.get_labels(), element.get_predictions())
-        )
+        true = pick(element.get_labels(), self._key.model_name)
+        predicted = pick(element.get_predictions(), self._key.model_name, MASK)
         return _add(accumulator, count_pixels(true, predicted))
 
     def merge_accumulators(self, accumulators: Iterable[np.ndarray]) -> np.ndarray:
@@ -104,6 +102,13 @@ def class_ious(counts: np.ndarray) -> np.ndarray:
     both = np.diagonal(counts)
     either = counts.sum(axis=0) + counts.sum(axis=1) - both
     return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
+
+
+def pick(values: Any, *keys: str) -> np.ndarray:
+    """The values of a model and of an output, where they are kept by these names."""
+    for key in keys:
+        values = values[key] if isinstance(values, dict) and key in values else values
+    return values
 
 
 def _add(some: np.ndarray, more: np.ndarray) -> np.ndarray:

@@ -11,16 +11,17 @@ import apache_beam as beam
 import numpy as np
 from tensorflow_model_analysis.metrics import metric_types, metric_util
 
+from image_pipeline.components.training.mean_iou import pick
+from image_pipeline.components.training.signatures import PROBABILITIES
 from image_pipeline.components.training.tagging import THRESHOLD
 
-F1 = "f1"
+# Over all images and tags; or of a tag, with its id as TFMA's sub-key.
+F1, PRECISION, RECALL = "f1", "precision", "recall"
 MEAN_F1 = "mean_f1"  # over the tags that occur
-# Of each tag, with its id as TFMA's sub-key.
-TAG_PRECISION, TAG_RECALL, TAG_F1 = "tag_precision", "tag_recall", "tag_f1"
 
 
 class TagScores(metric_types.Metric):
-    """F1 over all images and tags, its mean over the tags, and each tag's scores.
+    """Precision, recall and F1 over all images and tags, the tags' mean F1, and each tag's scores.
 
     A tag is predicted if it is likelier than `THRESHOLD`. One that occurs neither in the truth nor
     in a prediction has no score.
@@ -51,31 +52,26 @@ class _Count(beam.CombineFn):
     def add_input(
         self, accumulator: np.ndarray, element: metric_types.StandardMetricInputs
     ) -> np.ndarray:
-        model, output = self._key.model_name, self._key.output_name
-        true, predicted = (
-            metric_util.optionally_get_by_keys(each, [key for key in (model, output) if key])
-            for each in (element.get_labels(), element.get_predictions())
-        )
+        true = pick(element.get_labels(), self._key.model_name)
+        predicted = pick(element.get_predictions(), self._key.model_name, PROBABILITIES)
         return accumulator + count_tags(true, predicted)
 
     def merge_accumulators(self, accumulators: Iterable[np.ndarray]) -> np.ndarray:
         return sum(accumulators, start=self.create_accumulator())
 
     def extract_output(self, accumulator: np.ndarray) -> dict[metric_types.MetricKey, float]:
-        scores = score_tags(accumulator)
-        f1 = scores[2]
-        (overall,) = score_tags(accumulator.sum(axis=1, keepdims=True))[2]
-        mean = np.nanmean(f1) if np.isfinite(f1).any() else np.nan
-        return {
-            self._key: float(overall),
-            self._key._replace(name=MEAN_F1): float(mean),
-            **{
-                self._key._replace(name=name, sub_key=metric_types.SubKey(class_id=id_)): score
-                for name, row in zip((TAG_PRECISION, TAG_RECALL, TAG_F1), scores, strict=True)
-                for id_, score in enumerate(row.tolist())
-                if not np.isnan(score)
-            },
-        }
+        of_tags = score_tags(accumulator)
+        of_all = score_tags(accumulator.sum(axis=1, keepdims=True))[:, 0]
+        f1 = of_tags[2][np.isfinite(of_tags[2])]
+        scores = {self._key._replace(name=MEAN_F1): f1.mean() if len(f1) else np.nan}
+        names = (PRECISION, RECALL, self._key.name)
+        for name, of_each, score in zip(names, of_tags, of_all, strict=True):
+            key = self._key._replace(name=name)
+            scores[key] = score
+            for id_ in np.flatnonzero(np.isfinite(of_each)).tolist():
+                sub_key = metric_types.SubKey(class_id=id_)
+                scores[key._replace(sub_key=sub_key)] = of_each[id_]
+        return {key: float(score) for key, score in scores.items()}
 
 
 def count_tags(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from image_pipeline.components import progress
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
-from image_pipeline.components.training.choose_task import find_task
+from image_pipeline.components.training.choose_task import find_task, name_model
 from image_pipeline.components.training.class_weights import read_class_weights, weigh_records
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.history import HISTORY_FILE, History
@@ -72,13 +72,12 @@ class _AllOptions:
 
 
 def _read_options(config: Mapping[str, Any], task: Task) -> _AllOptions:
-    training = TrainingOptions(**config.get("training", {}))
-    if training.model == TrainingOptions().model:
-        training = training.model_copy(update={"model": task.default_model})
     options = _AllOptions(
-        ViewOptions(**config.get("view", {})), FeedingOptions(**config.get("feeding", {})), training
+        ViewOptions(**config.get("view", {})),
+        FeedingOptions(**config.get("feeding", {})),
+        name_model(TrainingOptions(**config.get("training", {})), task),
     )
-    task.check_options(options.feeding, training)
+    task.check_options(options.feeding, options.training)
     return options
 
 

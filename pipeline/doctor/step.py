@@ -8,8 +8,12 @@ from typing import Any, Protocol
 import keras
 
 from image_pipeline.components.dotted import load_named
-from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.records import have_masks
+from image_pipeline.components.training.choose_task import find_task, name_model
+from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
+from image_pipeline.components.training.segmentation import SEGMENTATION
+from image_pipeline.components.training.task import Task
 from image_pipeline.components.training.unknown import leave_out_unknown
 from image_pipeline.doctor.clock import Rate, time_batches
 from image_pipeline.doctor.subject import Subject
@@ -48,13 +52,17 @@ class ModelStep:
           UserError: if it cannot be loaded.
         """
         view, graph_dir = subject.view, subject.graph_dir
-        build_model = load_named("training.model", subject.training.model)
-        keras.utils.set_random_seed(subject.training.seed)
+        self._view = view
+        self._task = _find_task(subject)
+        training = name_model(subject.training, self._task)
+        build_model = load_named("training.model", training.model)
+        keras.utils.set_random_seed(training.seed)
         self._has_ids = graph_dir is not None
-        classes = _count_classes(subject) if graph_dir is None else _read_classes(graph_dir)
+        names = self._task.read_class_names(graph_dir) if graph_dir is not None else None
+        classes = _count_classes(subject) if names is None else len(names)
         shape = (view.height_px, view.width_px, view.channels)
-        self.model = build_model(shape, max(classes, 2), subject.training)
-        if self._has_ids and self.model.compiled:
+        self.model = build_model(shape, max(classes, 2), training)
+        if self._has_ids and self.model.compiled and self._task.leaves_out_unknown:
             leave_out_unknown(self.model)
 
     def __call__(self, images: Any, labels: Any) -> None:
@@ -66,7 +74,8 @@ class ModelStep:
         if self._has_ids:
             return images, labels
         floats = keras.ops.cast(images, "float32")
-        return floats, keras.ops.zeros(keras.ops.shape(images)[:1], "int64")
+        each = keras.ops.shape(images)[: 1 + len(self._task.lead_shape(self._view))]
+        return floats, keras.ops.zeros(each, "int64")
 
 
 def measure_step(step: Step, images: Any, labels: Any, seconds: float) -> Rate:
@@ -136,8 +145,10 @@ def profile_steps(
     return describe_trace(folder, steps)
 
 
-def _read_classes(graph_dir: str) -> int:
-    return len(TransformGraph(graph_dir).class_names)
+def _find_task(subject: Subject) -> Task:
+    if subject.graph_dir is not None:
+        return find_task(subject.graph_dir)
+    return SEGMENTATION if have_masks(subject.patterns) else CLASSIFICATION
 
 
 def _count_classes(subject: Subject) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.options import Options
 from image_pipeline.preview.samples import RecordViews
+from image_pipeline.show.mask_overlay import lay_over
 
 # A view's longer side on a sheet: smaller views are magnified, greater ones shrunk.
 _LEAST_PX, _MOST_PX = 128, 256
@@ -36,17 +37,30 @@ def make_panels(views: RecordViews) -> list[Panel]:
     A view of 128 to 256 pixels is shown pixel by pixel, a smaller one by whole pixels magnified.
     """
     height, width = box_size(views.eval.shape)
+    stored, evaluated, trained = _show_masks(views)
     pictures: list[tuple[str, np.ndarray, tuple[str, ...]]] = [
-        ("stored", views.stored, (_name_size(views.stored),)),
-        ("eval", views.eval, (_name_size(views.eval),)),
+        ("stored", stored, (_name_size(stored),)),
+        ("eval", evaluated, (_name_size(evaluated),)),
     ]
-    for epoch, (image, shares) in enumerate(zip(views.train, views.shares, strict=True)):
+    for epoch, (image, shares) in enumerate(zip(trained, views.shares, strict=True)):
         mixed = tuple(f"{share:.2f} × {name}" for name, share in shares.items())
         pictures.append((f"train, epoch {epoch}", image, mixed if len(mixed) > 1 else ()))
     if views.model_input is not None:
         shown = np.round(scale_to_display(views.model_input) * 255).astype(np.uint8)
         pictures.append(("model's input", shown, ("mid-grey: the mean",)))
     return [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
+
+
+def _show_masks(views: RecordViews) -> tuple[np.ndarray, np.ndarray, Sequence[np.ndarray]]:
+    """The stored image, the eval view and the training views, under their masks' colours."""
+    if views.masks is None or views.mask_colors is None:
+        return views.stored, views.eval, list(views.train)
+    stored, evaluated, trained = views.masks
+    return (
+        lay_over(views.stored, stored, views.mask_colors),
+        lay_over(views.eval, evaluated, views.mask_colors),
+        [lay_over(*pair, views.mask_colors) for pair in zip(views.train, trained, strict=True)],
+    )
 
 
 def box_size(shape: Sequence[int]) -> tuple[int, int]:

@@ -14,6 +14,8 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import group_by_root
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
@@ -23,9 +25,11 @@ from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.records import have_masks
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
-from image_pipeline.components.views.fast import decode_image
+from image_pipeline.components.views.fast import decode_image, decode_mask
 from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.show.mask_overlay import make_colors
 
 # Where there is no index, this many records are read to choose from.
 _MOST_READ = 1000
@@ -44,6 +48,8 @@ class RecordViews:
         share 1, unless images are mixed.
       model_input: float32 [height_px, width_px, channels], the eval view after the transform graph;
         None without one.
+      masks: of `stored`, `eval` and `train`, uint8 [..., height, width, 1]; None without masks.
+      mask_colors: uint8 [256, 3], of the masks' ids.
     """
 
     label: str
@@ -52,6 +58,8 @@ class RecordViews:
     train: np.ndarray
     shares: tuple[dict[str, float], ...]
     model_input: np.ndarray | None = None
+    masks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    mask_colors: np.ndarray | None = None
 
 
 def read_views(
@@ -84,14 +92,17 @@ def read_views(
     Raises:
       UserError: if there is no record, one is damaged, or a user's step cannot be used.
     """
-    apply.check_user_steps(feeding.augment)
     paths = match_files(files)
+    has_masks = have_masks(paths)
+    apply.check_user_steps(feeding.augment, has_masks)
     # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
-    drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(())))
-    reader = _Reader(paths, view, feeding, drawn)
-    evals = reader.read_eval()
+    columns = [record.MASK_COLUMN] if has_masks else []
+    drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(columns)))
+    reader = _Reader(paths, view, feeding, drawn, columns)
+    evals, eval_masks = reader.read_eval()
     trained = reader.read_train(seed, epochs)
+    colors = make_colors(_read_mask_options(paths)) if has_masks else None
     transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
     inputs = [None] * len(evals) if transform is None else transform.transform_images(evals).numpy()
     return [
@@ -99,9 +110,17 @@ def read_views(
             label=drawn["label"][number].numpy().decode(errors="replace"),
             stored=_decode_stored(drawn, number),
             eval=evals[number],
-            train=np.stack([images[number] for images, _ in trained]),
-            shares=tuple(shares[number] for _, shares in trained),
+            train=np.stack([images[number] for images, _, _ in trained]),
+            shares=tuple(shares[number] for _, shares, _ in trained),
             model_input=inputs[number],
+            masks=None
+            if eval_masks is None
+            else (
+                _decode_stored_mask(drawn, number),
+                eval_masks[number],
+                np.stack([masks[number] for _, _, masks in trained if masks is not None]),
+            ),
+            mask_colors=colors,
         )
         for number in range(min(records, len(evals)))
     ]
@@ -147,30 +166,48 @@ class _Reader:
     """Views the same records repeatedly."""
 
     def __init__(
-        self, paths: list[str], view: ViewOptions, feeding: FeedingOptions, drawn: parse.Tensors
+        self,
+        paths: list[str],
+        view: ViewOptions,
+        feeding: FeedingOptions,
+        drawn: parse.Tensors,
+        columns: Sequence[record.Column],
     ):
         count = len(drawn["label"])
         self._paths, self._view, self._feeding, self._drawn = paths, view, feeding, drawn
+        self._columns = columns
         # The records have been chosen, so the options that choose and order them do not apply.
         self._own = FeedingOptions(
             batch_size=count + count % 2, source="streaming", augment=feeding.augment
         )
 
-    def read_eval(self) -> np.ndarray:
-        """The deterministic views: uint8 [records, height, width, channels]."""
+    def read_eval(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The deterministic views: uint8 [records, height, width, channels]; and their masks."""
         (views,) = self._make_epochs(Passes(mode="eval"))
-        return views[contract.IMAGE_INPUT].numpy()
+        masks = views[record.MASK].numpy() if self._columns else None
+        return views[contract.IMAGE_INPUT].numpy(), masks
 
-    def read_train(self, seed: int, epochs: int) -> list[tuple[np.ndarray, list[dict[str, float]]]]:
-        """For each epoch the random views, as those above, and the classes' shares in each view."""
+    def read_train(
+        self, seed: int, epochs: int
+    ) -> list[tuple[np.ndarray, list[dict[str, float]], np.ndarray | None]]:
+        """For each epoch the random views, the classes' shares in each, and the masks."""
         try:
-            augment = make_augment(self._feeding, self._view)
+            augment = make_augment(self._feeding, self._view, bool(self._columns))
             views = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
                 lambda batch: augment(
-                    Batch(batch[contract.IMAGE_INPUT]), batch[KEY], batch[MIRRORED]
+                    Batch(batch[contract.IMAGE_INPUT], batch.get(record.MASK)),
+                    batch[KEY],
+                    batch[MIRRORED],
                 )
             )
-            return [(view.images.numpy(), self._name_shares(view.own_share)) for view in views]
+            return [
+                (
+                    view.images.numpy(),
+                    self._name_shares(view.own_share),
+                    None if view.masks is None else view.masks.numpy(),
+                )
+                for view in views
+            ]
         except UserError:
             raise
         except Exception as error:
@@ -179,7 +216,9 @@ class _Reader:
     def _make_epochs(self, passes: Passes) -> Any:
         """A data set of one batch per epoch, made by tf.data as in training."""
         drawn = passes.count_epochs().map(lambda epoch: (epoch, self._drawn))
-        return ImageBatches(self._paths, self._view, self._own, passes).make_images(drawn)
+        return ImageBatches(self._paths, self._view, self._own, passes, self._columns).make_images(
+            drawn
+        )
 
     def _name_shares(self, own_share: Any) -> list[dict[str, float]]:
         """The classes' shares in each view, from float32 [records], see `Batch`, or None."""
@@ -210,3 +249,14 @@ def _decode_stored(drawn: Mapping[str, Any], number: int) -> np.ndarray:
     """Decodes one of the drawn records as it is stored: uint8 [height, width, channels]."""
     image = take_image({key: drawn[key][number].numpy() for key in IMAGE_KEYS})
     return decode_image(image, image.channels)
+
+
+def _decode_stored_mask(drawn: Mapping[str, Any], number: int) -> np.ndarray:
+    size = (int(drawn[record.HEIGHT][number]), int(drawn[record.WIDTH][number]))
+    return decode_mask(drawn[record.MASK][number].numpy(), size)
+
+
+def _read_mask_options(paths: Sequence[str]) -> dict[str, Any] | None:
+    """`ingest.masks` of the first data set."""
+    root, _ = group_by_root(paths)[0]
+    return read_manifest(root).options.get("masks")

@@ -86,13 +86,26 @@ def describe_classes(counts: Mapping[str, Mapping[str, int]]) -> ClassTable:
         for own in [[counts[split].get(name, 0) for split in splits]]
     ]
     rows.sort(key=lambda row: -row.total)
-    missing = [(split, sum(name not in counts[split] for name in names)) for split in splits]
+    missing = [(split, sum(not counts[split].get(name) for name in names)) for split in splits]
     return ClassTable(
         splits=splits,
         rows=rows,
         missing=[(split, lacking) for split, lacking in missing if lacking],
-        ratio=rows[0].total / rows[-1].total if rows else None,
+        ratio=rows[0].total / rows[-1].total if rows and rows[-1].total else None,
     )
+
+
+def describe_masks(manifest: Manifest) -> dict[str, ClassTable]:
+    """`mask_classes`, the pixels of each class of masks by split; {} without masks."""
+    names = manifest.mask_classes
+    if names is None:
+        return {}
+    pixels = {split: listed.mask_pixels or {} for split, listed in manifest.splits.items()}
+    counts = {
+        split: {name: own.get(str(number), 0) for number, name in enumerate(names)}
+        for split, own in pixels.items()
+    }
+    return {"mask_classes": describe_classes(counts)}
 
 
 def describe_shards(manifest: Manifest) -> list[ShardTable]:

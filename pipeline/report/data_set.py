@@ -13,8 +13,10 @@ from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.views.fast import decode_image
+from image_pipeline.show.mask_overlay import lay_over, make_colors
 
 SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),
@@ -32,6 +34,7 @@ class DataSet:
       table: `SOURCE_COLUMNS`, a row for each record of the index.
       split: int8 [records], number of the record's split in `splits`.
       records: reads records by their row.
+      mask_colors: uint8 [256, 3], of each id of masks; None without masks.
     """
 
     splits: tuple[str, ...]
@@ -39,6 +42,7 @@ class DataSet:
     table: pa.Table
     split: np.ndarray
     records: StoredRecords
+    mask_colors: np.ndarray | None = None
 
     @property
     def channels(self) -> int:
@@ -53,6 +57,13 @@ class DataSet:
           UserError: if its shard is damaged.
         """
         return decode_image(self.records.read_image(row), self.channels)
+
+    def read_shown(self, row: int) -> np.ndarray:
+        """A stored image as people are shown it, under its mask's colours; as `read_pixels`."""
+        pixels = self.read_pixels(row)
+        if self.mask_colors is None:
+            return pixels
+        return lay_over(pixels, load_mask(self.records, row), self.mask_colors)
 
     def find_rows(self, sources: Iterable[str]) -> dict[str, int]:
         """The rows of the records made from these files, by `decode_name` of their paths."""
@@ -113,4 +124,5 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         table=read_table(index.shard_paths, SOURCE_COLUMNS),
         split=of_shard[index.shard],
         records=StoredRecords(index),
+        mask_colors=make_colors(manifest.options.get("masks")) if manifest.has_masks else None,
     )

@@ -32,12 +32,12 @@ def wilson_interval(right: int, total: int) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True)
 class ClassAccuracy:
-    """The accuracy of a class in the eval split."""
+    """The accuracy of a class in the eval split; of masks its IoU, and its pixels for records."""
 
     name: str
     records: int
     accuracy: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,13 @@ class Metrics:
     Attributes:
       records: how many.
       metrics: name to value.
-      accuracy, interval: None where no record had a class.
+      accuracy, interval: None where no record had a class. Of masks it is the mean IoU, whose
+        interval is only known if the Evaluator estimated it.
       method: of the intervals: the Evaluator's own, if it estimated them, or Wilson's.
       blessed: whether the model was good enough.
       classes: the weakest first: by the lower bounds that the Evaluator estimated, or else by
         accuracy.
+      measure: what `accuracy` is.
     """
 
     records: int
@@ -61,6 +63,7 @@ class Metrics:
     method: str
     blessed: bool
     classes: list[ClassAccuracy]
+    measure: str = "accuracy"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,15 +126,17 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
 
     Args:
       summary: the run's summary.
-      eval_classes: records of each class in the eval split.
+      eval_classes: records (of masks: pixels) of each class in the eval split.
     """
     evaluation = summary["evaluation"]
     overall = dict(evaluation["overall"])
+    measure = evaluation.get("measure", "accuracy")
+    guess = _interval if measure == "accuracy" else _no_interval
     records = round(overall.pop("records", 0))
     measured = evaluation.get("intervals") or {"overall": {}, "classes": {}}
     classes = [
         ClassAccuracy(
-            name, count, accuracy, measured["classes"].get(name) or _interval(accuracy, count)
+            name, count, accuracy, measured["classes"].get(name) or guess(accuracy, count)
         )
         for name, accuracy in evaluation["classes"].items()
         for count in [eval_classes.get(name, 0)]
@@ -141,16 +146,17 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
         estimated = measured["classes"].get(row.name)
         return estimated[0] if estimated else row.accuracy, row.accuracy, row.name
 
-    accuracy = overall.get("accuracy")
-    own = measured["overall"].get("accuracy")
+    accuracy = overall.get(measure)
+    own = measured["overall"].get(measure)
     return Metrics(
         records=records,
         metrics=overall,
         accuracy=accuracy,
-        interval=own or (None if accuracy is None else _interval(accuracy, records)),
+        interval=own or (None if accuracy is None else guess(accuracy, records)),
         method="jackknife" if own else "Wilson",
         blessed=summary["blessed"],
         classes=sorted(classes, key=weakest_first),
+        measure=measure,
     )
 
 
@@ -256,6 +262,10 @@ def _list_worst(
         )
         for n in np.argsort(-loss, kind="stable")[:_MOST_WORST].tolist()
     ]
+
+
+def _no_interval(accuracy: float, records: int) -> None:
+    """Pixels of an image are no separate trials, and so their number says nothing of chance."""
 
 
 def _interval(accuracy: float, records: int) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.config import PipelineConfig
@@ -10,6 +11,7 @@ from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
     describe_classes,
+    describe_masks,
     describe_shards,
 )
 from image_pipeline.report.data_set import DataSet
@@ -71,6 +73,7 @@ def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dic
     return {
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
+        **describe_masks(manifest),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data),
         "samples": choose_samples(data),
@@ -122,13 +125,24 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
     return {
         "anomalies": read_anomalies(anomalies_dir) if anomalies_dir else None,
         "training": None if history is None else describe_training(history),
-        "metrics": describe_metrics(summary, source.manifest.books.classes.get("eval", {})),
+        "metrics": describe_metrics(summary, _count_eval(source.manifest)),
         "predictions": _score(source, data, absent),
         "statistics": summary["statistics"],
     }
 
 
+def _count_eval(manifest: Manifest) -> dict[str, int]:
+    """Records of each class in the eval split; of masks their pixels."""
+    if manifest.mask_classes is None or "eval" not in manifest.splits:
+        return manifest.books.classes.get("eval", {})
+    pixels = manifest.splits["eval"].mask_pixels or {}
+    return {name: pixels.get(str(id_), 0) for id_, name in enumerate(manifest.mask_classes)}
+
+
 def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
+    if source.manifest.has_masks:
+        absent["predictions"] = "Masks are predicted pixel by pixel; there is no list of records."
+        return None
     model_dir = source.artifact("model")
     graph = source.read_graph()
     vocabulary = graph and graph.vocabulary

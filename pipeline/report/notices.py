@@ -29,7 +29,8 @@ def list_notices(figures: dict[str, Any]) -> list[Notice]:
     """
     found = [
         *_notice_books(figures),
-        *_notice_classes(figures["classes"]),
+        *_notice_classes(figures["classes"], "record"),
+        *(_notice_classes(masks, "pixel") if (masks := figures.get("mask_classes")) else []),
         *_notice_leakage(figures["leakage"]),
         *_notice_run(figures),
     ]
@@ -58,14 +59,14 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _notice_classes(classes: ClassTable) -> list[tuple[str, str]]:
+def _notice_classes(classes: ClassTable, unit: str) -> list[tuple[str, str]]:
     total = len(classes.rows)
     found = [
-        ("classes", f"Classes without a record in the split {split}: {lacking:,} of {total:,}.")
+        ("classes", f"Classes without a {unit} in the split {split}: {lacking:,} of {total:,}.")
         for split, lacking in classes.missing
     ]
     if classes.ratio and classes.ratio >= _UNEVEN_CLASSES:
-        text = f"The largest class has {classes.ratio:,.0f} times the records of the smallest."
+        text = f"The largest class has {classes.ratio:,.0f} times the {unit}s of the smallest."
         found.append(("classes", text))
     return found
 

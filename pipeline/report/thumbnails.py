@@ -38,7 +38,7 @@ class Thumbnails:
             return None
         if row not in self._made:
             try:
-                self._made[row] = make_thumbnail(self._data.read_pixels(row))
+                self._made[row] = make_thumbnail(self._data.read_shown(row))
             except ValueError:
                 self._made[row] = None
         return self._made[row]

@@ -40,10 +40,12 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     from image_pipeline.components.training.choose_task import choose_task
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
-    # Paths may name a class without an analysed record; only the Trainer knows the number.
-    is_own = config.transform.preprocessing_fn.startswith(_OWN)
-    counted: Counted = "at most" if is_own else "not"
     task = choose_task(config.ingest)
+    # Paths may name a class without an analysed record, and none of a mask's; only the Trainer
+    # knows the number.
+    is_told = config.transform.preprocessing_fn.startswith(_OWN) and not config.ingest.has_masks
+    counted: Counted = "at most" if is_told else "not"
+    num_classes = max(num_classes, 2) if config.ingest.has_masks else num_classes
     build_checked_model(config.view, config.feeding, config.training, num_classes, counted, task)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

@@ -144,12 +144,13 @@ def _suggest_parent(images_dir: str) -> str:
 
 
 def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
-    """Checks that there are two classes, as a classifier needs.
+    """Checks that there are two classes, as a classifier needs; masks have classes of their own.
 
     Raises:
       UserError: if there are fewer.
     """
-    if len(survey.classes) < 2 and "label" not in options.further_types:
+    has_classes = not options.has_masks and "label" not in options.further_types
+    if len(survey.classes) < 2 and has_classes:
         named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
         raise UserError(
             f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "

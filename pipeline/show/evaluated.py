@@ -1,59 +1,82 @@
 """What TFX's Evaluator measured, overall and by class, with confidence intervals."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.training.evaluation import CANDIDATE
+from image_pipeline.show.words import ERRORS, SHARES
 
-# Readable names for TFMA's metrics in `components.training.evaluation`.
-_SHORT = {
-    "sparse_categorical_accuracy": "accuracy",
-    "sparse_categorical_accuracy_diff": "accuracy gained",
-    "example_count": "records",
+# Readable names for TFMA's metrics, those that a task measures.
+_NAMES = {**SHARES, **ERRORS}
+_SHORT = {**_NAMES, "example_count": "records"} | {
+    f"{name}_diff": f"{short} gained" for name, short in _NAMES.items()
 }
 # A figure lies between these, whatever an estimate says.
-_LIMITS = {"accuracy": (0.0, 1.0), "accuracy gained": (-1.0, 1.0)}
+_LIMITS = dict.fromkeys(SHARES.values(), (0.0, 1.0)) | dict.fromkeys(
+    [f"{short} gained" for short in SHARES.values()], (-1.0, 1.0)
+)
 
 Interval = tuple[float, float]
 
 
-def read_evaluation(evaluation_dir: str) -> dict[str, Any]:
+def read_evaluation(
+    evaluation_dir: str, names: Sequence[str] | None = None, measure: str = "mean IoU"
+) -> dict[str, Any]:
     """Reads what TFMA wrote.
+
+    Args:
+      evaluation_dir: the Evaluator's output.
+      names: of masks and tags, the classes in the order of their ids; none of values.
+      measure: what such models are judged by.
 
     Returns:
       `overall`: each metric's value; `classes`: each class's accuracy; `worst_class`: its `class`,
       `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
       without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
-      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %).
+      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks and
+      tags, a class's figure is its IoU or F1, under that name, and `measure` says what models are
+      judged by.
     """
     import tensorflow_model_analysis as tfma
 
     result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))
-    slices = {key: _read_metrics(metrics[""][""]) for key, metrics in result.slicing_metrics}
-    values, bounds = slices.get((), ({}, {}))
-    by_class = {key[0][1]: read for key, read in slices.items() if key}
-    classes = {name: own["accuracy"] for name, (own, _) in by_class.items() if "accuracy" in own}
-    class_bounds = {
-        name: own["accuracy"] for name, (_, own) in by_class.items() if "accuracy" in own
-    }
+    slices = {key: metrics[""] for key, metrics in result.slicing_metrics}
+    values, bounds = _read_metrics(slices.get((), {}).get("", {}))
+    if names is None:
+        by_class = {key[0][1]: _read_metrics(own[""]) for key, own in slices.items() if key}
+    else:
+        by_class = _read_by_id(slices.get((), {}), names)
+    each = "accuracy" if names is None else measure.removeprefix("mean ")
+    classes = {name: own[each] for name, (own, _) in by_class.items() if each in own}
+    class_bounds = {name: own[each] for name, (_, own) in by_class.items() if each in own}
     has_bounds = bool(bounds or class_bounds)
     return {
+        **({} if names is None else {"measure": measure}),
         "overall": values,
         "classes": classes,
-        "worst_class": find_worst(classes, class_bounds),
+        "worst_class": find_worst(classes, class_bounds, each),
         "intervals": {"overall": bounds, "classes": class_bounds} if has_bounds else None,
     }
 
 
+def _read_by_id(
+    metrics: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, tuple[dict[str, float], dict[str, Interval]]]:
+    """The figures of the classes that occur, which TFMA keeps by the class's id."""
+    keys = {f"classId:{number}": name for number, name in enumerate(names)}
+    return {name: _read_metrics(metrics[key]) for key, name in keys.items() if key in metrics}
+
+
 def find_worst(
-    classes: Mapping[str, float], bounds: Mapping[str, Interval]
+    classes: Mapping[str, float], bounds: Mapping[str, Interval], measure: str = "accuracy"
 ) -> dict[str, Any] | None:
     """The class that may be the worst, by its lower bound, which is low for few records.
 
     Args:
-      classes: each class's accuracy.
+      classes: each class's figure.
       bounds: intervals of the classes for which they were estimated.
+      measure: what the figure is.
     """
 
     def rank(name: str) -> tuple[float, float, str]:
@@ -62,7 +85,7 @@ def find_worst(
     worst = min(classes, key=rank, default=None)
     if worst is None:
         return None
-    told = {"class": worst, "accuracy": classes[worst]}
+    told = {"class": worst, measure: classes[worst]}
     return told | _name_ends(bounds.get(worst))
 
 

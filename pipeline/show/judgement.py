@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# The options that bound TFMA's metrics, and what people call these.
-_BOUNDS = {
-    "sparse_categorical_accuracy": ("evaluation.min_accuracy", "its accuracy"),
-    "mean_io_u": ("evaluation.min_mean_iou", "its mean IoU"),
-    "f1": ("evaluation.min_f1", "its F1"),
-    "mean_squared_error": ("evaluation.max_mean_squared_error", "its mean squared error"),
-}
-_NAMES = dict(_BOUNDS.values()) | {
-    "evaluation.min_improvement": "the accuracy gained over the latest model that was pushed"
+from image_pipeline.show.words import ERRORS, SHARES
+
+# The option that bounds each of TFMA's metrics by which models are judged.
+_OPTIONS = {
+    "sparse_categorical_accuracy": "evaluation.min_accuracy",
+    "mean_io_u": "evaluation.min_mean_iou",
+    "f1": "evaluation.min_f1",
+    "mean_squared_error": "evaluation.max_mean_squared_error",
 }
 
 
@@ -23,7 +22,7 @@ def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
 
     Returns:
       For each: the `option` that sets the bound, its `threshold`, and `measured`, which is None
-      where the Evaluator had no record to measure it on.
+      where the Evaluator had no record to measure it on; and `measure`, if it is not the accuracy.
     """
     import tensorflow_model_analysis as tfma
 
@@ -51,20 +50,25 @@ def _describe(failure: Any) -> dict[str, Any]:
         option, threshold = "evaluation.min_improvement", bound.change_threshold.absolute.value
     else:
         limits = bound.value_threshold
-        option, _ = _BOUNDS[failure.metric_key.name]
-        is_upper = limits.HasField("upper_bound")
-        threshold = (limits.upper_bound if is_upper else limits.lower_bound).value
+        option = _OPTIONS[failure.metric_key.name]
+        is_most = limits.HasField("upper_bound")
+        threshold = (limits.upper_bound if is_most else limits.lower_bound).value
     kind = measured.WhichOneof("type")
     value = {
         "double_value": measured.double_value.value,
         "bounded_value": measured.bounded_value.value.value,
     }.get(kind)
-    return {"option": option, "threshold": threshold, "measured": value}
+    measure = {**SHARES, **ERRORS}[failure.metric_key.name]
+    told = {} if measure == "accuracy" else {"measure": measure}
+    return {"option": option, "threshold": threshold, "measured": value, **told}
 
 
 def _explain(failure: Mapping[str, Any]) -> str:
-    name = _NAMES[failure["option"]]
+    gained = failure["option"].endswith("min_improvement")
     side = "most" if failure["option"].startswith("evaluation.max_") else "least"
+    measure = failure.get("measure", "accuracy")
+    name = f"the {measure} gained over the latest model that was pushed"
+    name = name if gained else f"its {measure}"
     if failure["measured"] is None:
         return f"{name} could not be measured"
     return (

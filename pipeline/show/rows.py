@@ -44,6 +44,20 @@ def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
     return f"{len(classes):,}, {ends} ({fewest['records']:,})"
 
 
+def format_mask_classes(names: Sequence[str], pixels: Sequence[int]) -> str:
+    """The number of classes, and those with the most and the fewest pixels, as shares.
+
+    Args:
+      names: the masks' classes; at least one.
+      pixels: how many each of them has.
+    """
+    total = max(1, sum(pixels))
+    rows = list(zip(pixels, names, strict=True))
+    most, fewest = max(rows, key=lambda row: row[0]), min(reversed(rows), key=lambda row: row[0])
+    ends = [f"{name} ({count / total:.2%} of pixels)" for count, name in (most, fewest)]
+    return f"{len(names):,}, most {ends[0]}, fewest {ends[1]}"
+
+
 def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]]) -> str:
     """How many records in each split have a class that no analysed record has.
 

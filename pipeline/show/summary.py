@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from image_pipeline.components import contract, files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import read_json
 from image_pipeline.components.training.history import (
@@ -25,6 +26,7 @@ from image_pipeline.show.judgement import explain_refusal, read_failures
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
+    format_mask_classes,
     format_numbers,
     format_unknown_classes,
     print_profile,
@@ -42,6 +44,11 @@ _PATHS = {
     "model": ("Trainer", "model"),
     "evaluation": ("Evaluator", "evaluation"),
 }
+
+# What `analysis.json` has of images with masks.
+_OF_OTHERS = ("mask_classes", "mask_pixels", "label")
+# What models are judged by, where labels are no classes, by what they are.
+_MEASURES = {record.TAGS: "F1", record.VALUE: "mean squared error"}
 
 
 def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
@@ -100,14 +107,22 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         analysis = read_json(files.join(own["transform_graph"], contract.ANALYSIS))
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
+        results |= {name: analysis[name] for name in _OF_OTHERS if name in analysis}
     if own := outputs.get("Trainer"):
         results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
-        results["evaluation"] = read_evaluation(own["evaluation"])
+        results["evaluation"] = _read_measures(own["evaluation"], results)
         results["blessed"] = _is_blessed(own)
         if not results["blessed"]:
             results["failures"] = read_failures(own["evaluation"])
     return results
+
+
+def _read_measures(evaluation_dir: str, results: Mapping[str, Any]) -> dict[str, Any]:
+    if measure := _MEASURES.get(results.get("label", "")):
+        names = [each["name"] for each in results["classes"]]
+        return read_evaluation(evaluation_dir, names, measure)
+    return read_evaluation(evaluation_dir, results.get("mask_classes"))
 
 
 def _gather_training(model_run: str) -> dict[str, Any]:
@@ -171,8 +186,11 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
     if constant := summary.get("constant_channels"):
         rows.append(("constant channels", format_constant_channels(constant)))
-    if classes := summary.get("classes"):
-        rows.append(("classes", format_classes(classes)))
+    if names := summary.get("mask_classes"):
+        rows.append(("mask classes", format_mask_classes(names, summary["mask_pixels"])))
+    elif classes := summary.get("classes"):
+        kind = "tags" if summary.get("label") == record.TAGS else "classes"
+        rows.append((kind, format_classes(classes)))
     if unknown := summary.get("unknown_classes"):
         rows.append(("unknown classes", format_unknown_classes(unknown)))
     if training := summary.get("training"):
@@ -199,6 +217,7 @@ def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if worst := evaluation["worst_class"]:
         interval = (worst["low"], worst["high"]) if "low" in worst else None
-        text = format_measured(worst["accuracy"], interval)
-        rows.append(("weakest class", f"{worst['class']}, accuracy {text}"))
+        measure = next(name for name in ("accuracy", "IoU", "F1") if name in worst)
+        text = format_measured(worst[measure], interval)
+        rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
     return rows
