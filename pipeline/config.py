@@ -44,8 +44,6 @@ class PipelineConfig(Options):
                 f"{', '.join(self.feeding.columns)}; use them with input_fn in a training loop of "
                 "your own, or in transform.columns."
             )
-        if self.ingest.has_masks and (problem := refuse_for_masks(self.feeding, self.training)):
-            raise ValueError(problem)
         if self.feeding.mixes_labels and self.training.class_weights != "none":
             raise ValueError(
                 "training.class_weights weigh records of one class, but mixup and cutmix give "
@@ -65,6 +63,16 @@ def check_splits(config: PipelineConfig) -> None:
             f"training needs the splits train and eval, but ingest.splits lacks "
             f"{', '.join(sorted(missing))}; add them."
         )
+
+
+def check_masks_fit(config: PipelineConfig) -> None:
+    """Checks the options of images with masks; a table's columns must be known by then.
+
+    Raises:
+      UserError: if they weigh or blend images by their one class.
+    """
+    if config.ingest.has_masks and (problem := refuse_for_masks(config.feeding, config.training)):
+        raise UserError(problem)
 
 
 def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConfig:

@@ -35,7 +35,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(write_starter(layout, sizes))
     # Training needs classes.
-    verb = "run" if layout.classes or layout.masks else "ingest"
+    verb = "run" if layout.classes or layout.has_masks else "ingest"
     say(
         f"{output_path} is written. Next: image-pipeline {verb} --images {images_dir} "
         f"--output out --config {output_path}"

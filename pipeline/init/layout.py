@@ -58,6 +58,11 @@ class Layout:
     masks: Masks | None = None
     levels: Sequence[int | str] = ()
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether images have masks, in the folder or by the table."""
+        return self.masks is not None or self.columns.get("mask") is not None
+
 
 def guess_layout(paths: Collection[str]) -> Layout:
     """Guesses a folder's layout.

@@ -11,6 +11,7 @@ from PIL import Image
 from image_pipeline.components import files
 from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.sources.reading import locate
+from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.show.words import format_count
@@ -129,7 +130,8 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         channels=channels,
         batch_size=32 if layout.images < _FEW_IMAGES else 64,
         first_step="pad_and_crop" if small else "random_resized_crop",
-        threshold=threshold,
+        metric="min_mean_iou" if layout.has_masks else "min_accuracy",
+        threshold=EvaluationOptions().min_mean_iou if layout.has_masks else threshold,
         how=f"; {how}" if how else "",
     )
 
@@ -158,7 +160,7 @@ feeding:
 training:
   epochs: 10
 evaluation:
-  min_accuracy: {threshold}  # a model below it is not pushed{how}
+  {metric}: {threshold}  # a model below it is not pushed{how}
 """
 
 

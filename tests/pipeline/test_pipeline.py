@@ -1,8 +1,11 @@
 """What the pipeline's options do to its components."""
 
+import json
+
 import pytest
 from tfx.components.util import udf_utils
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.pipeline import create_pipeline
 
@@ -24,6 +27,41 @@ def test_the_analyzer_cache_is_kept_beside_the_outputs_of_all_runs(overrides, ca
     pipeline = create_pipeline(config, images_dir, root, "gs://bucket/push", span=7)
     (transform,) = [each for each in pipeline.components if each.id == "ImageTransform"]
     assert transform.exec_properties["cache_dir"] == cache_dir
+
+
+MASKS = 'ingest.masks={images: "a/{key}.*", masks: "b/{key}.*"}'
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["training.class_weights=balanced"],
+            "class_weights=balanced weighs images by their class",
+        ),
+        (["feeding.augment=[mixup]"], "feeding.augment has mixup, which blends the labels"),
+    ],
+    ids=str,
+)
+def test_what_masks_have_no_class_for_is_refused_before_a_pipeline_is_made(overrides, message):
+    create_pipeline(load_config(None, overrides), "images", "root", "push")
+    with pytest.raises(UserError, match=message):
+        create_pipeline(load_config(None, [MASKS, *overrides]), "images", "root", "push")
+    create_pipeline(
+        load_config(None, [MASKS, "feeding.augment=[cutmix]"]), "images", "root", "push"
+    )
+
+
+def test_masks_are_judged_by_their_mean_iou():
+    config = load_config(None, [MASKS, "evaluation.min_mean_iou=0.4"])
+    pipeline = create_pipeline(config, "images", "root", "push")
+    (evaluator,) = [each for each in pipeline.components if each.id == "Evaluator"]
+    told = json.loads(evaluator.exec_properties["eval_config"])
+    judged = told["metrics_specs"][0]["metrics"][0]
+    assert judged["class_name"] == "MeanIoU"
+    (bound,) = judged["per_slice_thresholds"]
+    assert bound["threshold"]["value_threshold"] == {"lower_bound": 0.4}
+    assert told["slicing_specs"] == [{}]
 
 
 def test_the_evaluator_counts_its_records():

@@ -22,11 +22,14 @@ from image_pipeline.components.training.choose_task import choose_task, find_tas
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.counting import custom_extractors
 from image_pipeline.components.training.evaluation import evaluation_config
+from image_pipeline.components.training.mask_metrics import MeanIoU, PixelAccuracy
 from image_pipeline.components.training.mean_iou import class_ious, count_pixels
 from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.training.segmentation import SEGMENTATION
 from image_pipeline.components.training.unet import build_model
+from image_pipeline.show.evaluated import read_evaluation
+from image_pipeline.show.judgement import read_failures
 from tests import graphs
 from tests.drawings import encode_png
 from tests.training.mask_data import (
@@ -207,6 +210,14 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(
     classes = {key: value["io_u"]["doubleValue"] for key, value in metrics.items() if key != ""}
     assert classes == pytest.approx({f"classId:{id_}": iou for id_, iou in ious.items()})
     assert validation.validation_ok is is_enough
+    told = read_evaluation(str(tmp_path), CLASSES)
+    assert told["measure"] == "mean IoU" and told["overall"]["mean IoU"] == pytest.approx(mean)
+    assert told["classes"] == pytest.approx({CLASSES[id_]: iou for id_, iou in ious.items()})
+    worst = CLASSES[min(ious, key=ious.get)]
+    assert told["worst_class"] == {"class": worst, "IoU": told["classes"][worst]}
+    asked = {"option": "evaluation.min_mean_iou", "measure": "mean IoU"}
+    missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
+    assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
 
 
 @pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
@@ -301,14 +312,19 @@ def test_images_of_any_size_get_masks_of_that_size(size):
     np.testing.assert_allclose(outputs.sum(axis=-1), 1, rtol=1e-5)
 
 
-def test_ignored_pixels_change_neither_loss_nor_figures():
+@pytest.mark.parametrize(
+    "options", [{}, {"jit_compile": True}, {"steps_per_execution": 2}], ids=str
+)
+def test_ignored_pixels_change_neither_loss_nor_figures(options):
     keras.utils.set_random_seed(0)
     model = build_model((16, 16, 3), 3, TrainingOptions())
+    metrics = [MeanIoU(3), PixelAccuracy()]
+    model.compile(model.optimizer, loss=model.loss, metrics=metrics, **options)
     images = np.random.default_rng(0).normal(size=(2, 16, 16, 3)).astype(np.float32)
     masks = np.random.default_rng(1).integers(0, 3, (2, 16, 16)).astype(np.int32)
     masks[:, 8:] = 255
     probabilities = model.predict(images, verbose=0)
-    told = model.evaluate(images, masks, verbose=0, return_dict=True)
+    told = model.evaluate(images, masks, batch_size=1, verbose=0, return_dict=True)
     of_class = np.take_along_axis(probabilities[:, :8], masks[:, :8, :, None], axis=-1)
     mean, _, accuracy = count_all(masks, probabilities.argmax(axis=-1))
     assert told["loss"] == pytest.approx(-np.log(of_class).mean(), rel=1e-5)

@@ -43,6 +43,24 @@ def test_metrics_have_their_chances_and_the_weakest_class_is_first():
     ]
 
 
+def test_masks_have_pixels_for_records_and_chances_only_if_they_were_estimated():
+    evaluation = {
+        "measure": "mean IoU",
+        "overall": {"mean IoU": 0.5, "pixel accuracy": 0.9, "records": 8.0},
+        "classes": {"sky": 0.75, "pole": 0.25},
+        "intervals": None,
+    }
+    metrics = describe_metrics(
+        {"evaluation": evaluation, "blessed": True}, {"sky": 900, "pole": 100}
+    )
+    assert (metrics.measure, metrics.accuracy, metrics.interval) == ("mean IoU", 0.5, None)
+    assert metrics.metrics == {"mean IoU": 0.5, "pixel accuracy": 0.9}
+    assert [(row.name, row.records, row.accuracy, row.interval) for row in metrics.classes] == [
+        ("pole", 100, 0.25, None),
+        ("sky", 900, 0.75, None),
+    ]
+
+
 def test_the_evaluators_own_intervals_are_told_and_the_lowest_bound_is_first():
     intervals = {
         "overall": {"accuracy": [0.6, 0.9]},

@@ -119,6 +119,31 @@ def test_the_last_line_says_why_a_model_was_not_pushed():
     assert "The model was" not in _print([], CLASSES, blessed=True)
 
 
+def test_masks_have_their_own_words():
+    evaluation = {
+        "measure": "mean IoU",
+        "overall": {"mean IoU": 0.4391, "pixel accuracy": 0.9, "records": 10.0},
+        "worst_class": {"class": "pole", "IoU": 0.25},
+        "intervals": None,
+    }
+    names = {"mask_classes": ["sky", "pole"], "mask_pixels": [975, 25]}
+    failure = {"option": "evaluation.min_mean_iou", "threshold": 0.5, "measured": 0.4391}
+    failures = [failure | {"measure": "mean IoU"}]
+    text = _print([], [], evaluation=evaluation, failures=failures, blessed=False, **names)
+    lines = text.splitlines()
+    for line in (
+        "mask classes             2, most sky (97.50% of pixels), fewest pole (2.50% of pixels)",
+        "eval mean IoU            0.4391",
+        "eval pixel accuracy      0.9",
+        "weakest class            pole, IoU 0.25",
+    ):
+        assert line in lines
+    assert lines[-1].startswith(
+        "The model was not pushed: its mean IoU is 0.4391, but evaluation.min_mean_iou asks for at "
+        "least 0.5."
+    )
+
+
 def test_a_training_without_its_history_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"must have history\.json, which training writes"):
         summary_module._gather_training(str(tmp_path))
