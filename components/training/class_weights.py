@@ -1,5 +1,6 @@
 """How much a record counts in the loss, for classes of different sizes."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -42,6 +43,26 @@ def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.n
             "training.class_weights=none."
         )
     return found["class_weights"].astype(np.float32)
+
+
+def check_tag_loss(model: keras.Model, tags: int, name: str) -> None:
+    """Makes sure that a model's loss can be weighed tag by tag.
+
+    A loss that is the mean over the tags, [batch], would be spread over the tags' weights wherever
+    a batch has as many records as there are tags, and fail elsewhere: so they differ here.
+
+    Raises:
+      UserError: if it cannot.
+    """
+    labels = tf.zeros([tags + 1, tags])
+    try:
+        model.compute_loss(None, labels, labels + 0.5, tf.ones_like(labels))
+    except (ValueError, tf.errors.OpError) as error:
+        raise UserError(
+            "training.class_weights=balanced weighs each tag, so the loss of "
+            f"training.model={name} must be [batch, tags]; compile it with "
+            "image_pipeline.components.training.tag_model.binary_cross_entropy."
+        ) from error
 
 
 def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.data.Dataset:

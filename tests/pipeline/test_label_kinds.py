@@ -1,4 +1,4 @@
-"""Tags and values through the whole pipeline by the command line, from a table to served answers."""
+"""Tags and values through the whole pipeline by the command line, from a table to answers."""
 
 import json
 

@@ -7,10 +7,11 @@ import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_types
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.training import tag_scores
 from image_pipeline.components.training.choose_task import choose_task, find_task
-from image_pipeline.components.training.class_weights import weigh_records
+from image_pipeline.components.training.class_weights import check_tag_loss, weigh_records
 from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.training.signatures import CLASSES, PROBABILITIES, TAGS
@@ -47,6 +48,14 @@ def test_weights_multiply_the_loss_of_the_tags_that_a_record_has():
     model.compile(loss=binary_cross_entropy)
     loss = model.compute_loss(None, labels, tf.constant(PREDICTED), of_each)
     assert float(loss) == pytest.approx(_cross_entropies(weights).mean(), rel=1e-5)
+
+
+def test_a_loss_of_whole_records_cannot_be_weighed_tag_by_tag():
+    model = build_model((8, 8, 3), 4, TrainingOptions())
+    check_tag_loss(model, 4, "own.model")
+    model.compile(loss="binary_crossentropy")
+    with pytest.raises(UserError, match=r"training.model=own.model must be \[batch, tags\]"):
+        check_tag_loss(model, 4, "own.model")
 
 
 def test_the_default_network_gives_a_probability_of_each_tag_and_learns_one():
