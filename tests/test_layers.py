@@ -26,6 +26,7 @@ ALLOWED = {
         *("components/ingest/transforms.py", "components/ingest/run.py"),
         *("components/transform/analysis.py", "components/transform/run.py"),
         *("components/training/counting.py", "components/training/mean_iou.py"),
+        "components/training/tag_scores.py",
         *("pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (

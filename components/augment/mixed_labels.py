@@ -16,5 +16,10 @@ def mix_labels(class_ids: tf.Tensor, own_share: tf.Tensor, num_classes: int) -> 
     Returns:
       float32 [batch, num_classes].
     """
-    own = tf.one_hot(class_ids, num_classes)
-    return own_share[:, None] * own + (1 - own_share[:, None]) * partner_of(own)
+    return mix_rows(tf.one_hot(class_ids, num_classes), own_share)
+
+
+def mix_rows(own: tf.Tensor, own_share: tf.Tensor) -> tf.Tensor:
+    """Mixes what each image has with what its partner has: float32 [batch, ...], as `own`."""
+    share = tf.reshape(own_share, [-1] + [1] * (own.shape.rank - 1))
+    return share * own + (1 - share) * partner_of(own)

@@ -28,7 +28,8 @@ def choose_columns(
     Raises:
       UserError: if there is no such column, or it is a list.
     """
-    known = {c.key: c for c in (*EXTRA_COLUMNS, *further) if not c.is_list}
+    label = record.label_column(further)
+    known = {c.key: c for c in (*EXTRA_COLUMNS, *further) if not c.is_list and c != label}
     for key in keys:
         if key not in known:
             raise UserError(

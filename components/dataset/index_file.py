@@ -58,8 +58,15 @@ def index_schema(further: Sequence[Column], has_masks: bool = False) -> pa.Schem
     schema = pa.schema([*INDEX_SCHEMA, *(MASK_FIELDS if has_masks else ())])
     for column in further:
         type_ = _INDEXED_AS[column.dtype]
-        schema = schema.append(pa.field(column.key, pa.list_(type_) if column.is_list else type_))
+        schema = schema.append(
+            pa.field(index_name(column), pa.list_(type_) if column.is_list else type_)
+        )
     return schema
+
+
+def index_name(column: Column) -> str:
+    """What the index calls a further column: `tags` for `image/tags`, a table's as it is."""
+    return column.key.rpartition("/")[2]
 
 
 def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -14,7 +14,7 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.dataset.record import IGNORED, Column, further_columns
+from image_pipeline.components.dataset.record import IGNORED, Column, further_columns, label_column
 from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
@@ -113,6 +113,11 @@ class Manifest(ManifestPart):
     def further(self) -> tuple[Column, ...]:
         """The further columns of the records, as a table had them."""
         return further_columns(self.options.get("column_types", {}))
+
+    @property
+    def label(self) -> Column | None:
+        """The column of labels that are no class; None for a classification data set."""
+        return label_column(self.further)
 
     @property
     def has_masks(self) -> bool:

@@ -26,6 +26,11 @@ FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 SHA256 = "image/key/sha256"
 LABEL = "image/class/text"
+# What an image is instead of one class. The Model Garden's multi-label classification reads a list
+# of class ids, which nobody knows before the analysis, and `image/class/text` is one name to all
+# parsers: so both have keys of their own.
+TAGS = "image/tags"  # any number of names
+VALUE = "image/value"  # a number
 
 MASK = "image/segmentation/class/encoded"
 MASK_FORMAT = "image/segmentation/class/format"
@@ -71,6 +76,12 @@ METADATA_COLUMNS = (
 
 COLUMNS = (*METADATA_COLUMNS, IMAGE_COLUMN)
 
+# The further columns of labels that are no class, by the type of a table's column of labels.
+LABEL_COLUMNS = {
+    "strings": Column(TAGS, "bytes", is_list=True),
+    "float": Column(VALUE, "float32"),
+}
+
 MASK_COLUMN = Column(MASK, "bytes")  # a gray PNG of class ids, of the stored image's size
 MASK_COLUMNS = (Column(MASK_FORMAT, "bytes"), MASK_COLUMN)
 """What the records of images with masks have, too."""
@@ -83,9 +94,17 @@ _DTYPES: dict[str, Dtype] = {"int": "int64", "float": "float32", "string": "byte
 def further_columns(types: Mapping[str, ColumnType]) -> tuple[Column, ...]:
     """The features that a table's further columns are, in the order of their names."""
     return tuple(
-        Column(name, _DTYPES[types[name].removesuffix("s")], types[name].endswith("s"))
+        LABEL_COLUMNS[types[name]]
+        if name == "label"
+        else Column(name, _DTYPES[types[name].removesuffix("s")], types[name].endswith("s"))
         for name in sorted(types)
+        if (name, types[name]) != ("label", "string")
     )
+
+
+def label_column(further: Sequence[Column]) -> Column | None:
+    """Which of these further columns says what an image is; None if it is the class's name."""
+    return next((column for column in further if column in LABEL_COLUMNS.values()), None)
 
 
 def all_columns(further: Sequence[Column], has_masks: bool = False) -> tuple[Column, ...]:

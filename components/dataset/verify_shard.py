@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import read_shard_rows
+from image_pipeline.components.dataset.index_file import index_name, read_shard_rows
 from image_pipeline.components.dataset.manifest import ListedShard
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.dataset.tfrecord import (
@@ -170,7 +170,7 @@ def _check_record(
     if values[record.SOURCE_ID] != _compute_id(values):
         return f"{record.SOURCE_ID} does not follow from its content and path"
     wrong = [name for name, value in _indexed_columns(values, data, row) if row[name] != value]
-    wrong += [c.key for c in further if not _is_same(values[c.key], row[c.key])]
+    wrong += [c.key for c in further if not _is_same(values[c.key], row[index_name(c)])]
     if has_masks and len(values[record.MASK]) != row["mask_length"]:
         wrong += ["mask_length"]
     return f"the index says otherwise: {', '.join(wrong)}" if wrong else None

@@ -14,6 +14,7 @@ from image_pipeline.components.augment import apply, flip, mixed_labels
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.options import FlipHorizontal, Mixup, UserStep
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.record import LABEL_COLUMNS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
@@ -130,15 +131,24 @@ def make_finish(
         if views.masks is not None:
             return images, tf.cast(tf.squeeze(views.masks, -1), tf.int32)
         if graph is None:
-            return images, batch[contract.LABEL_INPUT]
+            return images, _untransformed(batch)
         # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
-        class_ids = tf.ensure_shape(graph(batch)[1], [count])
+        labels = graph(batch)[1]
+        labels = tf.ensure_shape(labels, [count, *labels.shape[1:]])
         if not feeding.mixes_labels:
-            return images, class_ids
-        own_share = tf.ones(tf.shape(class_ids), tf.float32) if own_share is None else own_share
-        return images, mixed_labels.mix_labels(class_ids, own_share, len(graph.class_names))
+            return images, labels
+        own_share = tf.ones(tf.shape(labels)[:1], tf.float32) if own_share is None else own_share
+        if graph.label is not None:
+            return images, mixed_labels.mix_rows(labels, own_share)
+        return images, mixed_labels.mix_labels(labels, own_share, len(graph.class_names))
 
     return finish_batch
+
+
+def _untransformed(batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """What records say: tags (a line each), values or names of classes."""
+    said = (batch[column.key] for column in LABEL_COLUMNS.values() if column.key in batch)
+    return next(said, batch[contract.LABEL_INPUT])
 
 
 def _check_mask_steps(feeding: FeedingOptions) -> None:

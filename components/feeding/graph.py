@@ -9,9 +9,16 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.dataset.record import Column, Dtype
+from image_pipeline.components.dataset.record import (
+    LABEL_COLUMNS,
+    TAGS,
+    Column,
+    Dtype,
+    label_column,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
+from image_pipeline.components.feeding.tags import multi_hot
 from image_pipeline.components.files import check_known_to_tensorflow
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
@@ -42,6 +49,12 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
 def read_mask_classes(transform_graph_dir: str) -> list[str] | None:
     """The classes of the analysed masks, in the order of their ids; None without masks."""
     return _read_analysis(transform_graph_dir).get("mask_classes")
+
+
+def read_label_column(transform_graph_dir: str) -> Column | None:
+    """The column of the analysed labels if they are tags or values; None if they are classes."""
+    key = _read_analysis(transform_graph_dir).get("label")
+    return next((column for column in LABEL_COLUMNS.values() if column.key == key), None)
 
 
 def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
@@ -102,7 +115,15 @@ class TransformGraph(tf.Module):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns that the graph reads beside image and label, sorted by their keys."""
-        return tuple(Column(key, _DTYPES[s.dtype]) for key, s in self._column_specs.items())
+        return tuple(
+            LABEL_COLUMNS["strings"] if key == TAGS else Column(key, _DTYPES[spec.dtype])
+            for key, spec in self._column_specs.items()
+        )
+
+    @property
+    def label(self) -> Column | None:
+        """The record's column that the label is made of: tags or a value; None for a class."""
+        return label_column(self.columns)
 
     def __call__(self, batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         """Transforms a batch.
@@ -114,11 +135,14 @@ class TransformGraph(tf.Module):
 
         Returns:
           float32 [batch, height, width, channels], normalised, and int64 [batch], each label's line
-          in the vocabulary or -1.
+          in the vocabulary or -1; or float32 [batch, tags] of 0 and 1; or float32 [batch], values.
         """
         needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self._column_specs)
         outputs = self._loaded.transform_fn({key: batch[key] for key in needed})
-        return outputs[contract.IMAGE_OUTPUT], outputs[contract.LABEL_OUTPUT]
+        label = outputs[contract.LABEL_OUTPUT]
+        if isinstance(label, tf.RaggedTensor):
+            label = multi_hot(label, len(self.class_names))
+        return outputs[contract.IMAGE_OUTPUT], label
 
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """`transform_images`, compiled by XLA; None where that gives other bits."""

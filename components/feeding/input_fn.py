@@ -15,7 +15,7 @@ from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.records import find_columns, open_records
+from image_pipeline.components.feeding.records import find_columns, find_label, open_records
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
@@ -74,10 +74,11 @@ def input_fn(
     Returns:
       Pairs of images [batch, height, width, channels] (or as `feeding.layout` says), of
       `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
-      If the steps mix images, labels are float32 [batch, classes], each class's share. Where images
-      have masks, these are the labels: int32 [batch, height, width], the pixels' class ids, 255
-      for none. Without a graph, uint8 images and string class names (or masks). Its `cardinality`
-      is known by the index, unless bad records are skipped in evaluation.
+      If the steps mix images, labels are float32 [batch, classes], each class's share. Tags are
+      float32 [batch, tags] of 0 and 1, values float32 [batch]. Where images have masks, these are
+      the labels: int32 [batch, height, width], the pixels' class ids, 255 for none. Without a
+      graph, uint8 images and string class names (or tags, a line each; or masks). Its
+      `cardinality` is known by the index, unless bad records are skipped in evaluation.
 
     Raises:
       UserError: if a pattern matches no file, an option does not fit the data set, or an epoch has
@@ -100,7 +101,8 @@ def input_fn(
         workers=workers,
         again=again,
     )
-    columns = find_columns(files, feeding, () if graph is None else graph.columns)
+    labels = find_label(files) if graph is None else graph.columns
+    columns = find_columns(files, feeding, labels)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns).read()
     # Take the random steps; apply the transform graph.

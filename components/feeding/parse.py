@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.dataset import record
+from image_pipeline.components.feeding.tags import join_tags
 from image_pipeline.components.views import graph as views
 
 Tensors = dict[str, tf.Tensor]
@@ -66,8 +67,11 @@ def parse_record(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dic
 
 
 def parse_batch(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict[str, tf.Tensor]:
-    """Parses a batch of records (string [batch]); else as `parse_record`."""
-    return tf.io.parse_example(serialized, feature_spec(columns))
+    """Parses a batch of records (string [batch]); else as `parse_record`, but tags are joined."""
+    parsed = tf.io.parse_example(serialized, feature_spec(columns))
+    if record.TAGS in parsed:
+        parsed[record.TAGS] = join_tags(parsed[record.TAGS])
+    return parsed
 
 
 def as_drawn(features: Tensors) -> Tensors:

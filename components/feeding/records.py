@@ -127,6 +127,19 @@ def _find_fed(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Col
     return next(iter(found.values()))
 
 
+def find_label(files: Sequence[str]) -> tuple[record.Column, ...]:
+    """The column of tags or values that the data sets have; none of classes, or other records."""
+    matches = map(match_path, match_files(files))
+    roots = {match["root"] for match in matches if match is not None}
+    labels = {read_manifest(root).label for root in roots if has_manifest(root)}
+    if len(labels) > 1:
+        raise UserError(
+            "data sets that are read together must have labels of one kind, but some have classes, "
+            "others tags or values; read them apart, or set ingest.column_types.label."
+        )
+    return tuple(label for label in labels if label is not None)
+
+
 def have_masks(files: Sequence[str]) -> bool:
     """Whether the images of shards have masks, as the manifests of their data sets say.
 

@@ -10,6 +10,8 @@ from image_pipeline.components.dataset.index import (
     read_column,
     read_table,
 )
+from image_pipeline.components.dataset.index_file import index_name
+from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.order.balance import Weights
@@ -66,10 +68,21 @@ def shared_by(index: RecordIndex, feeding: FeedingOptions) -> tuple[np.ndarray, 
     if feeding.mix is not None:
         return index.data_set, index.roots
     if feeding.balance_by == "label":
+        _check_classes(index)
         return index.label, index.classes
     column = read_column(index.shard_paths, feeding.balance_by)
     names, codes = np.unique(np.array(column.to_pylist(), object).astype(str), return_inverse=True)
     return codes, names.tolist()
+
+
+def _check_classes(index: RecordIndex) -> None:
+    """Raises UserError where images have tags or values instead of one class."""
+    labels = {read_manifest(root).label for root in index.roots if has_manifest(root)}
+    if kept := next(filter(None, labels), None):
+        raise UserError(
+            "feeding.balance shares an epoch between classes, but the labels are "
+            f"{index_name(kept)}; name another column by feeding.balance_by, or leave it out."
+        )
 
 
 def _make_views_order(rows: np.ndarray, seed: int, feeding: FeedingOptions) -> ViewsOrder:

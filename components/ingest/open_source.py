@@ -65,6 +65,7 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
+    _check_label(options)
     if table.is_table(images) and options.masks is not None and not options.has_mask_column:
         raise UserError(
             f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
@@ -77,6 +78,21 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def _check_label(options: IngestOptions) -> None:
+    """Refuses what needs one class an image where a label is tags or a value."""
+    kind = {"strings": "tags", "float": "a value"}.get(options.column_types.get("label", ""))
+    if kind is not None and options.stratify in (True, "label"):
+        raise UserError(
+            f"ingest.stratify shares out classes, but the label {options.columns['label']!r} is "
+            f"{kind}; name another column, or leave it out."
+        )
+    if kind == "a value" and options.classes is not None:
+        raise UserError(
+            f"ingest.classes lists classes, but the label {options.columns['label']!r} is a value; "
+            "leave it out, or set ingest.column_types={label: string}."
+        )
 
 
 def _check_masks(images: str, options: IngestOptions) -> None:

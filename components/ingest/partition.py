@@ -184,7 +184,6 @@ def _read_sources(
     """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
     label_codes: dict[str | None, int] = {}
-    answer_codes: dict[tuple, int] = {}
     stratum_codes: dict[object, int] = {}
     mask_ids: set[int] = set()
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
@@ -202,11 +201,9 @@ def _read_sources(
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _codes(rows["label"], label_codes)
         sources.answer[window] = sources.label[window]
+        if "label" in options.further_types or options.has_masks:
+            sources.answer[window] = [_hash(said) for said in read_answers(rows, options)]
         if options.has_masks:
-            pairs = list(zip(*(rows[c].to_pylist() for c in ("label", "mask_sha256")), strict=True))
-            for pair in pairs:
-                answer_codes.setdefault(pair, len(answer_codes))
-            sources.answer[window] = [answer_codes[pair] for pair in pairs]
             mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
         sources.stratum[window] = sources.label[window]
         if isinstance(options.stratify, str):
@@ -219,6 +216,17 @@ def _read_sources(
         done += len(rows)
     check_mask_ids(mask_ids, options)
     return sources, [label or "" for label in label_codes]
+
+
+def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
+    """What is said of each image: its class, its tags or its value; and which mask it has."""
+    has_label = "label" in options.further_types
+    said = _read_column(rows, "label", options) if has_label else rows["label"].to_pylist()
+    return list(zip(said, rows["mask_sha256"].to_pylist(), strict=True))
+
+
+def _hash(said: object) -> int:
+    return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:8], "big", signed=True)
 
 
 def check_mask_ids(ids: set[int], options: IngestOptions) -> None:
@@ -234,7 +242,7 @@ def check_mask_ids(ids: set[int], options: IngestOptions) -> None:
 
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
     """A further column's values; None for rows that have none."""
-    place = sorted(options.column_types).index(name)
+    place = sorted(options.further_types).index(name)
     further = rows["further"].to_pylist()
     return [None if said is None else str(json.loads(said)[place]) for said in further]
 

@@ -15,11 +15,28 @@ def match_pattern(pattern: str | None, group: str, path: str) -> str | None:
 
 def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
     """An image's class; "" where the images have no labels, None where none is named."""
+    if "label" in options.further_types:
+        return ""  # Tags or a value, which are no class.
     if ref.said is not None and ref.said.label is not None:
         return ref.said.label or None
     if options.path_label_pattern is None:
         return ""
     return _printable(match_pattern(options.path_label_pattern, "label", ref.path))
+
+
+def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
+    """An image's tags; None where labels are classes or values."""
+    types = options.further_types
+    if types.get("label") != "strings" or ref.said is None:
+        return None
+    return ref.said.further[sorted(types).index("label")]  # type: ignore[return-value]
+
+
+def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
+    """An image's tags or its class; none for a value, or where none is named."""
+    label, tags = label_of(ref, options), find_tags(ref, options)
+    is_value = options.further_types.get("label") == "float"
+    return [] if is_value or label is None else [label] if tags is None else tags
 
 
 def group_of(ref: ImageRef, options: IngestOptions) -> str | None:

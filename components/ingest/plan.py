@@ -29,7 +29,7 @@ class Sources:
       group: uint64 [n], a hash of the group, or of the content where there is no group.
       forced_split: int32 [n], position in `options.splits`, or NOWHERE.
       label: int32 [n], a code for each label.
-      answer: int32 [n], a code for all that a model could be asked of it: label and mask.
+      answer: int64 [n], a code or hash of all that is said of it: label, tags or value, and mask.
       stratum: int32 [n], a code for what `options.stratify` names, which is mostly the label.
       stored_bytes: int64 [n].
       perceptual_hash: uint64 [n], all 0 unless `options.near_duplicates` is set.
@@ -58,7 +58,7 @@ def empty_sources(count: int) -> Sources:
         group=np.zeros(count, np.uint64),
         forced_split=np.zeros(count, np.int32),
         label=np.zeros(count, np.int32),
-        answer=np.zeros(count, np.int32),
+        answer=np.zeros(count, np.int64),
         stratum=np.zeros(count, np.int32),
         stored_bytes=np.zeros(count, np.int64),
         perceptual_hash=np.zeros(count, np.uint64),
@@ -139,7 +139,7 @@ def find_conflicts(copies: np.ndarray, label: np.ndarray, is_good: np.ndarray) -
 
     Args:
       copies: as `first_copies` gives them.
-      label: int32 [n].
+      label: int [n].
       is_good: bool [n]; the others are in no conflict.
 
     Returns:

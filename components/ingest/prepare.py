@@ -25,7 +25,12 @@ from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import group_of, label_of, split_of
+from image_pipeline.components.ingest.path_patterns import (
+    find_tags,
+    group_of,
+    label_of,
+    split_of,
+)
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.sources.options import TableOptions
@@ -309,8 +314,9 @@ def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
         if ref.said is not None and ref.said.label is not None:
             missing = f"{at}the column {options.columns['label']!r} is empty"
         raise BadImage("no_label", missing)
-    if options.classes is not None and row["label"] not in options.classes:
-        raise BadImage("unknown_label", f"{at}{row['label']!r} is not one of ingest.classes")
+    labels = [row["label"]] if (tags := find_tags(ref, options)) is None else tags
+    if options.classes is not None and (unknown := set(labels).difference(options.classes)):
+        raise BadImage("unknown_label", f"{at}{min(unknown)!r} is not one of ingest.classes")
     if row["forced_split"] is not None and row["forced_split"] not in options.splits:
         known = ", ".join(options.splits)
         raise BadImage(

@@ -23,6 +23,7 @@ from image_pipeline.components.dataset.manifest import has_manifest, read_manife
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.ingest.partition import read_answers
 from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
     count_unusable,
@@ -172,11 +173,11 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
     if options.conflicting_labels == "keep":
         return 0
     usable = rows.filter(pc.is_null(rows["reason"]))
-    answers: dict[bytes, set[tuple]] = collections.defaultdict(set)
-    columns = (usable[name].to_pylist() for name in ("sha256", "label", "mask_sha256"))
-    for content, *answer in zip(*columns, strict=True):
-        answers[content].add(tuple(answer))
-    return sum(len(answers[content]) > 1 for content in usable["sha256"].to_pylist())
+    answers: dict[bytes, set[object]] = collections.defaultdict(set)
+    contents = usable["sha256"].to_pylist()
+    for content, answer in zip(contents, read_answers(usable, options), strict=True):
+        answers[content].add(answer)
+    return sum(len(answers[content]) > 1 for content in contents)
 
 
 def write_marker(

@@ -12,7 +12,12 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_schema
+from image_pipeline.components.dataset.index_file import (
+    INDEX_SCHEMA,
+    MASK_FIELDS,
+    index_name,
+    index_schema,
+)
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
@@ -191,4 +196,4 @@ def _further_columns(batch: pa.RecordBatch, task: ShardTask) -> dict[str, list]:
     if not task.further:
         return {}
     said = [json.loads(row) for row in batch["further"].to_pylist()]
-    return {c.key: [row[at] for row in said] for at, c in enumerate(task.further)}
+    return {index_name(c): [row[at] for row in said] for at, c in enumerate(task.further)}

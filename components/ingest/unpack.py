@@ -17,6 +17,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import (
     INDEX_SCHEMA,
     MASK_FIELDS,
+    index_name,
     read_shard_rows,
 )
 from image_pipeline.components.dataset.lists import Duplicate, read_list
@@ -113,7 +114,7 @@ def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict
     if options.columns:
         row["forced_split"] = entry["split"]  # Unless its row says otherwise, see `list_rows`.
     if further:
-        row["further"] = json.dumps([entry[column.key] for column in further])
+        row["further"] = json.dumps([entry[index_name(column)] for column in further])
     mask = values[record.MASK] if options.has_masks else b""
     if mask:
         row |= {field.name: entry[field.name] for field in MASK_FIELDS}

@@ -27,6 +27,7 @@ class TypeGuess:
         self._is_large = False
         self._has_empty = False
         self._is_list: bool | None = None
+        self._has_fraction = False
 
     def see(self, value: Any) -> None:
         """Takes one more cell into account.
@@ -46,6 +47,7 @@ class TypeGuess:
         for item in value if is_list else [value]:
             kind = _kind_of(item)
             self._is_large |= kind == "int" and abs(int(item)) > _EXACT
+            self._has_fraction |= kind == "float" and float(item) % 1 > 0
             if self._kind is None or _WIDTH[kind] > _WIDTH[self._kind]:
                 self._kind = kind
 
@@ -59,6 +61,21 @@ class TypeGuess:
             # A number that a 32-bit float would round is more likely a name.
             kind = "string" if self._is_large else "float"
         return kind  # type: ignore[return-value]
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the values are lists."""
+        return bool(self._is_list)
+
+    @property
+    def label_type(self) -> ColumnType:
+        """What the values are as labels: "strings" (tags), "float" (a value) or classes' names.
+
+        Whole numbers are names of classes, even if some have a decimal point.
+        """
+        if self._is_list:
+            return "strings"
+        return "float" if self._kind == "float" and self._has_fraction else "string"
 
 
 def is_empty(value: Any) -> bool:
@@ -78,6 +95,25 @@ def _kind_of(item: Any) -> str:
     if isinstance(item, float):
         return "float"
     raise ValueError(f"{item!r} is no number, no text and no list of them")
+
+
+def convert_label(value: Any, type_: ColumnType, separator: str | None = None) -> Value:
+    """A cell as tags, sorted and each once, or as a finite number.
+
+    Raises:
+      ValueError: if it is neither, or a tag has several lines, which no vocabulary can have.
+    """
+    if separator is not None and isinstance(value, str):
+        value = value.split(separator)
+    label = convert(value, type_)
+    if isinstance(label, float) and not math.isfinite(label):
+        raise ValueError("it is empty" if is_empty(value) else f"{value!r} is not finite")
+    if not isinstance(label, list):
+        return label
+    tags = sorted({str(tag).strip() for tag in label} - {""})
+    if several := [tag for tag in tags if "\n" in tag or "\r" in tag]:
+        raise ValueError(f"a tag must be on one line, got {several[0]!r}")
+    return tags
 
 
 def convert(value: Any, type_: ColumnType) -> Value:

@@ -17,19 +17,30 @@ class TableOptions(Options):
 
     columns: dict[str, str | None] = pydantic.Field(default_factory=dict)
     """If the source is a table: its columns by what they are. `image` and `mask` (paths or URIs),
-    `label`, `group` and `split` are used by ingest; any other name is a further column of each
-    record. What is left out is found by name, such as `path` or `class`, and every column that is
-    left over is kept under its own name. `{notes: null}` leaves a column out."""
+    `label` (or `tags`, a list), `group` and `split` are used by ingest; any other name is a further
+    column of each record. What is left out is found by name, such as `path` or `class`, and every
+    column that is left over is kept under its own name. `{notes: null}` leaves a column out."""
     column_types: dict[str, ColumnType] = pydantic.Field(default_factory=dict)
     """Types of further columns, by the names that they get. What is left out is found by reading
     the table: the narrowest of int, float and string that fits all of its values. An empty cell is
-    "" or NaN, so a column of whole numbers with empty cells is a float."""
+    "" or NaN, so a column of whole numbers with empty cells is a float. The label is `string` (a
+    class), `strings` (tags) or `float` (a value to predict), which is what numbers with fractions
+    are taken for."""
+    tag_separator: str | None = pydantic.Field(default=None, min_length=1)
+    """What stands between the tags in a cell of text, such as `;`: then the label is tags. The
+    lists of JSON lines and Parquet need none."""
     root_dir: str | None = None
     """The folder that a table's relative paths start from, itself relative to the table's folder,
     which is the default."""
     bad_rows: Literal["quarantine", "error"] = "quarantine"
     """What happens to a row that cannot be used: one without a path, whose file is missing, that
     names a file again, or has too few cells or a value of the wrong type."""
+
+    @property
+    def further_types(self) -> dict[str, ColumnType]:
+        """Types of the columns that records keep beside a class's name."""
+        types = self.column_types
+        return {name: types[name] for name in types if (name, types[name]) != ("label", "string")}
 
     @pydantic.field_validator("columns", "column_types")
     @classmethod

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.column_types import Value, convert
+from image_pipeline.components.sources.column_types import Value, convert, convert_label
 from image_pipeline.components.sources.folder import NOT_A_FILE
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.reading import MISSING_FILE, locate
@@ -58,6 +59,16 @@ class Table:
     def _prefix(self) -> str:
         """What whole paths of files in the root begin with."""
         return f"{files.make_absolute(self.root).rstrip('/')}/"
+
+    @functools.cached_property
+    def _types(self) -> dict[str, ColumnType]:
+        return self.options.further_types
+
+    @functools.cached_property
+    def _roles_as_text(self) -> tuple[str, ...]:
+        """The roles that a row names; tags and values are kept as further columns are."""
+        columns = self.options.columns
+        return tuple(role for role in _TEXTS if columns.get(role) and role not in self._types)
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the images in the order of the rows.
@@ -135,10 +146,10 @@ class Table:
         if not path:
             return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
         try:
-            roles = {role: _text(self._cell(row, role)) for role in _TEXTS if columns.get(role)}
+            roles = {role: _text(self._cell(row, role)) for role in self._roles_as_text}
             if split is not None:
                 roles["split"] = split
-            further = tuple(self._convert(name, row) for name in sorted(self.options.column_types))
+            further = tuple(self._convert(name, row) for name in sorted(self._types))
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
         said = Said(place, further=further, **roles)
@@ -147,9 +158,11 @@ class Table:
         return dataclasses.replace(ref, mask=self._look_up(mask, said)) if mask else ref
 
     def _convert(self, name: str, row: Row) -> Value:
-        column, type_ = self.options.columns[name], self.options.column_types[name]
+        column, type_, cell = self.options.columns[name], self._types[name], self._cell(row, name)
         try:
-            return convert(self._cell(row, name), type_)
+            if name == "label":
+                return convert_label(cell, type_, self.options.tag_separator)
+            return convert(cell, type_)
         except ValueError as error:
             raise ValueError(f"the column {column!r} must be of type {type_}: {error}") from error
 

@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS
-from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
+from image_pipeline.components.dataset.record import LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.column_types import TypeGuess
@@ -70,8 +70,9 @@ def complete_options(path: str, options: T) -> T:
     if not guesses:
         why = first_problem or "it is empty"
         raise UserError(f"The table {path!r} has no row that can be read ({why}).")
-    columns = _name_columns(path, list(guesses), options.columns)
-    types: dict[str, ColumnType] = {
+    columns = _name_columns(path, list(guesses), _name_tags(guesses, options.columns))
+    types = _label_type(columns, guesses, options)
+    types |= {
         name: options.column_types.get(name) or guess.type
         for name, column in columns.items()
         if name not in ROLES and column is not None and (guess := guesses[column])
@@ -81,7 +82,52 @@ def complete_options(path: str, options: T) -> T:
             f"ingest.column_types names {min(unknown)!r}, but the further columns of {path!r} are "
             f"{', '.join(types) or 'none'}."
         )
+    _check_label(types, columns)
     return options.model_copy(update={"columns": columns, "column_types": types})
+
+
+def _name_tags(
+    guesses: Mapping[str, TypeGuess | None], given: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """The columns that are given, with tags as the label where no other column is it."""
+    has_label = any(column.lower() in _USUAL_NAMES["label"] for column in guesses)
+    if given.get("label") is not None or (has_label and "label" not in given):
+        return dict(given)
+    lists = (c for c, guess in guesses.items() if c.lower() == "tags" and guess and guess.is_list)
+    tags = given.get("tags") or (next(lists, None) if "tags" not in given else None)
+    rest = {name: column for name, column in given.items() if name != "tags" or column is None}
+    return rest if tags is None else rest | {"label": tags}
+
+
+def _label_type(
+    columns: Mapping[str, str | None],
+    guesses: Mapping[str, TypeGuess | None],
+    options: TableOptions,
+) -> dict[str, ColumnType]:
+    """The type of labels that are no names of classes, or that is given."""
+    given = options.column_types.get("label")
+    guess = guesses.get(columns.get("label") or "")
+    if guess is None or given is not None:
+        return {} if given is None else {"label": given}
+    is_tags = options.tag_separator is not None or columns["label"] == options.columns.get("tags")
+    type_ = "strings" if is_tags else guess.label_type
+    return {} if type_ == "string" else {"label": type_}
+
+
+def _check_label(types: Mapping[str, ColumnType], columns: Mapping[str, str | None]) -> None:
+    """Checks that labels can be of their type, and that no other column has their name."""
+    type_ = types.get("label", "string")
+    if type_ != "string" and type_ not in LABEL_COLUMNS:
+        raise UserError(
+            f"ingest.column_types.label must be string (a class), strings (tags) or float (a "
+            f"value), got {type_}; name one of those."
+        )
+    name = "" if type_ == "string" else index_name(LABEL_COLUMNS[type_])
+    if name in types:
+        raise UserError(
+            f"The label {columns['label']!r} is kept as {name!r}, and so is the column "
+            f"{columns[name]!r}; name it by ingest.columns, as in {{other_{name}: {name}}}."
+        )
 
 
 def _see(guess: TypeGuess | None, cell: object, place: str, column: str) -> None:

@@ -1,22 +1,40 @@
 """Which task a data set is for."""
 
-from image_pipeline.components.feeding.graph import read_mask_classes
+from image_pipeline.components.dataset.record import (
+    LABEL_COLUMNS,
+    Column,
+    further_columns,
+    label_column,
+)
+from image_pipeline.components.feeding.graph import read_label_column, read_mask_classes
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.training.regression import REGRESSION
 from image_pipeline.components.training.segmentation import SEGMENTATION
+from image_pipeline.components.training.tagging import TAGGING
 from image_pipeline.components.training.task import Task
+
+# By the column of labels that are no class.
+_BY_COLUMN: dict[Column | None, Task] = {
+    None: CLASSIFICATION,
+    LABEL_COLUMNS["strings"]: TAGGING,
+    LABEL_COLUMNS["float"]: REGRESSION,
+}
 
 
 def choose_task(ingest: IngestOptions) -> Task:
     """The task of data sets that are made with these options."""
-    return SEGMENTATION if ingest.has_masks else CLASSIFICATION
+    if ingest.has_masks:
+        return SEGMENTATION
+    return _BY_COLUMN[label_column(further_columns(ingest.column_types))]
 
 
 def find_task(transform_graph_dir: str) -> Task:
     """The task of the data sets that a transform graph was made from."""
-    has_masks = read_mask_classes(transform_graph_dir) is not None
-    return SEGMENTATION if has_masks else CLASSIFICATION
+    if read_mask_classes(transform_graph_dir) is not None:
+        return SEGMENTATION
+    return _BY_COLUMN[read_label_column(transform_graph_dir)]
 
 
 def name_model(training: TrainingOptions, task: Task) -> TrainingOptions:

@@ -1,5 +1,6 @@
 """How much a record counts in the loss, for classes of different sizes."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -44,20 +45,43 @@ def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.n
     return found["class_weights"].astype(np.float32)
 
 
+def check_tag_loss(model: keras.Model, tags: int, name: str) -> None:
+    """Makes sure that a model's loss can be weighed tag by tag.
+
+    A loss that is the mean over the tags, [batch], would be spread over the tags' weights wherever
+    a batch has as many records as there are tags, and fail elsewhere: so they differ here.
+
+    Raises:
+      UserError: if it cannot.
+    """
+    labels = tf.zeros([tags + 1, tags])
+    try:
+        model.compute_loss(None, labels, labels + 0.5, tf.ones_like(labels))
+    except (ValueError, tf.errors.OpError) as error:
+        raise UserError(
+            "training.class_weights=balanced weighs each tag, so the loss of "
+            f"training.model={name} must be [batch, tags]; compile it with "
+            "image_pipeline.components.training.tag_model.binary_cross_entropy."
+        ) from error
+
+
 def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.data.Dataset:
     """Gives every record its class's weight; records of unknown class (id -1) get 0.
 
     Args:
-      batches: pairs of images and int64 [batch], class ids.
-      class_weights: float32 [classes].
+      batches: pairs of images and int64 [batch], class ids, or float32 [batch, tags].
+      class_weights: float32 [classes], or [tags].
 
     Returns:
-      Triples of images, class ids and float32 [batch], by which Keras multiplies each record's
-      loss before it takes the batch's mean.
+      Triples of images, labels and float32 [batch], by which Keras multiplies each record's
+      loss before it takes the batch's mean. Of tags, float32 [batch, tags]: those that a record has
+      get their weight, the others 1.
     """
     table = tf.constant(class_weights)
 
     def weigh(images: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        if ids.dtype.is_floating:
+            return images, ids, 1 + ids * (table - 1)
         weights = tf.gather(table, tf.maximum(ids, 0))
         return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
 

@@ -52,8 +52,8 @@ class _Count(beam.CombineFn):
     def add_input(
         self, accumulator: np.ndarray, element: metric_types.StandardMetricInputs
     ) -> np.ndarray:
-        true = _pick(element.get_labels(), self._key.model_name)
-        predicted = _pick(element.get_predictions(), self._key.model_name, MASK)
+        true = pick(element.get_labels(), self._key.model_name)
+        predicted = pick(element.get_predictions(), self._key.model_name, MASK)
         return _add(accumulator, count_pixels(true, predicted))
 
     def merge_accumulators(self, accumulators: Iterable[np.ndarray]) -> np.ndarray:
@@ -104,7 +104,7 @@ def class_ious(counts: np.ndarray) -> np.ndarray:
     return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
 
 
-def _pick(values: Any, *keys: str) -> np.ndarray:
+def pick(values: Any, *keys: str) -> np.ndarray:
     """The values of a model and of an output, where they are kept by these names."""
     for key in keys:
         values = values[key] if isinstance(values, dict) and key in values else values

@@ -28,12 +28,8 @@ def build_model(
       records of unknown class (id -1) count neither in the loss nor in the accuracy.
     """
     inputs = keras.Input(input_shape, name="image")
-    outputs = inputs
-    for block in range(count_blocks(min(input_shape[:2]))):
-        outputs = convolve_twice(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
-        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
-    outputs = keras.layers.GlobalAveragePooling2D()(outputs)
-    outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(outputs)
+    features = build_features(inputs)
+    outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
     model = keras.Model(inputs, outputs)
     model.compile(
         optimizer=keras.optimizers.Adam(options.learning_rate),
@@ -41,6 +37,15 @@ def build_model(
         metrics=[Accuracy()],
     )
     return model
+
+
+def build_features(images: keras.KerasTensor) -> keras.KerasTensor:
+    """What the network sees in images (float32 [batch, height, width, any]): [batch, features]."""
+    outputs = images
+    for block in range(count_blocks(min(images.shape[1:3]))):
+        outputs = convolve_twice(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
+        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
+    return keras.layers.GlobalAveragePooling2D()(outputs)
 
 
 def cross_entropy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:

@@ -21,9 +21,10 @@ class TrainingOptions(Options):
     """Adam's learning rate (read by the default model)."""
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced`: a record's weight in the training loss is records / (classes · its class's
-    records), as counted by the analysis, so that every class weighs the same. Evaluation does not
-    change. (`feeding.balance` draws small classes more often instead; use one or the other.) Not
-    for masks, whose pixels are of many classes."""
+    records), as counted by the analysis, so that every class weighs the same. Of tags, the loss of
+    each tag that a record has is multiplied by the number of records without that tag for each one
+    with it; `model` then needs a loss [batch, tags], as the default's is. Evaluation does not
+    change. (`feeding.balance` draws small classes more often instead; use one or the other.)"""
     seed: int = 0
     """Seed of weights, order and augmentation."""
     checkpoint_dir: str | None = None
@@ -50,10 +51,19 @@ class EvaluationOptions(Options):
     min_mean_iou: float = pydantic.Field(default=0.25, ge=0, le=1)
     """Of images with masks: a model with a lower mean IoU on the eval split is not pushed. Of four
     or more classes, a model that always answers the same one has no more than that."""
+    min_f1: float = pydantic.Field(default=0.5, ge=0, le=1)
+    """Of tags: a model whose F1 over all images and tags of the eval split is lower is not pushed.
+    A model that always answers all tags has 2p / (1 + p), p being the share of tags that are
+    true."""
+    max_mean_squared_error: pydantic.PositiveFloat | None = None
+    """Of values: a model with a greater mean squared error on the eval split is not pushed. The
+    analysis finds the values' variance, which is the error of a model that always answers their
+    mean. None: any model is."""
     min_improvement: float | None = pydantic.Field(default=None, ge=-1, le=1)
-    """By how much its accuracy (of masks: its mean IoU) must exceed that of the latest model that
-    was good enough, measured on the same records; 0 means that it must not be worse. The first
-    model passes. None: models are not compared."""
+    """By how much its accuracy (of masks: its mean IoU; of tags: its F1) must exceed that of the
+    latest model that was good enough, measured on the same records; 0 means that it must not be
+    worse. Of values, how much less its mean squared error must be. The first model passes. None:
+    models are not compared."""
     confidence_intervals: bool = False
     """Whether to estimate confidence intervals of the metrics by jackknife; evaluation then takes
     several times as long."""

@@ -20,6 +20,13 @@ PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the
 # true one's id, or -1.
 LABEL = "label"
 
+# Of a model for tags. Of SERVE_IMAGES, string [batch, tags]: the name of each tag that is likelier
+# than 0.5, else "". Of TRANSFORM_FEATURES, float32 [batch, tags]: 1 for those that are true.
+TAGS = "tags"
+
+# Of a model for values, float32 [batch]: the predicted one; of TRANSFORM_FEATURES, the true one.
+VALUE = "value"
+
 # Of a model for masks.
 # uint8 [batch, height, width], at the model's input size. Of SERVE_IMAGES and SERVE_EXAMPLES: each
 # pixel's likeliest class. Of TRANSFORM_FEATURES: the true one.

@@ -15,7 +15,11 @@ from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.training.choose_task import find_task, name_model
-from image_pipeline.components.training.class_weights import read_class_weights, weigh_records
+from image_pipeline.components.training.class_weights import (
+    check_tag_loss,
+    read_class_weights,
+    weigh_records,
+)
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
@@ -25,6 +29,7 @@ from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
+from image_pipeline.components.training.tagging import TAGGING
 from image_pipeline.components.training.task import Task
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions
@@ -53,6 +58,8 @@ def run_fn(fn_args: Any) -> None:
     checked = build_checked_model(
         options.view, options.feeding, options.training, len(class_names), task=task
     )
+    if task is TAGGING and options.training.class_weights != "none":
+        check_tag_loss(checked.model, len(class_names), options.training.model)
     if checked.gives_logits:
         _LOG.warning(
             "training.model=%s gives logits; the exported model adds a %s.",

@@ -3,15 +3,16 @@
 import collections
 import dataclasses
 import hashlib
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.dataset.index_file import check_index, scan_index
+from image_pipeline.components.dataset.index_file import check_index, index_name, scan_index
 from image_pipeline.components.dataset.manifest import (
     Manifest,
     hash_manifest,
@@ -34,10 +35,12 @@ class Span:
       key: a hash of all that its pixels in the analysis depend on; its name in a cache.
       manifest_sha256: of the data set's manifest, 64 hexadecimal digits.
       shards: paths of the TFRecord files.
-      classes: split to class name to number of records, of all splits.
-      analysed: class name to number of records that the analysis reads.
+      classes: split to class or tag to number of records, of all splits.
+      analysed: class or tag to number of records that the analysis reads.
       alpha_background: RGB colour on which ingest laid transparent images.
       further: the further columns of its records.
+      records: how many the analysis reads.
+      split_records: split to number of records.
       mask_classes: the masks' classes in the order of their ids; None without masks.
       mask_pixels: how many pixels of the analysed splits' masks each id has.
     """
@@ -50,6 +53,8 @@ class Span:
     analysed: collections.Counter
     alpha_background: tuple[int, int, int] = (255, 255, 255)
     further: tuple[Column, ...] = ()
+    records: int = 0
+    split_records: dict[str, int] = dataclasses.field(default_factory=dict)
     mask_classes: tuple[str, ...] | None = None
     mask_pixels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
@@ -73,7 +78,7 @@ def read_spans(
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_backgrounds(spans)
     _check_mask_classes(spans)
-    if not any(span.analysed for span in spans):
+    if not any(span.records for span in spans):
         raise UserError(
             f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
             f"{list(options.analyze_splits)} at transform.analyze_fraction "
@@ -128,12 +133,14 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
         split: collections.Counter() for split in manifest.splits
     }
     analysed: collections.Counter = collections.Counter()
-    for split, labels, ids in read_index_rows(examples_dir):
-        classes[split].update(labels)
+    records, split_records = 0, collections.Counter(dict.fromkeys(manifest.splits, 0))
+    for split, labels, ids in read_index_rows(examples_dir, manifest.label):
+        classes[split].update(_list_names(labels, manifest.label))
+        split_records[split] += len(ids)
         if split in options.analyze_splits:
-            analysed.update(
-                labels[keep_records(tf.constant(ids), options.analyze_fraction).numpy()]
-            )
+            is_read = keep_records(tf.constant(ids), options.analyze_fraction).numpy()
+            analysed.update(_list_names(labels[is_read], manifest.label))
+            records += int(is_read.sum())
     key = span_key(examples_dir, view, options)
     manifest_sha256 = hash_manifest(examples_dir)
     red, green, blue = manifest.options["prepare"]["alpha_background"]
@@ -141,17 +148,28 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     pixels: collections.Counter = collections.Counter()
     for split in options.analyze_splits:
         pixels.update(manifest.splits[split].mask_pixels or {})
-    own = (manifest.further, manifest.mask_classes, pixels)
+    counted = (records, dict(split_records))
+    own = (manifest.further, *counted, manifest.mask_classes, pixels)
     return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
 
 
-def read_index_rows(examples_dir: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:
+    """The names among labels: classes, or all tags; values are none."""
+    if column is None:
+        return labels
+    return itertools.chain.from_iterable(labels) if column.is_list else ()
+
+
+def read_index_rows(
+    examples_dir: str, label: Column | None = None
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Reads the index: each split's labels and record ids (both object [n]), some at a time."""
     if files.is_local(examples_dir):
         check_index(examples_dir)
-    for rows in scan_index(examples_dir, ["split", "label", "record_id"]):
+    name = "label" if label is None else index_name(label)
+    for rows in scan_index(examples_dir, ["split", name, "record_id"]):
         for split, own in rows.to_pandas().groupby("split"):
-            yield split, own["label"].to_numpy(), own["record_id"].to_numpy()
+            yield split, own[name].to_numpy(), own["record_id"].to_numpy()
 
 
 def span_key(examples_dir: str, view: ViewOptions, options: TransformOptions) -> str:

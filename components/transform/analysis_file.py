@@ -9,7 +9,7 @@ import numpy as np
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.dataset.record import IGNORED
+from image_pipeline.components.dataset.record import IGNORED, LABEL_COLUMNS, label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.transform.analysed_sets import Span
@@ -50,8 +50,9 @@ def write_summary(
       RuntimeError: if the analysis saw another number of records than the data sets hold.
     """
     found = read_statistics(output_dir)
-    check_records(int(found["records"]), sum(span.analysed.total() for span in spans))
-    classes = list_classes(found, output_dir)
+    check_records(int(found["records"]), sum(span.records for span in spans))
+    label = label_column(spans[0].further)
+    classes = [] if label == LABEL_COLUMNS["float"] else list_classes(found, output_dir)
     if is_named_by_label:
         analysed = sum((span.analysed for span in spans), collections.Counter())
         classes = count_classes(classes, output_dir, analysed)
@@ -59,6 +60,7 @@ def write_summary(
         **describe_input(view),
         "alpha_background": spans[0].alpha_background,
         **describe_origin(spans, options),
+        **({} if label is None else {"label": label.key}),
         "records": int(found["records"]),
         **describe_statistics(found),
         "classes": [dataclasses.asdict(each) for each in classes],
@@ -91,7 +93,7 @@ def describe_origin(spans: Sequence[Span], options: TransformOptions) -> dict[st
         "splits": options.analyze_splits,
         "fraction": options.analyze_fraction,
         "records_in_splits": sum(
-            span.classes[split].total() for span in spans for split in options.analyze_splits
+            span.split_records[split] for span in spans for split in options.analyze_splits
         ),
     }
 

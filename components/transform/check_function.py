@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.traced_function import Traced
 
@@ -26,7 +27,7 @@ def check_outputs(traced: Traced, name: str) -> None:
     """
     inputs, outputs = traced.inputs, traced.outputs
     _check_image(outputs[contract.IMAGE_OUTPUT], inputs[contract.IMAGE_INPUT].shape, name)
-    _check_label(outputs[contract.LABEL_OUTPUT], name)
+    _check_label(outputs[contract.LABEL_OUTPUT], inputs, name)
     own = (contract.IMAGE_OUTPUT, contract.LABEL_OUTPUT)
     _check_further({key: value for key, value in outputs.items() if key not in own}, name)
 
@@ -52,14 +53,20 @@ def _check_image(image: tf.Tensor, shape: tf.TensorShape, name: str) -> None:
         )
 
 
-def _check_label(label: tf.Tensor, name: str) -> None:
-    if label.dtype != tf.int64 or label.shape.rank != 1:
-        _refuse(
-            name,
-            "the label as int64 [batch]",
-            label,
-            "use image_pipeline.components.transform.labels.label_ids(inputs['label'])",
-        )
+def _check_label(
+    label: tf.Tensor | tf.RaggedTensor, inputs: Mapping[str, tf.Tensor], name: str
+) -> None:
+    dtype, rank, wanted, way_out = tf.int64, 1, "int64 [batch]", "label_ids(inputs['label'])"
+    if record.TAGS in inputs:
+        rank, wanted = 2, "a RaggedTensor of int64 [batch, ?], ids of tags"
+        way_out = f"tag_ids(inputs[{record.TAGS!r}])"
+    elif record.VALUE in inputs:
+        dtype, wanted = tf.float32, "float32 [batch]"
+        way_out = f"keep_values(inputs[{record.VALUE!r}])"
+    is_kind = isinstance(label, tf.RaggedTensor) == (record.TAGS in inputs)
+    if label.dtype != dtype or label.shape.rank != rank or not is_kind:
+        use = f"use image_pipeline.components.transform.labels.{way_out}"
+        _refuse(name, f"the label as {wanted}", label, use)
     _check_batch(label, name)
 
 
@@ -115,7 +122,7 @@ def reach_inputs(traced: Traced, output: tf.Tensor) -> set[str]:
     """The names of the inputs whose values for a batch can change the output for that batch."""
     name_of = {tensor.op.name: name for name, tensor in traced.inputs.items()}
     reached: set[str] = set()
-    waiting = [output.op]
+    waiting = [part.op for part in tf.nest.flatten(output, expand_composites=True)]
     while waiting:
         operation = waiting.pop()
         if operation.name not in reached:

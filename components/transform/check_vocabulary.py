@@ -6,6 +6,7 @@ import tensorflow as tf
 from tensorflow_transform import analyzer_nodes
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.traced_function import Traced
 
@@ -32,9 +33,13 @@ def check_vocabulary(traced: Traced, name: str) -> None:
       UserError: if there is no such vocabulary, if something else gives the label, or if an
         unknown label gets another id than -1.
     """
+    if record.VALUE in traced.inputs:
+        return  # A number needs none.
     vocabularies = _find_vocabularies(traced)
     _check_file(vocabularies, name)
-    operations = list(_ancestors(traced.outputs[contract.LABEL_OUTPUT].op))
+    label = traced.outputs[contract.LABEL_OUTPUT]
+    ids = label.flat_values if isinstance(label, tf.RaggedTensor) else label
+    operations = list(_ancestors(ids.op))
     if any(operation.type.startswith("StringToHashBucket") for operation in operations):
         raise UserError(
             f"preprocessing_fn {name} gives labels that are not in the vocabulary an id by their "

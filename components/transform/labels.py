@@ -1,9 +1,13 @@
 """Class names to class ids, with how often each class occurs."""
 
+from collections.abc import Mapping
+
 import tensorflow as tf
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset import record
+from image_pipeline.components.feeding.tags import split_tags
 from image_pipeline.components.transform import statistics
 
 # Names that tf.Transform leaves out of a vocabulary, whose file has a name a line.
@@ -39,6 +43,59 @@ def label_ids(labels: tf.Tensor) -> tf.Tensor:
     return statistics.keep_statistics(
         ids, [statistics.name_statistic(name, value) for name, value in marked.items()]
     )
+
+
+def make_labels(inputs: Mapping[str, tf.Tensor]) -> tf.Tensor | tf.RaggedTensor:
+    """The label output of a data set's kind: ids of classes, ids of tags, or values.
+
+    Args:
+      inputs: of the `preprocessing_fn`.
+    """
+    if record.TAGS in inputs:
+        return tag_ids(inputs[record.TAGS])
+    if record.VALUE in inputs:
+        return keep_values(inputs[record.VALUE])
+    return label_ids(inputs[contract.LABEL_INPUT])
+
+
+def tag_ids(joined: tf.Tensor) -> tf.RaggedTensor:
+    """Numbers tags as `label_ids` does classes, with the same statistics in the graph.
+
+    Of these, `class_counts` are the records that have a tag, `class_priors` their share, and
+    `class_weights` the records without it for each one with it: so weighted, those with and those
+    without a tag count the same in a loss.
+
+    Args:
+      joined: string [B], each record's tags, one a line.
+
+    Returns:
+      int64 [B, tags of a record]; -1 for a tag that was not analysed.
+    """
+    tags = split_tags(joined)
+    ids = tft.compute_and_apply_vocabulary(
+        tags.flat_values, default_value=-1, vocab_filename=contract.LABEL_VOCABULARY
+    )
+    names, counts = count_classes(tags.flat_values)
+    with_tag = tf.cast(counts, tf.float64)
+    records = tf.cast(tft.sum(tf.ones_like(joined, tf.int64)), tf.float64)
+    marked = {
+        "class_names": names,
+        "class_counts": counts,
+        "class_priors": with_tag / records,
+        "class_weights": (records - with_tag) / with_tag,
+    }
+    kept = [statistics.name_statistic(name, value) for name, value in marked.items()]
+    return tags.with_flat_values(statistics.keep_statistics(ids, kept))
+
+
+def keep_values(values: tf.Tensor) -> tf.Tensor:
+    """Values as they are (float32 [B]), with their mean and variance as statistics.
+
+    A model that always answers the mean has the variance as its mean squared error.
+    """
+    marked = {"value_mean": tft.mean(values), "value_variance": tft.var(values)}
+    kept = [statistics.name_statistic(name, value) for name, value in marked.items()]
+    return statistics.keep_statistics(values, kept)
 
 
 def count_classes(labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -2,7 +2,8 @@
 
 A `preprocessing_fn` holds what needs the whole data set, and nothing else: what concerns one image
 belongs to ingest, what is random belongs to feeding. It takes `{"image": uint8 [B, H, W, C],
-"label": string [B]}` and returns `{"image": float32 [B, H, W, C], "label": int64 [B]}`.
+"label": string [B]}` and returns `{"image": float32 [B, H, W, C], "label": int64 [B]}`; tags and
+values come in further inputs, see `labels.make_labels`.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.transform import statistics
-from image_pipeline.components.transform.labels import label_ids
+from image_pipeline.components.transform.labels import make_labels
 from image_pipeline.components.transform.moments import channel_mean_and_std, mean_image
 
 
@@ -31,7 +32,7 @@ def standardize(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     scale = tf.cast(1 / std, tf.float32)
     return {
         contract.IMAGE_OUTPUT: centered * scale,
-        contract.LABEL_OUTPUT: label_ids(inputs[contract.LABEL_INPUT]),
+        contract.LABEL_OUTPUT: make_labels(inputs),
     }
 
 
@@ -45,5 +46,5 @@ def subtract_mean(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     mean = statistics.name_statistic("mean_image", mean_image(images))
     return {
         contract.IMAGE_OUTPUT: tf.cast(images, tf.float32) - tf.cast(mean, tf.float32),
-        contract.LABEL_OUTPUT: label_ids(inputs[contract.LABEL_INPUT]),
+        contract.LABEL_OUTPUT: make_labels(inputs),
     }

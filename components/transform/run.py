@@ -10,7 +10,7 @@ import tensorflow_transform.beam as tft_beam
 from image_pipeline.components import progress
 from image_pipeline.components.beam.job import make_scratch, run_job
 from image_pipeline.components.dataset.columns import choose_columns
-from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.input_fn import read_views
@@ -63,7 +63,7 @@ def run_analysis(
     columns = _choose_columns(spans, options)
     function = load_preprocessing_fn(view, options, spans[0].further)
     check_unknown_classes(spans, options)
-    progress.begin("images", sum(span.analysed.total() for span in spans))
+    progress.begin("images", sum(span.records for span in spans))
     analysis = AnalyzeImages(spans, columns, view, function, options, output_dir, cache_dir)
     root = make_pipeline()
     try:
@@ -92,16 +92,20 @@ def run_analysis(
 
 def _choose_columns(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:
     """The further columns that are read, which all data sets must have alike."""
-    chosen = {
-        span.examples_dir: choose_columns("transform.columns", options.columns, span.further)
-        for span in spans
-    }
+    chosen = {span.examples_dir: choose_inputs(options, span.further) for span in spans}
     if len(set(chosen.values())) > 1:
         raise UserError(
             f"data sets that are analysed together must have transform.columns of the same types, "
             f"got {chosen}; give ingest.column_types, and ingest again."
         )
     return chosen[spans[0].examples_dir]
+
+
+def choose_inputs(options: TransformOptions, further: Sequence[Column]) -> tuple[Column, ...]:
+    """What a `preprocessing_fn` reads beside image and class: tags or values, chosen columns."""
+    label = label_column(further)
+    chosen = choose_columns("transform.columns", options.columns, further)
+    return chosen if label is None else (*chosen, label)
 
 
 def load_preprocessing_fn(
@@ -122,7 +126,7 @@ def load_preprocessing_fn(
             f"transform.preprocessing_fn must name a function, but {name!r} is of type "
             f"{type(function).__name__}; name the function."
         )
-    columns = choose_columns("transform.columns", options.columns, further)
+    columns = choose_inputs(options, further)
     traced = check_random(function, name, input_specs(view, columns))
     check_outputs(traced, name)
     check_dependencies(traced, name)

@@ -12,6 +12,7 @@ import tensorflow_transform as tft
 from tensorflow_transform import impl_helper
 
 from image_pipeline.components import contract
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform import statistics
@@ -64,7 +65,7 @@ def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
     def preprocessing_fn(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         records = tft.sum(tf.ones_like(inputs[contract.IMAGE_INPUT][:, 0, 0, 0], tf.int64))
         outputs = _call(function, name, inputs)
-        _check_kind(outputs, name)
+        _check_kind(outputs, name, record.TAGS in inputs)
         label = statistics.keep_statistics(
             outputs[contract.LABEL_OUTPUT], [statistics.name_statistic("records", records)]
         )
@@ -96,7 +97,7 @@ def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor])
         ) from error
 
 
-def _check_kind(outputs: Any, name: str) -> None:
+def _check_kind(outputs: Any, name: str, has_tags: bool) -> None:
     """Checks that the user's function returned the right kind of tensors."""
     wanted = {contract.IMAGE_OUTPUT: "float [batch, ...]", contract.LABEL_OUTPUT: "int64 [batch]"}
     if not isinstance(outputs, Mapping):
@@ -115,6 +116,8 @@ def _check_kind(outputs: Any, name: str) -> None:
                 f"preprocessing_fn {name} must return a dict with strings as keys, got {key!r}; "
                 "name the output."
             )
+        if has_tags and key == contract.LABEL_OUTPUT and isinstance(output, tf.RaggedTensor):
+            continue
         if key in wanted and not isinstance(output, tf.Tensor):
             raise UserError(
                 f"preprocessing_fn {name} must return a dense tensor as {key!r}, got "

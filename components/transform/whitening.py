@@ -14,7 +14,7 @@ from tensorflow_transform import analyzer_nodes, analyzers
 from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform import statistics
-from image_pipeline.components.transform.labels import label_ids
+from image_pipeline.components.transform.labels import make_labels
 
 MAX_VALUES = 4096  # 64×64 in grey, 36×36 in colour: 134 MB an accumulator
 
@@ -60,9 +60,7 @@ def _whiten(inputs: Mapping[str, tf.Tensor], rotate_back: bool) -> dict[str, tf.
     whitened = tf.matmul(tf.reshape(centered, [-1, values.shape[1]]), matrix)
     return {
         contract.IMAGE_OUTPUT: tf.reshape(whitened, [-1, *shape]),
-        contract.LABEL_OUTPUT: statistics.keep_statistics(
-            label_ids(inputs[contract.LABEL_INPUT]), [variances]
-        ),
+        contract.LABEL_OUTPUT: statistics.keep_statistics(make_labels(inputs), [variances]),
     }
 
 

@@ -61,7 +61,8 @@ class ModelStep:
         names = self._task.read_class_names(graph_dir) if graph_dir is not None else None
         classes = _count_classes(subject) if names is None else len(names)
         shape = (view.height_px, view.width_px, view.channels)
-        self.model = build_model(shape, max(classes, 2), training)
+        least = 2 if self._task.activation == "softmax" else 1
+        self.model = build_model(shape, max(classes, least), training)
         if self._has_ids and self.model.compiled and self._task.leaves_out_unknown:
             leave_out_unknown(self.model)
 

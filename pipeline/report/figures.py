@@ -143,6 +143,9 @@ def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions
     if source.manifest.has_masks:
         absent["predictions"] = "Masks are predicted pixel by pixel; there is no list of records."
         return None
+    if source.manifest.label is not None:
+        absent["predictions"] = "Tags and values have no one class that could be another."
+        return None
     model_dir = source.artifact("model")
     graph = source.read_graph()
     vocabulary = graph and graph.vocabulary

@@ -45,7 +45,7 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     # knows the number.
     is_told = config.transform.preprocessing_fn.startswith(_OWN) and not config.ingest.has_masks
     counted: Counted = "at most" if is_told else "not"
-    num_classes = max(num_classes, 2) if config.ingest.has_masks else num_classes
+    num_classes = max(num_classes, 2) if config.ingest.has_masks else max(num_classes, 1)
     build_checked_model(config.view, config.feeding, config.training, num_classes, counted, task)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

@@ -16,7 +16,7 @@ from image_pipeline.components.ingest.open_source import (
     open_source,
 )
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of
+from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import names_other_kind
@@ -29,7 +29,7 @@ class Survey:
 
     Attributes:
       found: number of files.
-      classes: number of files of each class.
+      classes: number of files of each class or tag; none of values.
       fingerprint: changes if any file is added, removed or touched.
       outside: number of links that lead out of the folder and are not followed.
     """
@@ -59,9 +59,8 @@ class _Seen:
             self.usable += ref.problem is None
             self.first_problem = self.first_problem or ref.message
             may_be_image = ref.said is not None or not names_other_kind(ref.path)
-            label = label_of(ref, self.options) if may_be_image and not ref.problem else None
-            if label is not None:
-                self.classes[label] += 1
+            if may_be_image and not ref.problem:
+                self.classes.update(names_of(ref, self.options))
             yield ref
 
 
@@ -103,6 +102,8 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
     Raises:
       UserError: if none does, and labels are required.
     """
+    if options.further_types.get("label") == "float":
+        return
     if not survey.classes and "label" in options.columns:
         raise UserError(
             f"The column {options.columns['label']!r} of {images_dir!r} is empty in all rows; name "
@@ -148,7 +149,8 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
     Raises:
       UserError: if there are fewer.
     """
-    if len(survey.classes) < 2 and not options.has_masks:
+    has_classes = not options.has_masks and "label" not in options.further_types
+    if len(survey.classes) < 2 and has_classes:
         named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
         raise UserError(
             f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.training.evaluation import CANDIDATE
-from image_pipeline.show.words import SHARES
+from image_pipeline.show.words import ERRORS, SHARES
 
 # Readable names for TFMA's metrics, those that a task measures.
-_SHORT = {**SHARES, "example_count": "records"} | {
-    f"{name}_diff": f"{short} gained" for name, short in SHARES.items()
+_NAMES = {**SHARES, **ERRORS}
+_SHORT = {**_NAMES, "example_count": "records"} | {
+    f"{name}_diff": f"{short} gained" for name, short in _NAMES.items()
 }
 # A figure lies between these, whatever an estimate says.
 _LIMITS = dict.fromkeys(SHARES.values(), (0.0, 1.0)) | dict.fromkeys(
@@ -20,44 +21,46 @@ Interval = tuple[float, float]
 
 
 def read_evaluation(
-    evaluation_dir: str, mask_classes: Sequence[str] | None = None
+    evaluation_dir: str, names: Sequence[str] | None = None, measure: str = "mean IoU"
 ) -> dict[str, Any]:
     """Reads what TFMA wrote.
 
     Args:
       evaluation_dir: the Evaluator's output.
-      mask_classes: of images with masks, the classes in the order of their ids.
+      names: of masks and tags, the classes in the order of their ids; none of values.
+      measure: what such models are judged by.
 
     Returns:
       `overall`: each metric's value; `classes`: each class's accuracy; `worst_class`: its `class`,
       `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
       without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
-      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks, a
-      class's figure is its IoU, under that name, and `measure` says what models are judged by.
+      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks and
+      tags, a class's figure is its IoU or F1, under that name, and `measure` says what models are
+      judged by.
     """
     import tensorflow_model_analysis as tfma
 
     result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))
     slices = {key: metrics[""] for key, metrics in result.slicing_metrics}
     values, bounds = _read_metrics(slices.get((), {}).get("", {}))
-    if mask_classes is None:
+    if names is None:
         by_class = {key[0][1]: _read_metrics(own[""]) for key, own in slices.items() if key}
     else:
-        by_class = _read_mask_classes(slices.get((), {}), mask_classes)
-    measure = "accuracy" if mask_classes is None else "IoU"
-    classes = {name: own[measure] for name, (own, _) in by_class.items() if measure in own}
-    class_bounds = {name: own[measure] for name, (_, own) in by_class.items() if measure in own}
+        by_class = _read_by_id(slices.get((), {}), names)
+    each = "accuracy" if names is None else measure.removeprefix("mean ")
+    classes = {name: own[each] for name, (own, _) in by_class.items() if each in own}
+    class_bounds = {name: own[each] for name, (_, own) in by_class.items() if each in own}
     has_bounds = bool(bounds or class_bounds)
     return {
-        **({} if mask_classes is None else {"measure": "mean IoU"}),
+        **({} if names is None else {"measure": measure}),
         "overall": values,
         "classes": classes,
-        "worst_class": find_worst(classes, class_bounds, measure),
+        "worst_class": find_worst(classes, class_bounds, each),
         "intervals": {"overall": bounds, "classes": class_bounds} if has_bounds else None,
     }
 
 
-def _read_mask_classes(
+def _read_by_id(
     metrics: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, tuple[dict[str, float], dict[str, Interval]]]:
     """The figures of the classes that occur, which TFMA keeps by the class's id."""

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from image_pipeline.show.words import SHARES
+from image_pipeline.show.words import ERRORS, SHARES
 
 # The option that bounds each of TFMA's metrics by which models are judged.
 _OPTIONS = {
     "sparse_categorical_accuracy": "evaluation.min_accuracy",
     "mean_io_u": "evaluation.min_mean_iou",
+    "f1": "evaluation.min_f1",
+    "mean_squared_error": "evaluation.max_mean_squared_error",
 }
 
 
@@ -47,28 +49,29 @@ def _describe(failure: Any) -> dict[str, Any]:
     if bound.HasField("change_threshold"):
         option, threshold = "evaluation.min_improvement", bound.change_threshold.absolute.value
     else:
-        option, threshold = (
-            _OPTIONS[failure.metric_key.name],
-            bound.value_threshold.lower_bound.value,
-        )
+        limits = bound.value_threshold
+        option = _OPTIONS[failure.metric_key.name]
+        is_most = limits.HasField("upper_bound")
+        threshold = (limits.upper_bound if is_most else limits.lower_bound).value
     kind = measured.WhichOneof("type")
     value = {
         "double_value": measured.double_value.value,
         "bounded_value": measured.bounded_value.value.value,
     }.get(kind)
-    measure = SHARES[failure.metric_key.name]
+    measure = {**SHARES, **ERRORS}[failure.metric_key.name]
     told = {} if measure == "accuracy" else {"measure": measure}
     return {"option": option, "threshold": threshold, "measured": value, **told}
 
 
 def _explain(failure: Mapping[str, Any]) -> str:
     gained = failure["option"].endswith("min_improvement")
+    side = "most" if failure["option"].startswith("evaluation.max_") else "least"
     measure = failure.get("measure", "accuracy")
     name = f"the {measure} gained over the latest model that was pushed"
     name = name if gained else f"its {measure}"
     if failure["measured"] is None:
         return f"{name} could not be measured"
     return (
-        f"{name} is {failure['measured']:.4g}, but {failure['option']} asks for at least "
+        f"{name} is {failure['measured']:.4g}, but {failure['option']} asks for at {side} "
         f"{failure['threshold']:.4g}"
     )

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from image_pipeline.components import contract, files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import read_json
 from image_pipeline.components.training.history import (
@@ -45,7 +46,9 @@ _PATHS = {
 }
 
 # What `analysis.json` has of images with masks.
-_OF_MASKS = ("mask_classes", "mask_pixels")
+_OF_OTHERS = ("mask_classes", "mask_pixels", "label")
+# What models are judged by, where labels are no classes, by what they are.
+_MEASURES = {record.TAGS: "F1", record.VALUE: "mean squared error"}
 
 
 def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]:
@@ -104,15 +107,22 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         analysis = read_json(files.join(own["transform_graph"], contract.ANALYSIS))
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
-        results |= {name: analysis[name] for name in _OF_MASKS if name in analysis}
+        results |= {name: analysis[name] for name in _OF_OTHERS if name in analysis}
     if own := outputs.get("Trainer"):
         results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
-        results["evaluation"] = read_evaluation(own["evaluation"], results.get("mask_classes"))
+        results["evaluation"] = _read_measures(own["evaluation"], results)
         results["blessed"] = _is_blessed(own)
         if not results["blessed"]:
             results["failures"] = read_failures(own["evaluation"])
     return results
+
+
+def _read_measures(evaluation_dir: str, results: Mapping[str, Any]) -> dict[str, Any]:
+    if measure := _MEASURES.get(results.get("label", "")):
+        names = [each["name"] for each in results["classes"]]
+        return read_evaluation(evaluation_dir, names, measure)
+    return read_evaluation(evaluation_dir, results.get("mask_classes"))
 
 
 def _gather_training(model_run: str) -> dict[str, Any]:
@@ -179,7 +189,8 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if names := summary.get("mask_classes"):
         rows.append(("mask classes", format_mask_classes(names, summary["mask_pixels"])))
     elif classes := summary.get("classes"):
-        rows.append(("classes", format_classes(classes)))
+        kind = "tags" if summary.get("label") == record.TAGS else "classes"
+        rows.append((kind, format_classes(classes)))
     if unknown := summary.get("unknown_classes"):
         rows.append(("unknown classes", format_unknown_classes(unknown)))
     if training := summary.get("training"):
@@ -206,7 +217,7 @@ def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if worst := evaluation["worst_class"]:
         interval = (worst["low"], worst["high"]) if "low" in worst else None
-        measure = "accuracy" if "accuracy" in worst else "IoU"
+        measure = next(name for name in ("accuracy", "IoU", "F1") if name in worst)
         text = format_measured(worst[measure], interval)
         rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
     return rows

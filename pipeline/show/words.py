@@ -12,8 +12,18 @@ SHARES = {
     "mean_io_u": "mean IoU",
     "io_u": "IoU",
     "pixel_accuracy": "pixel accuracy",
+    "f1": "F1",
+    "mean_f1": "mean F1",
+    "precision": "precision",
+    "recall": "recall",
 }
 """TFMA's names of metrics that are shares, from 0 to 1, in words."""
+
+ERRORS = {
+    "mean_squared_error": "mean squared error",
+    "mean_absolute_error": "mean absolute error",
+}
+"""TFMA's names of metrics that are errors, in words."""
 
 _THOUSAND = 1000
 

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from image_pipeline.components.sources.column_types import TypeGuess, convert, feature_value
+from image_pipeline.components.sources.column_types import (
+    TypeGuess,
+    convert,
+    convert_label,
+    feature_value,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -118,3 +123,45 @@ def test_text_in_records_is_utf8():
     assert feature_value("\udce9") == b"\\udce9"
     assert feature_value(["a", "b"]) == [b"a", b"b"]
     assert feature_value([1, 2]) == [1, 2] and feature_value(1.5) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        (["1", "2.5"], "float"),
+        ([1.0, 2.0, None], "string"),  # as a data frame has whole numbers beside an empty cell
+        (["1.0", "2.0"], "string"),
+        (["1", ""], "string"),
+        (["nan", "inf"], "string"),
+        (["2.5", "x"], "string"),
+        ([["a"], []], "strings"),
+        ([[3, 1]], "strings"),
+    ],
+)
+def test_only_fractions_are_values_and_only_lists_are_tags(values, type_):
+    guess = TypeGuess()
+    for value in values:
+        guess.see(value)
+    assert guess.label_type == type_
+
+
+def test_tags_are_sorted_and_each_is_there_once():
+    assert convert_label(["b", "a ", "b", ""], "strings") == ["a", "b"]
+    assert convert_label([10, 9], "strings") == ["10", "9"]
+    assert convert_label("b|a||b", "strings", "|") == ["a", "b"]
+    assert convert_label(None, "strings") == convert_label("", "strings", "|") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "message"),
+    [
+        ("a b", "strings", "'a b' is no list"),
+        (["a", "b\nc"], "strings", r"must be on one line, got 'b\\nc'"),
+        (None, "float", "it is empty"),
+        ("nan", "float", "'nan' is not finite"),
+        (math.inf, "float", "inf is not finite"),
+    ],
+)
+def test_labels_that_are_no_tags_and_no_values_are_refused(value, type_, message):
+    with pytest.raises(ValueError, match=message):
+        convert_label(value, type_)

@@ -102,3 +102,53 @@ def test_names_that_conditions_cannot_use_are_prefixed(tmp_path):
 def test_the_first_row_of_a_table_without_good_ones_is_named(tmp_path):
     with pytest.raises(UserError, match=r"t.csv:2: the first line names 2 columns, but it has 1"):
         _complete(tmp_path, "path,label", "a.jpg")
+
+
+def _complete_rows(tmp_path, rows, **options):
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = complete_options(str(tmp_path / "t.jsonl"), TableOptions(**options))
+    assert complete_options(str(tmp_path / "t.jsonl"), found) == found
+    return found.columns.get("label"), found.column_types
+
+
+TAGGED = [{"path": "a.jpg", "tags": ["x"], "words": ["y", "z"]}]
+
+
+def test_a_list_is_the_label_where_no_class_is(tmp_path):
+    both = {"words": "strings"}
+    assert _complete_rows(tmp_path, TAGGED) == ("tags", both | {"label": "strings"})
+    named = {"columns": {"tags": "words", "keywords": "tags"}}
+    expected = ("words", {"keywords": "strings", "label": "strings"})
+    assert _complete_rows(tmp_path, TAGGED, **named) == expected
+    labelled = [TAGGED[0] | {"label": "cat"}]
+    assert _complete_rows(tmp_path, labelled) == ("label", both | {"tags": "strings"})
+    chosen = {"columns": {"label": "words", "tags": None}}
+    assert _complete_rows(tmp_path, TAGGED, **chosen) == ("words", {"label": "strings"})
+    left_out = {"columns": {"tags": None}}
+    assert _complete_rows(tmp_path, TAGGED, **left_out) == (None, both)
+
+
+def test_a_label_of_fractions_is_a_value_unless_it_is_said_to_be_a_class(tmp_path):
+    rows = [{"path": "a.jpg", "label": 0.5}, {"path": "b.jpg", "label": 2}]
+    assert _complete_rows(tmp_path, rows) == ("label", {"label": "float"})
+    as_class = {"column_types": {"label": "string"}}
+    assert _complete_rows(tmp_path, rows, **as_class) == ("label", {"label": "string"})
+    whole = [row | {"label": 3} for row in rows]
+    assert _complete_rows(tmp_path, whole) == ("label", {})
+    as_value = {"column_types": {"label": "float"}}
+    assert _complete_rows(tmp_path, whole, **as_value) == ("label", {"label": "float"})
+
+
+def test_a_separator_makes_tags_of_text(tmp_path):
+    rows = [{"path": "a.jpg", "tags": "x;y", "label": "z"}]
+    columns = {"label": "tags", "class_name": "label"}
+    expected = ("tags", {"class_name": "string", "label": "strings"})
+    assert _complete_rows(tmp_path, rows, columns=columns, tag_separator=";") == expected
+
+
+def test_a_label_of_no_such_type_or_name_is_refused(tmp_path):
+    with pytest.raises(UserError, match="label must be string"):
+        _complete_rows(tmp_path, TAGGED, column_types={"label": "int"})
+    named = {"label": "words"}
+    with pytest.raises(UserError, match="label 'words' is kept as 'tags', and so is the column"):
+        _complete_rows(tmp_path, TAGGED, columns=named)
