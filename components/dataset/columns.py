@@ -16,7 +16,7 @@ EXTRA_COLUMNS = tuple(
 
 
 def choose_columns(
-    option: str, keys: Sequence[str], further: Sequence[record.Column]
+    option: str, keys: Sequence[str], further: Sequence[record.Column], with_lists: bool = False
 ) -> tuple[record.Column, ...]:
     """Finds columns by their keys.
 
@@ -24,16 +24,19 @@ def choose_columns(
       option: the option that names them.
       keys: their feature keys.
       further: the further columns of the data set, as a table had them.
+      with_lists: whether lists may be named.
 
     Raises:
-      UserError: if there is no such column, or it is a list.
+      UserError: if there is no such column, or it is a list and may not be one.
     """
     label = record.label_column(further)
-    known = {c.key: c for c in (*EXTRA_COLUMNS, *further) if not c.is_list and c != label}
+    usable = [c for c in (*EXTRA_COLUMNS, *further) if c != label]
+    known = {c.key: c for c in usable if with_lists or not c.is_list}
+    kind = "columns" if with_lists else "columns of one value"
     for key in keys:
         if key not in known:
             raise UserError(
-                f"{option} names {key!r}, but the data set's columns of one value are "
+                f"{option} names {key!r}, but the data set's {kind} are "
                 f"{', '.join(known)}; {suggest(key, known) or 'name one of those.'}".rstrip()
             )
     return tuple(known[key] for key in keys)

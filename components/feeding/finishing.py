@@ -21,6 +21,7 @@ from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.parse import name_length
 from image_pipeline.components.options import Options
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
@@ -126,7 +127,9 @@ def make_finish(
         views = augment(views, batch.get(KEY), batch.get(MIRRORED))
         images, own_share = pixels(views.images), views.own_share
         if feeding.columns:
-            images = {contract.IMAGE_INPUT: images} | {key: batch[key] for key in feeding.columns}
+            lengths = map(name_length, feeding.columns)
+            fed = (*feeding.columns, *(name for name in lengths if name in batch))
+            images = {contract.IMAGE_INPUT: images} | {key: batch[key] for key in fed}
         count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
         if views.masks is not None:
             return images, tf.cast(tf.squeeze(views.masks, -1), tf.int32)

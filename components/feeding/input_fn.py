@@ -13,7 +13,7 @@ from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.parse import Tensors
+from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.records import find_columns, find_label, open_records
 from image_pipeline.components.feeding.served_images import ServedImages
@@ -248,10 +248,15 @@ class ImageBatches:
         """The parts of a batch that `read` returns, with the known shapes."""
         view = self._view
         sides = (view.height_px, view.width_px)
-        size = {contract.IMAGE_INPUT: [*sides, view.channels], record.MASK: [*sides, 1]}
+        size: dict[str, list[int | None]] = {
+            contract.IMAGE_INPUT: [*sides, view.channels],
+            record.MASK: [*sides, 1],
+        }
         is_static = self._passes.training and self._feeding.remainder != "keep"
         count = self._batch_size if is_static else None
         own = (KEY, MIRRORED) if self._passes.training else ()
-        further = (*own, *(column.key for column in self._columns))
+        lists = [c.key for c in self._columns if c.is_list and c.key != record.TAGS]
+        size |= {key: [None] for key in lists}
+        further = (*own, *(column.key for column in self._columns), *map(name_length, lists))
         names = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *further)
         return {name: tf.ensure_shape(batch[name], [count, *size.get(name, [])]) for name in names}

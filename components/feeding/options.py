@@ -127,8 +127,9 @@ class FeedingOptions(Options):
     views of evaluation."""
     columns: tuple[str, ...] = ()
     """Columns that are fed beside the images, by their feature keys, such as further columns of the
-    table that the images came from: then images become a dictionary of `image` and these. Only for
-    `input_fn`, since a served image has no columns."""
+    table that the images came from: then images become a dictionary of `image` and these. A list
+    is padded by 0 or "" to the longest of its batch, [batch, longest], and its lengths are fed as
+    `<name>_length`, int64 [batch]. Only for `input_fn`, since a served image has no columns."""
     dtype: Literal["float32", "float16", "bfloat16", "uint8"] = "float32"
     """Type of the images that the model gets. `uint8` is a quarter of the bytes to copy to an
     accelerator; the transform graph is then the model's first layer, and no longer applied here."""

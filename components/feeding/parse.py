@@ -67,11 +67,33 @@ def parse_record(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dic
 
 
 def parse_batch(serialized: tf.Tensor, columns: Sequence[record.Column]) -> dict[str, tf.Tensor]:
-    """Parses a batch of records (string [batch]); else as `parse_record`, but tags are joined."""
+    """Parses a batch of records; nothing of it is ragged or sparse.
+
+    Replicas would serialize such tensors and parse them again, list by list.
+
+    Args:
+      serialized: string [batch].
+      columns: the columns to parse.
+
+    Returns:
+      Feature key to [batch]. Tags are joined, see `join_tags`; other lists are padded by 0 or "" to
+      the batch's longest, [batch, longest], and their lengths are int64 [batch], by `name_length`.
+    """
     parsed = tf.io.parse_example(serialized, feature_spec(columns))
-    if record.TAGS in parsed:
-        parsed[record.TAGS] = join_tags(parsed[record.TAGS])
-    return parsed
+    dense: Tensors = {}
+    for key, values in parsed.items():
+        if not isinstance(values, tf.RaggedTensor):
+            dense[key] = values
+        elif key == record.TAGS:
+            dense[key] = join_tags(values)
+        else:
+            dense |= {key: values.to_tensor(), name_length(key): values.row_lengths()}
+    return dense
+
+
+def name_length(key: str) -> str:
+    """What a batch calls the lengths of a list."""
+    return f"{key}_length"
 
 
 def as_drawn(features: Tensors) -> Tensors:

@@ -15,7 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.feeding.parse import Tensors
+from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.shard_files import match_files
 from image_pipeline.components.feeding.streaming import StreamedRecords
@@ -116,7 +116,7 @@ def _find_fed(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Col
     if not feeding.columns:
         return ()
     found = {
-        root: choose_columns("feeding.columns", feeding.columns, read_manifest(root).further)
+        root: choose_columns("feeding.columns", feeding.columns, read_manifest(root).further, True)
         for root, _ in group_by_root(match_files(files))
     }
     if len(set(found.values())) > 1:
@@ -124,7 +124,25 @@ def _find_fed(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Col
             f"feeding.columns must be of one type in all data sets, got {found}; give "
             "ingest.column_types, and ingest again."
         )
-    return next(iter(found.values()))
+    return _check_lists(next(iter(found.values())), feeding)
+
+
+def _check_lists(
+    columns: tuple[record.Column, ...], feeding: FeedingOptions
+) -> tuple[record.Column, ...]:
+    """The columns; raises UserError if lists are among them, and cannot be fed."""
+    lists = [column.key for column in columns if column.is_list]
+    if lists and feeding.data_service is not None:
+        raise UserError(
+            f"feeding.data_service passes records on one by one, but the column {lists[0]!r} is a "
+            "list, which is as long as the longest of its batch; leave out one of them."
+        )
+    if taken := {name_length(key) for key in lists}.intersection(feeding.columns):
+        raise UserError(
+            f"feeding.columns names {min(taken)!r}, which is what the lengths of a list are "
+            "called; rename that column by ingest.columns, and ingest again."
+        )
+    return columns
 
 
 def find_label(files: Sequence[str]) -> tuple[record.Column, ...]:
