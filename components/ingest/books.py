@@ -168,11 +168,11 @@ def _quarantine_line(number: int, rows: dict[int, dict], placement: Placement) -
         other = rows[conflict]
         reason, path = CONFLICTING_LABEL, os.fsdecode(other["path"])
         message = (
-            f"of class {row['label']!r}, but has the bytes of {path!r} of class "
-            f"{other['label']!r}; remove the one that is wrong"
+            f"of class {row['label']!r}, but has the bytes of {path!r} of class {other['label']!r}"
             if row["label"] != other["label"]
-            else f"has the bytes of {path!r}, but other tags, value or mask; remove the one that is wrong"
+            else f"has the bytes of {path!r}, but other tags, another value or another mask"
         )
+        message += "; remove the one that is wrong"
     content = row["sha256"].hex() if row["sha256"] else None
     return Quarantined(os.fsdecode(row["path"]), reason, message, row["source_bytes"], content)
 

@@ -24,7 +24,7 @@ _USUAL_NAMES = {
     "label": ("label", "class", "class_name", "category", "target", "labels"),
     "group": ("group",),
     "split": ("split", "subset"),
-    "mask": ("mask", "mask_path", "mask_file", "mask_name", "segmentation", "annotation"),
+    "mask": ("mask", "mask_path", "mask_file", "mask_name"),
 }
 # Names that the index and batches have.
 _TAKEN = frozenset(

@@ -313,7 +313,8 @@ def test_copies_with_the_same_mask_are_duplicates_and_with_another_conflicts(pai
         "images/s2/other.png": "conflicting_label",
     }
     assert quarantined[0]["message"] == (
-        "has the bytes of 'images/s2/other.png', but other tags, value or mask; remove the one that is wrong"
+        "has the bytes of 'images/s2/other.png', but other tags, another value or another mask; "
+        "remove the one that is wrong"
     )
     books = manifest.books
     assert (books.found, books.written, books.quarantined) == (COUNT + 2, COUNT - 1, 2)
