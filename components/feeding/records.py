@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.columns import choose_columns
@@ -17,7 +18,7 @@ from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.views.options import ViewOptions
@@ -165,16 +166,26 @@ def have_masks(files: Sequence[str]) -> bool:
       UserError: if only some have.
     """
     paths = match_files(files)
-    if not all(match_path(path) for path in paths):
-        return False  # Somebody else's records.
-    roots = [root for root, _ in group_by_root(paths)]
+    bare = [path.removesuffix(".gz") for path in paths]
+    roots = [root for root, _ in group_by_root(bare)] if all(map(match_path, bare)) else []
     found = {root: read_manifest(root).has_masks for root in roots if has_manifest(root)}
     if len(set(found.values())) > 1:
         raise UserError(
             "data sets that are read together must all have masks, or none of them, but "
             f"{min(found, key=lambda root: found[root])} has none; read it by itself."
         )
-    return any(found.values())
+    return any(found.values()) if found else _begin_with_mask(paths)
+
+
+def _begin_with_mask(paths: Sequence[str]) -> bool:
+    """Whether the first record has a mask: what files without a manifest say."""
+    records = tf.data.Dataset.from_tensor_slices(paths).flat_map(find_reader(paths))
+    for serialized in records.take(1).as_numpy_iterator():
+        try:
+            return record.MASK in tf.train.Example.FromString(serialized).features.feature
+        except DecodeError:
+            return False  # Whoever reads it says so.
+    return False
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:

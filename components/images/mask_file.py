@@ -1,18 +1,28 @@
 """A mask's file to levels or colours, exactly as they are in it."""
 
-import io
-
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_decoder
+from image_pipeline.components.images.color import read_orientation
+from image_pipeline.components.images.header import open_image, read_size
 from image_pipeline.components.images.png import has_whole_pixels
 from image_pipeline.components.images.prepare import PreparedImage
 
 BAD_MASK, MASK_SIZE = "bad_mask", "mask_size"
 
 _FORMATS = ("PNG", "TIFF", "BMP", "GIF")
-_BITS_PER_SAMPLE = 258  # a TIFF's tag
+_BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262  # a TIFF's tags
+# What brings each EXIF orientation upright.
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 
 def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarray:
@@ -30,21 +40,51 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
     Raises:
       BadImage: if it cannot be read exactly, or has another size.
     """
-    opened = call_decoder(Image.open, io.BytesIO(data))
-    _check_format(opened)
-    _check_size(opened, image)
-    if opened.format == "PNG" and not has_whole_pixels(data):  # Pillow does not look.
-        raise BadImage(CORRUPT, "a checksum of its pixels is wrong")
-    bits = _bits_of_samples(opened, data)
-    pixels = call_decoder(ImageOps.exif_transpose, opened)
+    with open_image(data) as opened:
+        _check_format(opened)
+        orientation, _ = read_orientation(opened)
+        _check_size(opened, orientation, image)
+        if opened.format == "PNG" and not has_whole_pixels(data):  # Pillow does not look.
+            raise BadImage(CORRUPT, "a checksum of its pixels is wrong")
+        bits = _bits_of_samples(opened, data)
+        _load(opened)
+        # Images are turned by EXIF alone, too; Pillow has turned a TIFF by it.
+        turn = None if opened.format == "TIFF" else _TURNS.get(orientation)
+        pixels = opened if turn is None else opened.transpose(turn)
+        return _values(pixels, bits, as_colors)
+
+
+def list_values(data: bytes) -> list[int | str]:
+    """The levels or palette indices that a mask shows, or its colours as `#rrggbb`; ascending.
+
+    Raises:
+      BadImage: if it cannot be read exactly.
+    """
+    with open_image(data) as opened:
+        _check_format(opened)
+        bits = _bits_of_samples(opened, data)
+        _load(opened)
+        if opened.mode in ("RGB", "RGBA") and not _is_gray(opened):
+            return [f"#{color:06x}" for color in np.unique(_values(opened, bits, True)).tolist()]
+        return np.unique(_values(opened, bits, False)).tolist()
+
+
+def _values(pixels: Image.Image, bits: int, as_colors: bool) -> np.ndarray:
     _check_opaque(pixels)
     if bits > 8 and (as_colors or not pixels.mode.startswith("I")):  # Pillow drops some of them.
         raise BadImage(BAD_MASK, f"has {bits} bits for each of its channels; save it with 8")
     return _colors(pixels) if as_colors else _levels(pixels, bits)
 
 
+def _load(opened: Image.Image) -> None:
+    opened.info.pop("xmp", None)  # By which Pillow would turn a TIFF.
+    call_decoder(opened.load)
+
+
 def _check_format(opened: Image.Image) -> None:
     compression = opened.info.get("compression")
+    if opened.format == "TIFF" and opened.tag_v2.get(_PHOTOMETRIC) == 0:  # type: ignore[attr-defined]
+        raise BadImage(BAD_MASK, "is a TIFF of inverted levels (MinIsWhite); save it as PNG")
     is_lossy = compression in ("jpeg", "tiff_jpeg", "webp")
     if opened.format not in _FORMATS or is_lossy:
         raise BadImage(
@@ -57,17 +97,16 @@ def _check_format(opened: Image.Image) -> None:
         raise BadImage(BAD_MASK, f"has {frames} frames, but a mask is one image")
 
 
-def _check_size(opened: Image.Image, image: PreparedImage) -> None:
-    turned = image.orientation > 4
-    sides = (image.source_width, image.source_height)
-    upright = sides[::-1] if turned else sides
-    mask_turned = call_decoder(opened.getexif).get(0x0112, 1) in (5, 6, 7, 8)
-    if (opened.size[::-1] if mask_turned else opened.size) != upright:
-        hint = f", turned by its EXIF orientation {image.orientation}," if turned else ""
+def _check_size(opened: Image.Image, orientation: int, image: PreparedImage) -> None:
+    own, wanted = read_size(opened), (image.source_height, image.source_width)
+    upright = wanted[::-1] if image.orientation > 4 else wanted
+    if (own[::-1] if orientation > 4 else own) != upright:
+        hint = ""
+        if image.orientation > 4:
+            hint = f", turned by its EXIF orientation {image.orientation},"
         raise BadImage(
             MASK_SIZE,
-            f"has {opened.width}x{opened.height} px, but its image{hint} has "
-            f"{upright[0]}x{upright[1]}",
+            f"has {own[1]}x{own[0]} px, but its image{hint} has {upright[1]}x{upright[0]}",
         )
 
 
@@ -89,12 +128,16 @@ def _levels(pixels: Image.Image, bits: int) -> np.ndarray:
         return levels // (255 // (2**bits - 1)) if pixels.mode == "L" and bits < 8 else levels
     if pixels.mode not in ("RGB", "RGBA", "LA"):
         raise BadImage(BAD_MASK, f"pixels of Pillow's mode {pixels.mode} are no class ids")
-    channels = np.asarray(call_decoder(pixels.convert, "RGB"))
-    if (channels != channels[..., :1]).any():
+    if not _is_gray(pixels):
         raise BadImage(
             BAD_MASK, "is in colour; name its colours, as in ingest.masks.classes={sky: '#8080ff'}"
         )
-    return channels[..., 0]
+    return np.asarray(call_decoder(pixels.convert, "RGB"))[..., 0]
+
+
+def _is_gray(pixels: Image.Image) -> bool:
+    channels = np.asarray(call_decoder(pixels.convert, "RGB"))
+    return bool((channels == channels[..., :1]).all())
 
 
 def _check_opaque(pixels: Image.Image) -> None:

@@ -3,6 +3,7 @@
 Unless `ingest.masks` says so, they would be taken for images: of a class of their own, or of none.
 """
 
+import collections
 import dataclasses
 import itertools
 import os
@@ -21,14 +22,18 @@ ENDINGS = frozenset(
 _MASK_WORDS = {
     *("mask", "masks", "annotation", "annotations", "segmentation", "segmentations"),
     *("segmentationclass", "seg", "gt", "groundtruth", "trimap", "trimaps", "matte", "mattes"),
-    *("label", "labels"),
+    *("label", "labels", "gtfine", "gtcoarse"),
 }
 _IMAGE_WORDS = {
     *("image", "images", "img", "imgs", "jpegimages", "photo", "photos", "picture", "pictures"),
     *("input", "inputs", "scan", "scans", "rgb", "raw", "frame", "frames", "original", "originals"),
+    "leftimg8bit",
 }
 _SEPARATOR = re.compile(r"[-_. ]+")
-_SUFFIX = re.compile(r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte)$")
+_SUFFIX = re.compile(
+    r"[-_. ](?:masks?|seg|segmentation|gt|ground_?truth|trimap|matte|gt(?:fine|coarse)_[a-z]+)$"
+)
+_IMAGE_SUFFIX = re.compile(r"[-_. ](?:leftimg8bit|image|img|rgb)$")
 # A mask is named like its image, with or without an ending such as _mask or _L.
 _ANY_SUFFIX = re.compile(r"_[A-Za-z]+$")
 _ENOUGH = 0.9  # of the possible masks must have an image: a class may be called "mask"
@@ -73,13 +78,15 @@ def find_masks(list_paths: Callable[[], Iterable[str]]) -> Masks | None:
     candidates = list(itertools.islice(named, _MOST_SAMPLED))
     if not candidates:
         return None
-    wanted = {place: mask for mask in candidates for place in _places_of_image(mask)}
+    wanted: dict[_Place, list[str]] = collections.defaultdict(list)
+    for mask in candidates:
+        for place in _places_of_image(mask):
+            wanted[place].append(mask)
     paired: dict[str, str] = {}
     for path in list_paths():
         if _is_image(path) and not _is_called_mask(path):
-            for place in _places(path):
-                mask = wanted.get(place)
-                if mask is not None and _fits(mask, path):
+            for mask in (mask for place in _places(path) for mask in wanted.get(place, ())):
+                if _fits(mask, path):
                     paired.setdefault(mask, path)
     if len(paired) < _ENOUGH * len(candidates):
         return None
@@ -116,13 +123,17 @@ def explain_masks(images_dir: str, masks: Masks) -> str:
 
 def _find_templates(paired: Mapping[str, str]) -> tuple[str, str] | None:
     """What the paths of most images and masks look like; None if that is not one pair."""
-    for mask, image in itertools.islice(paired.items(), _MOST_TRIED):
-        for templates in _templates_of(image, mask):
-            fits = (
-                match_template(templates[0], i) == match_template(templates[1], m) is not None
+    # Of several masks an image, as in Cityscapes, those called labels are class ids.
+    masks = sorted(paired, key=lambda mask: "label" not in mask.lower())
+    images = set(paired.values())
+    for mask in masks[:_MOST_TRIED]:
+        for templates in _templates_of(paired[mask], mask):
+            fitting = {
+                i
                 for m, i in paired.items()
-            )
-            if sum(fits) >= _ENOUGH * len(paired):
+                if match_template(templates[0], i) == match_template(templates[1], m) is not None
+            }
+            if len(fitting) >= _ENOUGH * len(images):
                 return templates
     return None
 
@@ -130,11 +141,14 @@ def _find_templates(paired: Mapping[str, str]) -> tuple[str, str] | None:
 def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
     """Templates that fit one pair: folders that differ are kept, others are part of the key."""
     (*image_folders, image_name), (*mask_folders, mask_name) = image.split("/"), mask.split("/")
-    stem, ending = os.path.splitext(mask_name)
-    suffix = stem.removeprefix(os.path.splitext(image_name)[0])
+    (stem, ending), image_stem = os.path.splitext(mask_name), os.path.splitext(image_name)[0]
+    key = image_stem
+    if not stem.startswith(image_stem):
+        key = stem[: _count_equal(stem, image_stem)].rstrip("-_. ")
+    suffix, image_last = stem[len(key) :], f"{{key}}{image_stem[len(key) :]}.*"
     last = (f"{{key}}{suffix}{ending}", f"{{key}}{suffix}.*")
     if image_folders == mask_folders:
-        yield from (("{key}.*", each) for each in last)
+        yield from ((image_last, each) for each in last)
         return
     lead = _count_equal(image_folders, mask_folders)
     # What follows the folders that differ is part of the key.
@@ -144,7 +158,7 @@ def _templates_of(image: str, mask: str) -> Iterable[tuple[str, str]]:
     ]
     for before in ("/".join(image_folders[:lead]), "{scene}") if lead else ("",):
         first, second = ("".join(f"{part}/" for part in (before, each) if part) for each in own)
-        yield from ((f"{first}{{key}}.*", f"{second}{each}") for each in last)
+        yield from ((f"{first}{image_last}", f"{second}{each}") for each in last)
 
 
 def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
@@ -184,19 +198,24 @@ def _places_of_image(mask: str) -> Iterable[_Place]:
     if bare is not None:
         yield folder, "", bare
     *folders, _ = mask.split("/")
-    for number, each in enumerate(folders):
-        if _is_mask_folder(each):
+    for number in range(len(folders)):
+        # Several such folders, as in `annotations/trimaps`, may stand for one.
+        for end in range(number + 1, len(folders) + 1):
+            if not all(map(_is_mask_folder, folders[number:end])):
+                break
             for own in {stem, bare or stem, _ANY_SUFFIX.sub("", stem)}:
-                yield "/".join(folders[:number]), "/".join(["", *folders[number + 1 :]]), own
+                yield "/".join(folders[:number]), "/".join(["", *folders[end:]]), own
 
 
 def _places(image: str) -> Iterable[_Place]:
     """The image's own folder; and where a mask's folder may be instead of one of its folders."""
     *folders, name = image.split("/")
     stem = os.path.splitext(name)[0]
-    yield "/".join(folders), "", stem
-    for number in range(len(folders)):
-        yield "/".join(folders[:number]), "/".join(["", *folders[number + 1 :]]), stem
+    bare = stem[: found.start()] if (found := _IMAGE_SUFFIX.search(stem.lower())) else stem
+    for own in {stem, bare}:
+        yield "/".join(folders), "", own
+        for number in range(len(folders)):
+            yield "/".join(folders[:number]), "/".join(["", *folders[number + 1 :]]), own
 
 
 def _fits(mask: str, image: str) -> bool:

@@ -142,7 +142,8 @@ def _find_named(
     Adds to `met` which of the names there are.
     """
     for ref in source.list():
-        own = names.intersection([ref.path] if ref.said is None else [ref.path, ref.said.row])
+        called = [ref.path, ref.said.row if ref.said else "", ref.mask.path if ref.mask else ""]
+        own = names.intersection(filter(None, called))
         if own and decode_name(ref.path) not in stored:
             met.update(own)
             yield ref

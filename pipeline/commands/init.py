@@ -106,6 +106,8 @@ def _show(layout: Any, sizes: Any) -> None:
         rows.append(("masks show", describe_levels(layout.levels)))
     elif layout.classes:
         rows.append(("classes", f"{len(layout.classes):,}: {_list_some(layout.classes)}"))
+    elif layout.has_masks:
+        rows.append(("classes", "those of the masks"))
     else:
         rows.append(
             ("classes", "none found: the images can be ingested, but not used for training")

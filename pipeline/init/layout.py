@@ -5,6 +5,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 from image_pipeline.components.sources.pairs import match_template
@@ -92,7 +93,41 @@ def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:
     masks = find_masks(lambda: images)
     if masks is None:
         return None
-    return Layout("image/mask pairs", len(images), others, masks=masks)
+    own, _ = split_pairs(images, masks)
+    return Layout("image/mask pairs", len(images), others, masks=masks, **_find_splits(own))
+
+
+def _find_splits(images: Sequence[str]) -> dict[str, Any]:
+    """Where folders at one depth are called train, val, test: what a layout says of it."""
+    depth = max((path.count("/") for path in images), default=0)
+    for place in range(depth):
+        named = collections.Counter(
+            folders[place] for path in images if len(folders := path.split("/")[:-1]) > place
+        )
+        splits = {each: SPLIT_NAMES.get(each.lower()) for each in sorted(named)}
+        if None in splits.values() or "train" not in splits.values() or len(splits) < 2:
+            continue
+        own = _choose_eval({each: str(name) for each, name in splits.items()})
+        return {
+            "split_pattern": rf"(?:[^/]+/){{{place}}}(?P<split>{'|'.join(map(re.escape, own))})/",
+            "split_names": {each: name for each, name in own.items() if each != name},
+            "splits": _count_splits(own, named),
+        }
+    return {}
+
+
+def _choose_eval(own: dict[str, str]) -> dict[str, str]:
+    """Training needs a split to evaluate on: a test split, if there is no other."""
+    if "eval" in own.values():
+        return own
+    return {first: "eval" if name == "test" else name for first, name in own.items()}
+
+
+def _count_splits(own: Mapping[str, str], firsts: Mapping[str, int]) -> dict[str, int]:
+    splits: collections.Counter[str] = collections.Counter()
+    for first, name in own.items():
+        splits[name] += firsts[first]
+    return {name: splits[name] for name in ("train", "eval", "test") if name in splits}
 
 
 def split_pairs(paths: Collection[str], masks: Masks) -> tuple[list[str], list[str]]:
@@ -113,13 +148,7 @@ def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
     names = {SPLIT_NAMES[first.lower()] for first in firsts}
     if "train" not in names or len(names) < 2 or firsts.total() < _ENOUGH * len(images):
         return None
-    # Training needs a split to evaluate on: a test split, if there is no other.
-    own = {first: SPLIT_NAMES[first.lower()] for first in sorted(firsts)}
-    if "eval" not in names:
-        own = {first: "eval" if name == "test" else name for first, name in own.items()}
-    splits: collections.Counter[str] = collections.Counter()
-    for first, count in firsts.items():
-        splits[own[first]] += count
+    own = _choose_eval({first: SPLIT_NAMES[first.lower()] for first in sorted(firsts)})
     pattern = rf"[^/]+/{_FOLDERS}"
     return Layout(
         "split folders",
@@ -129,7 +158,7 @@ def _guess_splits(images: Sequence[str], others: int) -> Layout | None:
         classes=_count_classes(pattern, images),
         split_pattern=f"(?P<split>{'|'.join(map(re.escape, own))})/",
         split_names={first: name for first, name in own.items() if first != name},
-        splits={name: splits[name] for name in ("train", "eval", "test") if name in splits},
+        splits=_count_splits(own, firsts),
     )
 
 

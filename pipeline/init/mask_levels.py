@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from PIL import Image
-
 from image_pipeline.components import files
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.mask_file import list_values
 
 _SAMPLE = 50  # masks that are read
 _MOST = 255  # more values than classes that there may be: these are no class ids
@@ -23,21 +22,10 @@ def read_levels(root: str, masks: Sequence[str]) -> list[int | str]:
     found: set[int | str] = set()
     for path in masks[:: max(1, -(-len(masks) // _SAMPLE))]:
         try:
-            with files.open_input(files.join(root, path)) as file, Image.open(file) as image:
-                found.update(_levels_of(image))
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            found.update(list_values(files.read_file(files.join(root, path))))
+        except (OSError, BadImage):
             continue  # Ingest will say what is wrong with it.
     return sorted(found, key=lambda value: (isinstance(value, str), value))
-
-
-def _levels_of(image: Image.Image) -> list[int | str]:
-    if image.mode in ("1", "L", "P") or image.mode.startswith("I"):
-        return np.unique(np.asarray(image)).astype(int).tolist()
-    pixels = np.asarray(image.convert("RGB"), np.int32)
-    codes = np.unique(pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]).tolist()
-    if all(code == (code & 255) * 0x010101 for code in codes):  # Gray, stored as colour.
-        return [code & 255 for code in codes]
-    return [f"#{code:06x}" for code in codes]
 
 
 def describe_levels(levels: Sequence[int | str]) -> str:

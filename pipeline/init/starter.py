@@ -189,7 +189,7 @@ def _write_labels(layout: Layout) -> str:
         ]
     if layout.column_types:
         lines.append(f"column_types: {_flow(layout.column_types)}")
-    if layout.label_pattern or not (layout.columns or layout.masks):
+    if layout.label_pattern or not (layout.columns or layout.has_masks):
         lines += [
             "# Matched from the start of each path below the images folder; `label` is the class.",
             f"label_pattern: {_quote(layout.label_pattern)}",

@@ -66,7 +66,7 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
         "a table",
         len(paths),
         problems.count,
-        label_pattern=None if "label" in options.columns else options.label_pattern,
+        label_pattern=None if "label" in options.columns else options.path_label_pattern,
         classes=dict(sorted(classes.items())),
         split_names={name: split for name, split in own.items() if name != split},
         splits=_count_splits(own, named),

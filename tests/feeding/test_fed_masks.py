@@ -1,6 +1,8 @@
 """Masks in batches: read in every way, exact, and where their images are."""
 
 import collections
+import gzip
+import shutil
 
 import numpy as np
 import pytest
@@ -339,3 +341,21 @@ def test_a_data_service_gives_what_streaming_gives(paths, address):  # noqa: F81
 def test_the_manifest_of_the_data_set_names_the_classes(folder):
     assert read_manifest(str(folder / "data")).mask_classes == ("a", "b", "c")
     assert read_manifest(str(folder / "plain")).mask_classes is None
+
+
+def test_compressed_and_copied_shards_have_masks_too(folder, tmp_path):
+    shard = min((folder / "data" / "Split-train").iterdir())
+    copied, packed = tmp_path / "some.tfrecord", tmp_path / "Split-train"
+    shutil.copy(shard, copied)
+    packed.mkdir()
+    (packed / f"{shard.name}.gz").write_bytes(gzip.compress(shard.read_bytes()))
+    shutil.copy(folder / "data" / "manifest.json", tmp_path)
+    for files in ([str(copied)], [str(packed / "*.gz")]):
+        batches = input_fn.input_fn(
+            files,
+            view=VIEW,
+            feeding=FeedingOptions(source="streaming", batch_size=4),
+            transform_graph_dir=None,
+            mode="eval",
+        )
+        assert batches.element_spec[1].shape.as_list() == [None, HEIGHT, WIDTH]

@@ -7,9 +7,20 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
-from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage
-from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE, read_levels
+from image_pipeline.components.images.bad_image import (
+    NOT_AN_IMAGE,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+)
+from image_pipeline.components.images.mask_file import (
+    BAD_MASK,
+    MASK_SIZE,
+    list_values,
+    read_levels,
+)
 from image_pipeline.components.images.prepare import PreparedImage, PrepareOptions, prepare_image
 
 pytestmark = pytest.mark.unit
@@ -147,7 +158,6 @@ def test_sixteen_bits_of_several_channels_would_lose_the_lower_eight(color_type,
     [
         ("JPEG", {"quality": 100}, "is JPEG, but"),
         ("WEBP", {"lossless": True}, "is WEBP, but"),
-        ("PPM", {}, "is PPM, but"),
         ("TIFF", {"compression": "jpeg"}, "is TIFF compressed as jpeg, but"),
     ],
 )
@@ -164,8 +174,58 @@ def test_one_of_several_frames_is_not_chosen(file_format):
 
 
 def test_text_and_nothing_are_no_masks():
-    check_refused(b"text", CORRUPT, "cannot identify")
-    check_refused(b"", CORRUPT, "cannot identify")
+    check_refused(b"text", NOT_AN_IMAGE, "this is text")
+    check_refused(b"", NOT_AN_IMAGE, "no image starts with b''")
+    check_refused(save(LEVELS.astype(np.uint8), "PPM"), UNSUPPORTED, "convert it to PNG")
+    inverted = save(LEVELS.astype(np.uint8), "TIFF", tiffinfo={262: 0})
+    check_refused(inverted, BAD_MASK, "inverted levels")
+
+
+_XMP = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF '
+    'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description '
+    'xmlns:tiff="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="3"/></rdf:RDF></x:xmpmeta>'
+)
+
+
+def test_what_turns_no_image_turns_no_mask():
+    text = PngInfo()
+    text.add_itxt("XML:com.adobe.xmp", _XMP)
+    profile = Image.Exif()
+    profile[0x0112] = 3
+    raw, content = PngInfo(), profile.tobytes()
+    raw.add_text("Raw profile type exif", f"\nexif\n{len(content):8d}\n{content.hex()}")
+    pixels = LEVELS.astype(np.uint8)
+    for data in (
+        save(pixels, "PNG", pnginfo=text),
+        save(pixels, "PNG", pnginfo=raw),
+        save(pixels, "TIFF", tiffinfo={700: _XMP.encode()}),
+        save(pixels, "PNG", exif=b"Exif\0\0garbage"),
+    ):
+        np.testing.assert_array_equal(read_levels(data, make_image(), False), LEVELS)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_tiff_is_turned_once(orientation):
+    """Its pixels are stored so that turning them gives the levels."""
+    turns = Image.Transpose
+    back = {
+        **{2: turns.FLIP_LEFT_RIGHT, 3: turns.ROTATE_180, 4: turns.FLIP_TOP_BOTTOM},
+        **{5: turns.TRANSPOSE, 6: turns.ROTATE_90, 7: turns.TRANSVERSE, 8: turns.ROTATE_270},
+    }.get(orientation)
+    upright = Image.fromarray(LEVELS.astype(np.uint8))
+    stored = upright if back is None else upright.transpose(back)
+    data = save(stored, "TIFF", tiffinfo={274: orientation})
+    np.testing.assert_array_equal(read_levels(data, make_image(), False), LEVELS)
+
+
+def test_what_masks_show_is_told_without_their_images():
+    bits = write_png(np.array([[0, 3], [1, 2]]), 2, 0)
+    assert list_values(bits) == [0, 1, 2, 3]
+    assert list_values(save(in_palette(LEVELS))) == np.unique(LEVELS).tolist()
+    assert list_values(save(np.array([[[128, 64, 128]]], np.uint8))) == ["#804080"]
+    with pytest.raises(BadImage, match="is JPEG"):
+        list_values(save(LEVELS.astype(np.uint8), "JPEG"))
 
 
 def test_a_mask_that_is_cut_off_is_refused():

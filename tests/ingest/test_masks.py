@@ -37,6 +37,15 @@ def _pairs(image, mask, count=10):
             *("part1/{}.jpg", "part1_GroundTruth/{}_segmentation.png", "part1"),
             ("part1/{key}.*", "part1_GroundTruth/{key}_segmentation.png"),
         ),
+        (
+            *("images/x_{}.jpg", "annotations/trimaps/x_{}.png", "images"),
+            ("images/{key}.*", "annotations/trimaps/{key}.png"),
+        ),
+        (
+            "leftImg8bit/val/c/c_{}_leftImg8bit.png",
+            *("gtFine/val/c/c_{}_gtFine_labelIds.png", "leftImg8bit/val/c"),
+            ("leftImg8bit/{key}_leftImg8bit.*", "gtFine/{key}_gtFine_labelIds.png"),
+        ),
         ("{}.jpg", "{}_mask.png", None, ("{key}.*", "{key}_mask.png")),
         ("cat/{}.jpg", "cat/{}-seg.png", None, ("{key}.*", "{key}-seg.png")),
         ("images/{}.jpg", "images/{}.MASK.png", None, ("{key}.*", "{key}.MASK.png")),
@@ -49,6 +58,23 @@ def test_masks_have_names_of_images(image, mask, image_dir, templates):
     for number in range(10):
         found = map(match_template, templates, (image.format(number), mask.format(number)))
         assert len({*found} - {None}) == 1
+
+
+def test_of_several_masks_an_image_those_of_ids_are_chosen():
+    kinds = ("color", "instanceIds", "labelIds")
+    paths = [
+        path
+        for kind in kinds
+        for path in _pairs(
+            "leftImg8bit/val/c_{}_leftImg8bit.png", f"gtFine/val/c_{{}}_gtFine_{kind}.png"
+        )
+    ]
+    found = _find(sorted(set(paths)))
+    assert found.count == 30
+    assert found.templates == (
+        "leftImg8bit/{key}_leftImg8bit.*",
+        "gtFine/{key}_gtFine_labelIds.png",
+    )
 
 
 def test_of_many_scenes_no_single_folder_is_named():

@@ -454,3 +454,20 @@ def test_six_shards_of_a_hundred_pairs_by_one_command(tmp_path):
         "train": [100] * 6
     }
     assert os.listdir(tmp_path / "data" / "Split-train").__len__() == 6
+
+
+def test_a_retry_finds_the_image_that_a_mask_was_without(tmp_path):
+    pairs = write_pairs(tmp_path / "pairs", 12)
+    missing = pairs / "images" / "s1" / "004.png"
+    content = missing.read_bytes()
+    missing.unlink()
+    options = {"masks": MASKS, "max_bad_fraction": 0.5}
+    manifest = ingest(pairs, tmp_path / "data", **options)
+    assert manifest.books.quarantine_reasons == {"mask_without_image": 1}
+    missing.write_bytes(content)
+    folders = map(str, (pairs, tmp_path / "data", tmp_path / "work"))
+    retry = run_retry(*folders, None, make_pipeline)
+    assert (retry.quarantined, retry.repaired, retry.gone) == (1, 1, 0)
+    ingest(pairs, tmp_path / "fresh", **options)
+    assert read_shards(tmp_path / "data") == read_shards(tmp_path / "fresh")
+    assert read_manifest(str(tmp_path / "data")).books.written == 12

@@ -179,6 +179,38 @@ def test_pairs_are_taken_for_what_they_are(tmp_path):
     assert (summary["found"], summary["written"]) == (6, 6)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "split_pattern"),
+    [
+        ("{split}/{kind}", "(?:[^/]+/){0}(?P<split>train|val)/"),
+        ("{kind}/{split}", "(?:[^/]+/){1}(?P<split>train|val)/"),
+    ],
+)
+def test_pairs_keep_the_splits_of_their_folders(tmp_path, pattern, split_pattern):
+    write_scenes(tmp_path / "drawn", 9)
+    for number, path in enumerate(sorted((tmp_path / "drawn").rglob("*.png"))):
+        split = "val" if number % 9 < 3 else "train"
+        folder = tmp_path / "all" / pattern.format(split=split, kind=path.parent.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        path.rename(folder / path.name)
+    _init(tmp_path / "all", "--output", tmp_path / "c.yaml", "--yes")
+    options = load_config(str(tmp_path / "c.yaml")).ingest
+    assert (options.split_pattern, options.split_names) == (split_pattern, {"val": "eval"})
+    summary = ingest(str(tmp_path / "all"), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
+    assert summary["splits"] == {"train": 6, "eval": 3}
+
+
+def test_a_table_with_masks_is_for_training(tmp_path):
+    write_scenes(tmp_path / "scenes", 8)
+    rows = [f"scenes/images/{n:02d}.png,scenes/masks/{n:02d}.png" for n in range(8)]
+    table = _write_table(tmp_path, ["image,mask", *rows])
+    result = _init(table, "--output", tmp_path / "c.yaml", "--yes")
+    assert "those of the masks" in result.output and "image-pipeline run" in result.output
+    assert load_config(str(tmp_path / "c.yaml")).evaluation.min_mean_iou == 0.25
+    summary = ingest(str(table), str(tmp_path / "out"), config=str(tmp_path / "c.yaml"))
+    assert (summary["written"], summary["quarantined"]) == (8, 0)
+
+
 def test_two_levels_and_colours_get_names(tmp_path):
     write_scenes(tmp_path / "scenes", 12)
     for number, path in enumerate(sorted((tmp_path / "scenes" / "masks").iterdir())):
