@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.config import load_config
+from image_pipeline.config import PipelineConfig, load_config
 from tests import warm
+from tests.drawings import write_scenes
 
 pytestmark = pytest.mark.e2e
 
@@ -76,6 +76,7 @@ def folder(tmp_path_factory):
             day.mkdir(parents=True, exist_ok=True)
             (day / f"{number:02d}.jpg").hardlink_to(folder / "photos" / name / f"{number:02d}.jpg")
     (folder / "photos" / "red" / "broken.jpg").write_bytes(b"text")  # For the quarantine.
+    write_scenes(folder / "scenes", 60, 48, 64)
     Image.fromarray(pixels).save(folder / "a.jpg")
     return folder
 
@@ -125,7 +126,7 @@ def test_python_runs(block, folder, monkeypatch, logged_as_before):
 @_blocks("yaml")
 def test_options_load(block, tmp_path):
     (tmp_path / "config.yaml").write_text(block.text)
-    assert load_config(str(tmp_path / "config.yaml")).feeding != FeedingOptions()
+    assert load_config(str(tmp_path / "config.yaml")) != PipelineConfig()
 
 
 def test_what_stands_in_a_block_has_a_test():
