@@ -3,14 +3,16 @@
 import importlib
 import inspect
 import pkgutil
+from functools import partial
 
 import cv2
+import numpy as np
 import pytest
 import simplejpeg
 from PIL import Image, ImageCms, ImageFile
 
 import image_pipeline.components.images
-from image_pipeline.components.images import color
+from image_pipeline.components.images import color, mask_file
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
@@ -43,6 +45,7 @@ MASKS = [
     (write_png(LEVELS, 8), MaskOptions()),
     (save(LEVELS.astype("uint8"), "TIFF"), MaskOptions(ignored=(3,))),
     (write_png(LEVELS, 8), MaskOptions(classes={"a": "#000000", "b": "#010101"})),
+    (save(np.stack([LEVELS] * 3, axis=-1).astype("uint8"), "PNG"), MaskOptions()),
 ]
 OWN = sorted(
     (module.__name__, name)
@@ -75,7 +78,7 @@ def patch_everywhere(monkeypatch, module_name: str, name: str, replacement) -> N
 
 
 def prepare_all() -> list[str]:
-    """Prepares each of `FILES` and `MASKS`; returns the errors that were no `BadImage`."""
+    """Reads each of `FILES` and `MASKS`; returns the errors that were no `BadImage`."""
     raised = []
     for data in FILES:
         for options in (AS_IS, SHRUNK):
@@ -86,12 +89,14 @@ def prepare_all() -> list[str]:
             except Exception as error:
                 raised.append(repr(error))
     for data, options in MASKS:
-        try:
-            prepare_mask(data, make_image(), options)
-        except BadImage:
-            pass
-        except Exception as error:
-            raised.append(repr(error))
+        whole = partial(prepare_mask, data, make_image(), options)
+        for read in (whole, partial(mask_file.list_values, data)):
+            try:
+                read()
+            except BadImage:
+                pass
+            except Exception as error:
+                raised.append(repr(error))
     return raised
 
 

@@ -12,6 +12,8 @@ from tests.pipeline.test_commands import call
 pytestmark = pytest.mark.beam
 
 SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "feeding.batch_size=8")
+# Longer than whatever else the machine may do meanwhile.
+DELAY_S = 0.08
 DECODED_EACH_TIME = ("--set", "feeding.hold_decoded=false")
 
 
@@ -32,7 +34,7 @@ def slow_down(function, seconds):
 
 
 def test_a_slow_disk(data_dir, monkeypatch):
-    monkeypatch.setattr(StoredRecords, "read", slow_down(StoredRecords.read, 0.02))
+    monkeypatch.setattr(StoredRecords, "read", slow_down(StoredRecords.read, DELAY_S))
     found = examine(data_dir, "--step-ms", "1", *DECODED_EACH_TIME)
     assert found["verdict"]["limit"] == "read"
     assert found["line"].startswith("Reading from the disk limits: the model waits ")
@@ -41,7 +43,7 @@ def test_a_slow_disk(data_dir, monkeypatch):
 
 
 def test_slow_decoding(data_dir, monkeypatch):
-    monkeypatch.setattr(pixels, "_decode_png", slow_down(pixels._decode_png, 0.02))
+    monkeypatch.setattr(pixels, "_decode_png", slow_down(pixels._decode_png, DELAY_S))
     found = examine(data_dir, "--step-ms", "1", *DECODED_EACH_TIME)
     assert found["verdict"]["limit"] == "decode"
     # Later epochs do not decode: once they are held, something else limits.
