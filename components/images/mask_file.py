@@ -34,7 +34,7 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
       as_colors: whether its colours matter, and not its gray levels or palette indices.
 
     Returns:
-      Levels, int64 or uint8 [height, width]; or colours, int32 [height, width]: red · 65536 +
+      Levels, uint8, uint16 or int32 [height, width]; or colours, int32 [height, width]: red · 65536 +
       green · 256 + blue.
 
     Raises:
@@ -123,9 +123,12 @@ def _colors(pixels: Image.Image) -> np.ndarray:
 
 def _levels(pixels: Image.Image, bits: int) -> np.ndarray:
     if pixels.mode in ("1", "L", "P") or pixels.mode.startswith("I"):
-        levels = call_decoder(np.asarray, pixels).astype(np.int64)
+        levels = call_decoder(np.asarray, pixels)
+        if pixels.mode == "1":
+            return levels.astype(np.uint8)
         # Pillow spreads 4, 16 levels over 256.
-        return levels // (255 // (2**bits - 1)) if pixels.mode == "L" and bits < 8 else levels
+        is_spread = pixels.mode == "L" and bits < 8
+        return levels // np.uint8(255 // (2**bits - 1)) if is_spread else levels
     if pixels.mode not in ("RGB", "RGBA", "LA"):
         raise BadImage(BAD_MASK, f"pixels of Pillow's mode {pixels.mode} are no class ids")
     if not _is_gray(pixels):

@@ -16,8 +16,8 @@ from image_pipeline.components.images.prepare import PreparedImage
 from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.options import Options
 
-# zlib's level: masks are flat, and take next to no room at any.
-_PNG_COMPRESSION = 6
+# Masks are flat: run lengths take a quarter of the time of zlib's level 6, and a third more room.
+_PNG_PARAMETERS = (cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE)
 
 Value = Annotated[int, pydantic.Field(ge=0, le=65_535)] | str
 
@@ -136,37 +136,53 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Pre
         or colour that is no class.
     """
     levels = read_levels(data, image, options.has_colors)
-    ids = _look_up(levels, options)
-    rows = nearest_places(ids.shape[0], image.height)
-    columns = nearest_places(ids.shape[1], image.width)
-    stored = np.ascontiguousarray(ids[rows[:, None], columns])
-    counts = np.bincount(stored.reshape(-1), minlength=IGNORED + 1)
+    table = options.table()
+    _check_values(levels, table, options.has_colors)
+    ids = _look_up(levels, table)
+    if ids.shape != (image.height, image.width):
+        rows = nearest_places(ids.shape[0], image.height)
+        columns = nearest_places(ids.shape[1], image.width)
+        ids = np.ascontiguousarray(ids[rows[:, None], columns])
+    counts = _count_levels(ids)
     found = np.flatnonzero(counts)
-    return PreparedMask(encode_mask(stored), tuple(found.tolist()), tuple(counts[found].tolist()))
+    return PreparedMask(encode_mask(ids), tuple(found.tolist()), tuple(counts[found].tolist()))
 
 
 def encode_mask(ids: np.ndarray) -> bytes:
     """Class ids, uint8 [height, width], as a gray PNG."""
-    return cv2.imencode(".png", ids, [cv2.IMWRITE_PNG_COMPRESSION, _PNG_COMPRESSION])[1].tobytes()
+    return cv2.imencode(".png", ids, _PNG_PARAMETERS)[1].tobytes()
 
 
-def _look_up(levels: np.ndarray, options: MaskOptions) -> np.ndarray:
-    """The class ids of levels or colour codes: uint8 [height, width]."""
-    table = options.table()
-    keys = np.array(sorted(table))
-    ids = np.array([table[key] for key in keys.tolist()], np.uint8)
-    places = np.minimum(np.searchsorted(keys, levels), len(keys) - 1)
-    unknown = keys[places] != levels
-    if unknown.any():
-        row, column = np.argwhere(unknown)[0].tolist()
+def _check_values(levels: np.ndarray, table: Mapping[int, int], are_colors: bool) -> None:
+    """Refuses a mask with a level or colour code that the table has not."""
+    if levels.dtype == np.uint8:  # The most usual ones, and quicker to count than to look up.
+        shown = np.flatnonzero(_count_levels(levels))
+        unknown = set(shown.tolist()) - table.keys()
+        wrong = np.isin(levels, list(unknown)) if unknown else None
+    else:
+        wrong = ~np.isin(levels, list(table))
+    if wrong is not None and wrong.any():
+        row, column = np.argwhere(wrong)[0].tolist()
         value = int(levels[row, column])
-        named = f"the colour '#{value:06x}'" if options.has_colors else f"the level {value}"
+        named = f"the colour '#{value:06x}'" if are_colors else f"the level {value}"
         raise BadImage(
             BAD_MASK,
             f"has {named} at row {row}, column {column}, which is neither in ingest.masks.classes "
             "nor in ingest.masks.ignored",
         )
-    return ids[places]
+
+
+def _look_up(levels: np.ndarray, table: Mapping[int, int]) -> np.ndarray:
+    """The class ids of levels or colour codes, all of which the table has: uint8 [height, width]."""
+    if levels.dtype == np.uint8:
+        return cv2.LUT(levels, np.array([table.get(n, IGNORED) for n in range(256)], np.uint8))
+    keys = np.array(sorted(table))
+    return np.array([table[key] for key in keys.tolist()], np.uint8)[np.searchsorted(keys, levels)]
+
+
+def _count_levels(levels: np.ndarray) -> np.ndarray:
+    """How many pixels each of the levels 0 to 255 has: int64 [256]."""
+    return np.bincount(np.ravel(levels), minlength=256)
 
 
 def _code(value: Value) -> int:

@@ -296,3 +296,10 @@ def test_masks_are_upright_as_their_images_are_and_may_turn_by_themselves(orient
             f"^mask_size: has 3x2 px, but its image, turned by its EXIF orientation {orientation}"
         )
         check_refused(save(picture), MASK_SIZE, f"{turned}, has 2x3$", image=image)
+
+
+@pytest.mark.parametrize("kind", ["BMP", "TIFF", "PNG"])
+def test_a_mask_of_one_bit_has_levels_0_and_1(kind):
+    bits = np.array([[0, 1, 1], [1, 0, 1]], bool)
+    found = read_levels(save(bits, kind), make_image(2, 3), as_colors=False)
+    np.testing.assert_array_equal(found, [[0, 1, 1], [1, 0, 1]])
