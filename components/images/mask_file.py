@@ -34,8 +34,8 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
       as_colors: whether its colours matter, and not its gray levels or palette indices.
 
     Returns:
-      Levels, uint8, uint16 or int32 [height, width]; or colours, int32 [height, width]: red · 65536 +
-      green · 256 + blue.
+      Levels, uint8, uint16 or int32 [height, width]; or colours, int32 [height, width]: red ·
+      65536 + green · 256 + blue.
 
     Raises:
       BadImage: if it cannot be read exactly, or has another size.

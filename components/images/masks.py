@@ -173,7 +173,7 @@ def _check_values(levels: np.ndarray, table: Mapping[int, int], are_colors: bool
 
 
 def _look_up(levels: np.ndarray, table: Mapping[int, int]) -> np.ndarray:
-    """The class ids of levels or colour codes, all of which the table has: uint8 [height, width]."""
+    """The class ids of levels or colours, all of which the table has: uint8 [height, width]."""
     if levels.dtype == np.uint8:
         return cv2.LUT(levels, np.array([table.get(n, IGNORED) for n in range(256)], np.uint8))
     keys = np.array(sorted(table))
