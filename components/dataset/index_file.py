@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST
-from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.dataset.record import BOX_COLUMNS, Column
 from image_pipeline.components.errors import UserError
 
 INDEX_SCHEMA = pa.schema(
@@ -66,7 +66,8 @@ def index_schema(further: Sequence[Column], has_masks: bool = False) -> pa.Schem
 
 def index_name(column: Column) -> str:
     """What the index calls a further column: `tags` for `image/tags`, a table's as it is."""
-    return column.key.rpartition("/")[2]
+    name = column.key.rpartition("/")[2]
+    return f"box_{name}" if column in BOX_COLUMNS else name
 
 
 def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:

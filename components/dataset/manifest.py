@@ -14,7 +14,13 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.dataset.record import IGNORED, Column, further_columns, label_column
+from image_pipeline.components.dataset.record import (
+    BOX_COLUMNS,
+    IGNORED,
+    Column,
+    further_columns,
+    label_column,
+)
 from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
@@ -81,13 +87,16 @@ class ListedShard(ManifestPart):
 class ListedSplit(ManifestPart):
     """A split: its number of records, its shards' total size, and the shards in order.
 
-    With masks also how many pixels each class id has, and 255, which is of no class.
+    With masks also how many pixels each class id has, and 255, which is of no class; with boxes how
+    many boxes each class has, and the most that an image has.
     """
 
     records: int
     bytes: int
     shards: list[ListedShard]
     mask_pixels: dict[str, int] | None = None
+    box_counts: dict[str, int] | None = None
+    most_boxes: int | None = None
 
 
 class Manifest(ManifestPart):
@@ -136,6 +145,21 @@ class Manifest(ManifestPart):
         found = {int(each) for split in self.splits.values() for each in split.mask_pixels or {}}
         ids = range(max(found - {IGNORED}, default=-1) + 1)
         return tuple(named) if named is not None else tuple(map(str, ids))
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether images have boxes."""
+        return BOX_COLUMNS[0] in self.further
+
+    @property
+    def box_classes(self) -> tuple[str, ...] | None:
+        """The boxes' classes in the order of their ids; None without boxes."""
+        return tuple(self.options["boxes"]["classes"]) if self.has_boxes else None
+
+    @property
+    def most_boxes(self) -> int:
+        """The most boxes that an image has; 0 without boxes."""
+        return max((split.most_boxes or 0 for split in self.splits.values()), default=0)
 
     def list_shards(self) -> Iterator[tuple[str, int, ListedShard]]:
         """Each shard, with its split and its number within the split."""

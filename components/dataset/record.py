@@ -5,8 +5,8 @@ The keys are those of the TensorFlow Model Garden's tf.Example image formats
 other tools read these records unchanged.
 
 A record is a mapping from feature key to values, described by a sequence of `Column`s. Masks,
-boxes, several labels, arrays or a user's own columns would be further `Column`s; nothing below
-depends on their number.
+boxes, several labels and a user's own columns are further `Column`s; nothing below depends on
+their number.
 """
 
 import dataclasses
@@ -82,24 +82,55 @@ LABEL_COLUMNS = {
     "float": Column(VALUE, "float32"),
 }
 
+BOX_XMIN, BOX_XMAX, BOX_YMIN, BOX_YMAX = (
+    Column(f"image/object/bbox/{side}", "float32", is_list=True)
+    for side in ("xmin", "xmax", "ymin", "ymax")
+)
+BOX_TEXT = Column("image/object/class/text", "bytes", is_list=True)
+BOX_LABEL = Column("image/object/class/label", "int64", is_list=True)
+BOX_CROWD = Column("image/object/is_crowd", "int64", is_list=True)
+BOX_COLUMNS = (
+    BOX_XMIN,  # sides as shares of the stored image's width or height
+    BOX_XMAX,
+    BOX_YMIN,
+    BOX_YMAX,
+    BOX_TEXT,
+    BOX_LABEL,  # from 1 on: the Model Garden's 0 is the background
+    Column("image/object/area", "float32", is_list=True),  # in pixels of the stored image
+    BOX_CROWD,  # 1 for a box around several objects that nobody told apart
+)
+"""What the records of images with boxes have, too: a value for each box."""
+
 MASK_COLUMN = Column(MASK, "bytes")  # a gray PNG of class ids, of the stored image's size
 MASK_COLUMNS = (Column(MASK_FORMAT, "bytes"), MASK_COLUMN)
 """What the records of images with masks have, too."""
 
-ColumnType = Literal["int", "float", "string", "ints", "floats", "strings"]
-"""What a table's column can be; the last three are lists."""
+ColumnType = Literal["int", "float", "string", "ints", "floats", "strings", "boxes"]
+"""What a table's column can be; the last four are lists."""
 _DTYPES: dict[str, Dtype] = {"int": "int64", "float": "float32", "string": "bytes"}
 
 
+def order_names(types: Mapping[str, ColumnType]) -> list[str]:
+    """The names of a table's further columns in the order of their features: boxes are last."""
+    return sorted(types, key=lambda name: (types[name] == "boxes", name))
+
+
 def further_columns(types: Mapping[str, ColumnType]) -> tuple[Column, ...]:
-    """The features that a table's further columns are, in the order of their names."""
+    """The features that a table's further columns are, in the order of `order_names`."""
     return tuple(
-        LABEL_COLUMNS[types[name]]
-        if name == "label"
-        else Column(name, _DTYPES[types[name].removesuffix("s")], types[name].endswith("s"))
-        for name in sorted(types)
+        column
+        for name in order_names(types)
         if (name, types[name]) != ("label", "string")
+        for column in _features(name, types[name])
     )
+
+
+def _features(name: str, type_: ColumnType) -> tuple[Column, ...]:
+    if type_ == "boxes":
+        return BOX_COLUMNS
+    if name == "label":
+        return (LABEL_COLUMNS[type_],)
+    return (Column(name, _DTYPES[type_.removesuffix("s")], type_.endswith("s")),)
 
 
 def label_column(further: Sequence[Column]) -> Column | None:

@@ -66,6 +66,7 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"{images!r} is none; leave it out."
         )
     _check_label(options)
+    _check_boxes(images, options)
     if table.is_table(images) and options.masks is not None and not options.has_mask_column:
         raise UserError(
             f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
@@ -78,6 +79,20 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def _check_boxes(images: str, options: IngestOptions) -> None:
+    """Refuses options of boxes where there are none, and boxes beside masks."""
+    if options.boxes is not None and not options.has_boxes:
+        raise UserError(
+            f"ingest.boxes is set, but no column of {images!r} is called as boxes are; name it by "
+            "ingest.columns={boxes: …}."
+        )
+    if options.has_boxes and options.has_masks:
+        raise UserError(
+            f"images are given with boxes or with masks, but {images!r} has both; leave one out by "
+            "ingest.columns={boxes: null} or {mask: null}."
+        )
 
 
 def _check_label(options: IngestOptions) -> None:

@@ -112,15 +112,21 @@ class IngestOptions(TableOptions):
         return self.masks is not None or self.has_mask_column
 
     @property
+    def has_boxes(self) -> bool:
+        """Whether images have boxes; only a table's have, once its columns are known."""
+        return self.column_types.get("boxes") == "boxes"
+
+    @property
     def has_mask_column(self) -> bool:
         """Whether a table has a column of masks, once its columns are known."""
         return self.columns.get("mask") is not None
 
     @property
     def path_label_pattern(self) -> str | None:
-        """`label_pattern`, as it is used: images with masks have no labels unless it is set."""
+        """As it is used: images with masks or boxes have no labels unless it is set."""
         is_set = self.label_pattern != _default("label_pattern")
-        return self.label_pattern if is_set or not self.has_masks else None
+        has_others = self.has_masks or self.has_boxes
+        return self.label_pattern if is_set or not has_others else None
 
     def stored_form(self) -> dict:
         """The options that affect the output's bytes (threads never do)."""

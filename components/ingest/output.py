@@ -4,6 +4,7 @@ import collections
 import functools
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,6 +143,7 @@ def _describe_splits(
             bytes=sum(shard.bytes for shard in listed),
             shards=listed,
             mask_pixels=_sum_pixels(shards, split) if options.has_masks else None,
+            **(_sum_boxes(shards, split, options) if options.has_boxes else {}),
         )
     return splits
 
@@ -152,6 +154,21 @@ def _sum_pixels(shards: Sequence[WrittenShard], split: str) -> dict[str, int]:
     for shard in shards:
         counts.update((shard.mask_pixels or {}) if shard.task.split == split else {})
     return {each: counts[each] for each in sorted(counts, key=int)}
+
+
+def _sum_boxes(
+    shards: Sequence[WrittenShard], split: str, options: IngestOptions
+) -> dict[str, Any]:
+    """`box_counts` and `most_boxes` of a split; every class is counted."""
+    own = [shard for shard in shards if shard.task.split == split]
+    classes = (options.boxes.classes if options.boxes else None) or ()
+    counts = collections.Counter(dict.fromkeys(classes, 0))
+    for shard in own:
+        counts.update(shard.box_counts or {})
+    return {
+        "box_counts": dict(counts),
+        "most_boxes": max((shard.most_boxes for shard in own), default=0),
+    }
 
 
 def _write_index(

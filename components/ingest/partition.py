@@ -19,7 +19,12 @@ import pyarrow.compute as pc
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_shard
-from image_pipeline.components.dataset.record import IGNORED, Column, further_columns
+from image_pipeline.components.dataset.record import (
+    IGNORED,
+    Column,
+    further_columns,
+    order_names,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import write_books
 from image_pipeline.components.ingest.options import IngestOptions
@@ -201,7 +206,7 @@ def _read_sources(
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
         sources.label[window] = _codes(rows["label"], label_codes)
         sources.answer[window] = sources.label[window]
-        if "label" in options.further_types or options.has_masks:
+        if "label" in options.further_types or options.has_masks or options.has_boxes:
             sources.answer[window] = [_hash(said) for said in read_answers(rows, options)]
         if options.has_masks:
             mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
@@ -219,10 +224,12 @@ def _read_sources(
 
 
 def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
-    """What is said of each image: its class, its tags or its value; and which mask it has."""
+    """What is said of each image: its class, its tags or its value; its mask, and its boxes."""
     has_label = "label" in options.further_types
     said = _read_column(rows, "label", options) if has_label else rows["label"].to_pylist()
-    return list(zip(said, rows["mask_sha256"].to_pylist(), strict=True))
+    columns = [said, rows["mask_sha256"].to_pylist()]
+    columns += [_read_boxes(rows, options)] if options.has_boxes else []
+    return list(zip(*columns, strict=True))
 
 
 def _hash(said: object) -> int:
@@ -242,9 +249,16 @@ def check_mask_ids(ids: set[int], options: IngestOptions) -> None:
 
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
     """A further column's values; None for rows that have none."""
-    place = sorted(options.further_types).index(name)
+    place = order_names(options.further_types).index(name)
     further = rows["further"].to_pylist()
     return [None if said is None else str(json.loads(said)[place]) for said in further]
+
+
+def _read_boxes(rows: pa.Table, options: IngestOptions) -> list[object]:
+    """The values of all features of boxes; None for rows that have none."""
+    first = len(options.further_types) - 1  # They are the last.
+    further = rows["further"].to_pylist()
+    return [None if said is None else str(json.loads(said)[first:]) for said in further]
 
 
 def _halves(column: pa.ChunkedArray) -> np.ndarray:

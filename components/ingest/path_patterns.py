@@ -2,6 +2,7 @@
 
 import re
 
+from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.references import ImageRef
@@ -29,7 +30,7 @@ def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
     types = options.further_types
     if types.get("label") != "strings" or ref.said is None:
         return None
-    return ref.said.further[sorted(types).index("label")]  # type: ignore[return-value]
+    return ref.said.further[order_names(types).index("label")]  # type: ignore[return-value]
 
 
 def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:

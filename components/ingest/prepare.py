@@ -20,6 +20,12 @@ from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
+from image_pipeline.components.images.boxes import (
+    BAD_BOX,
+    BoxOptions,
+    PreparedBoxes,
+    prepare_boxes,
+)
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
@@ -78,7 +84,7 @@ _Read = bytes | BadImage | SkippedFile
 
 # What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
 # known when it is read.
-_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask")
+_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask", BAD_BOX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -239,6 +245,7 @@ def _prepare_data(
         _check_places(row, ref, options)
         image = prepare_image(data, options.prepare)
         masks, stored_mask = _prepare_mask(ref, mask, image, options)
+        boxes = _prepare_boxes(ref, image, options)
     except BadImage as error:
         if ref.said is not None and error.reason in _OF_ROWS:
             check_bad_row(error.message, options)
@@ -246,7 +253,11 @@ def _prepare_data(
         return row | {"reason": error.reason, "message": error.message}, b""
     if options.near_duplicates is not None:
         row["perceptual_hash"] = hash_image(image)
-    return row | _image_columns(image) | masks, stored_mask + image.encoded
+    row |= _image_columns(image)
+    if boxes is not None:
+        row["further"] = _join_boxes(ref, boxes)
+        row["notes"] += boxes.notes
+    return row | masks, stored_mask + image.encoded
 
 
 def _prepare_mask(
@@ -281,6 +292,25 @@ def _prepare_mask(
         "mask_pixels": list(mask.pixels),
     }
     return columns, mask.encoded
+
+
+def _prepare_boxes(
+    ref: ImageRef, image: PreparedImage, options: IngestOptions
+) -> PreparedBoxes | None:
+    """An image's boxes; None if images have none. Raises BadImage as `prepare_boxes` does."""
+    if not options.has_boxes or ref.said is None:
+        return None
+    stated_size, said = ref.said.further[-1]  # type: ignore[misc]
+    try:
+        return prepare_boxes(said, stated_size, image, options.boxes or BoxOptions())  # type: ignore[arg-type]
+    except BadImage as error:
+        raise BadImage(error.reason, f"{ref.said.row}: {error.message}") from error
+
+
+def _join_boxes(ref: ImageRef, boxes: PreparedBoxes) -> str:
+    """A table's further columns as JSON: the features of boxes are the last."""
+    assert ref.said is not None
+    return json.dumps([*ref.said.further[:-1], *dataclasses.astuple(boxes)[:-1]])
 
 
 def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:

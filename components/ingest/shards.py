@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import hashlib
+import itertools
 import json
 from collections.abc import Sequence
 from typing import BinaryIO
@@ -43,6 +44,8 @@ class WrittenShard:
       sha256: of the file, 64 hexadecimal digits.
       index_path: the Arrow file with its part of the index, see `INDEX_SCHEMA`.
       mask_pixels: of masks, how many pixels each id has; None without masks.
+      box_counts: how many boxes each class has; None without boxes.
+      most_boxes: the most that an image has.
     """
 
     task: ShardTask
@@ -51,6 +54,8 @@ class WrittenShard:
     sha256: str
     index_path: str
     mask_pixels: dict[str, int] | None = None
+    box_counts: dict[str, int] | None = None
+    most_boxes: int = 0
 
 
 def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard:
@@ -130,7 +135,20 @@ def _write_records(
             index.write_batch(_index_batch(batch, task, offset, np.array(lengths)))
             offset += sum(lengths) + len(lengths) * (HEADER_BYTES + FOOTER_BYTES)
     described = {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
-    return described | ({"mask_pixels": _count_pixels(rows)} if task.has_masks else {})
+    return described | _count_answers(task, rows)
+
+
+def _count_answers(task: ShardTask, rows: pa.Table) -> dict:
+    """What of `WrittenShard` only masks or boxes have."""
+    if task.has_masks:
+        return {"mask_pixels": _count_pixels(rows)}
+    if record.BOX_COLUMNS[0] in task.further:
+        place = task.further.index(record.BOX_TEXT)
+        names = [json.loads(said)[place] for said in rows["further"].to_pylist()]
+        counts = collections.Counter(itertools.chain.from_iterable(names))
+        most = max(map(len, names), default=0)
+        return {"box_counts": dict(sorted(counts.items())), "most_boxes": most}
+    return {}
 
 
 def _count_pixels(rows: pa.Table) -> dict[str, int]:

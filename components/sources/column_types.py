@@ -1,14 +1,17 @@
 """Types of a table's columns: the narrowest that fits all values, and values of a type."""
 
+import contextlib
 import math
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.box_cells import CLASSES, SIZE, read_boxes
 
-Value = int | float | str | list[int] | list[float] | list[str]
+Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
 
 _WIDTH = {"int": 0, "float": 1, "string": 2}
 # A number with a leading zero is a name, such as a postcode.
@@ -78,6 +81,32 @@ class TypeGuess:
         return "float" if self._kind == "float" and self._has_fraction else "string"
 
 
+class BoxGuess(TypeGuess):
+    """The classes of a column of boxes."""
+
+    type: ColumnType = "boxes"  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        """Has seen none."""
+        super().__init__()
+        self._listed: list[str] = []
+        self._named: set[str] = set()
+
+    def see(self, value: Any) -> None:
+        """Takes one more cell into account; one that cannot be read is the row's problem."""
+        with contextlib.suppress(ValueError):
+            self._named.update(box.name for box in read_boxes(value)[1])
+        if isinstance(value, dict) and CLASSES in value and SIZE in value:
+            self._listed += (str(name) for name in value[CLASSES] if name not in self._listed)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Those that were listed, in their order; then others, sorted, numbers as numbers."""
+        others = self._named.difference(self._listed)
+        as_number = {name: (0, int(name), name) for name in others if _INT.fullmatch(name)}
+        return (*self._listed, *sorted(others, key=lambda n: as_number.get(n, (1, 0, n))))
+
+
 def is_empty(value: Any) -> bool:
     """Tells whether a cell holds nothing."""
     return value is None or value == ""
@@ -122,6 +151,8 @@ def convert(value: Any, type_: ColumnType) -> Value:
     Raises:
       ValueError: if it is none.
     """
+    if type_ == "boxes":
+        return read_boxes(value)
     if not _is_list(type_):
         return _convert_one(value, type_)
     if is_empty(value):

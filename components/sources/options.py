@@ -6,9 +6,10 @@ from typing import Literal
 import pydantic
 
 from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.options import Options
 
-ROLES = ("image", "label", "group", "split", "mask")
+ROLES = ("image", "label", "group", "split", "mask", "boxes")
 """What a column of a table can be for ingest; all others are kept as they are."""
 
 
@@ -17,9 +18,10 @@ class TableOptions(Options):
 
     columns: dict[str, str | None] = pydantic.Field(default_factory=dict)
     """If the source is a table: its columns by what they are. `image` and `mask` (paths or URIs),
-    `label` (or `tags`, a list), `group` and `split` are used by ingest; any other name is a further
-    column of each record. What is left out is found by name, such as `path` or `class`, and every
-    column that is left over is kept under its own name. `{notes: null}` leaves a column out."""
+    `label` (or `tags`, a list), `boxes`, `group` and `split` are used by ingest; any other name is
+    a further column of each record. What is left out is found by name, such as `path` or `class`,
+    and every column that is left over is kept under its own name. `{notes: null}` leaves a column
+    out."""
     column_types: dict[str, ColumnType] = pydantic.Field(default_factory=dict)
     """Types of further columns, by the names that they get. What is left out is found by reading
     the table: the narrowest of int, float and string that fits all of its values. An empty cell is
@@ -29,6 +31,8 @@ class TableOptions(Options):
     tag_separator: str | None = pydantic.Field(default=None, min_length=1)
     """What stands between the tags in a cell of text, such as `;`: then the label is tags. The
     lists of JSON lines and Parquet need none."""
+    boxes: BoxOptions | None = None
+    """How the column of boxes is read, if there is one. None: as COCO has them, in pixels."""
     root_dir: str | None = None
     """The folder that a table's relative paths start from, itself relative to the table's folder,
     which is the default."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.record import ColumnType
+from image_pipeline.components.dataset.record import ColumnType, order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Value, convert, convert_label
@@ -149,7 +149,7 @@ class Table:
             roles = {role: _text(self._cell(row, role)) for role in self._roles_as_text}
             if split is not None:
                 roles["split"] = split
-            further = tuple(self._convert(name, row) for name in sorted(self._types))
+            further = tuple(self._convert(name, row) for name in order_names(self._types))
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
         said = Said(place, further=further, **roles)

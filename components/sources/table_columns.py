@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
-from image_pipeline.components.dataset.record import LABEL_COLUMNS, ColumnType
+from image_pipeline.components.dataset.record import BOX_COLUMNS, LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.messages import suggest
-from image_pipeline.components.sources.column_types import TypeGuess
+from image_pipeline.components.sources.box_cells import read_boxes
+from image_pipeline.components.sources.column_types import BoxGuess, TypeGuess
 from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.table import list_tables
 from image_pipeline.components.sources.table_rows import read_rows
@@ -26,11 +28,13 @@ _USUAL_NAMES = {
     "split": ("split", "subset"),
     "mask": ("mask", "mask_path", "mask_file", "mask_name"),
 }
+_BOXES = ("boxes", "bboxes", "objects", "annotations")
 # Names that the index and batches have.
 _TAKEN = frozenset(
     (
         *INDEX_SCHEMA.names,
         *(f.name for f in MASK_FIELDS),
+        *map(index_name, BOX_COLUMNS),
         *ROLES,
         "key",
         "mirrored",
@@ -65,18 +69,25 @@ def complete_options(path: str, options: T) -> T:
             for column, cell in row.cells.items():
                 if column not in guesses:
                     is_kept = not left_out.intersection([column, _usable_name(column)])
-                    guesses[column] = TypeGuess() if is_kept else None
+                    is_boxes = is_kept and _are_boxes(column, cell, options.columns)
+                    guess = BoxGuess() if is_boxes else TypeGuess()
+                    guesses[column] = guess if is_kept else None
                 _see(guesses[column], cell, f"{table}:{row.line}", column)
     if not guesses:
         why = first_problem or "it is empty"
         raise UserError(f"The table {path!r} has no row that can be read ({why}).")
-    columns = _name_columns(path, list(guesses), _name_tags(guesses, options.columns))
+    given = _name_boxes(guesses, _name_tags(guesses, options.columns))
+    columns = _name_columns(path, list(guesses), given)
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
         for name, column in columns.items()
         if name not in ROLES and column is not None and (guess := guesses[column])
     }
+    boxes = guesses.get(columns.get("boxes") or "")
+    if isinstance(boxes, BoxGuess):
+        types["boxes"] = "boxes"
+        options = options.model_copy(update={"boxes": _complete_boxes(options.boxes, boxes)})
     if unknown := options.column_types.keys() - types.keys():
         raise UserError(
             f"ingest.column_types names {min(unknown)!r}, but the further columns of {path!r} are "
@@ -97,6 +108,36 @@ def _name_tags(
     tags = given.get("tags") or (next(lists, None) if "tags" not in given else None)
     rest = {name: column for name, column in given.items() if name != "tags" or column is None}
     return rest if tags is None else rest | {"label": tags}
+
+
+def _are_boxes(column: str, cell: object, given: Mapping[str, str | None]) -> bool:
+    """Whether a column holds boxes, by what is said of it, or by its name and first cell."""
+    if "boxes" in given:
+        return column == given["boxes"]
+    try:
+        return column.lower() in _BOXES and read_boxes(cell) is not None
+    except ValueError:
+        return False
+
+
+def _name_boxes(
+    guesses: Mapping[str, TypeGuess | None], given: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """The columns that are given, with the boxes; the usual name that comes first, of several."""
+    found = {c.lower(): c for c, guess in guesses.items() if isinstance(guess, BoxGuess)}
+    usual = next((found[name] for name in _BOXES if name in found), None)
+    return {**({} if usual is None else {"boxes": usual}), **given}
+
+
+def _complete_boxes(options: BoxOptions | None, found: BoxGuess) -> BoxOptions:
+    """The options with the classes that a table names, unless they say which there may be."""
+    options = options or BoxOptions()
+    if not (options.classes or found.classes):
+        raise UserError(
+            "No row of the table has a box that can be read, so there are no classes; leave the "
+            "column out by ingest.columns={boxes: null}, or name ingest.boxes.classes."
+        )
+    return options.model_copy(update={"classes": options.classes or found.classes})
 
 
 def _label_type(

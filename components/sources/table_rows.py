@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.coco import CocoError, read_coco
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 
 _ROWS_AT_ONCE = 4096
@@ -150,6 +151,39 @@ def _read_json_lines(file: BinaryIO) -> Iterator[Row]:
             yield Row(line, {}, "it is no JSON object")
 
 
+def _read_json(file: BinaryIO) -> Iterator[Row]:
+    """A COCO file's images, or a list of objects; `line` is an object's number. Held in memory."""
+    try:
+        found = json.load(_lines(file), object_hook=_without_outlines)
+    except (ValueError, RecursionError) as error:
+        raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
+    if isinstance(found, dict):
+        rows = _read_coco(found)
+    elif isinstance(found, list):
+        rows = found
+    else:
+        raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
+    for number, cells in enumerate(rows, 1):
+        if isinstance(cells, dict):
+            yield Row(number, cells)
+        else:
+            yield Row(number, {}, "it is no JSON object")
+
+
+def _read_coco(content: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return read_coco(content)
+    except CocoError as error:
+        raise TableError(1, str(error)) from error
+
+
+def _without_outlines(read: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out what is most of a COCO file, and not used."""
+    read.pop("segmentation", None)
+    read.pop("keypoints", None)
+    return read
+
+
 def _read_parquet(file: BinaryIO) -> Iterator[Row]:
     line = 0
     for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
@@ -172,6 +206,7 @@ _READERS: dict[str, Callable[[BinaryIO], Iterator[Row]]] = {
     ".csv": _read_separated,
     **dict.fromkeys((".tsv", ".tab"), lambda file: _read_separated(file, "\t")),
     **dict.fromkeys((".jsonl", ".ndjson"), _read_json_lines),
+    ".json": _read_json,
     **dict.fromkeys((".parquet", ".pq"), _read_parquet),
 }
 TABLE_ENDINGS = tuple(_READERS)

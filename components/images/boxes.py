@@ -1,0 +1,213 @@
+"""Boxes as people write them to shares of the stored, upright image, checked one by one."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import pydantic
+
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.options import Options
+
+BAD_BOX = "bad_box"
+
+Format = Literal[
+    *("xywh", "xyxy", "yxyx", "center_xywh"),  # type: ignore[valid-type]
+    *("rel_xywh", "rel_xyxy", "rel_yxyx", "rel_center_xywh"),
+]
+
+# Where a corner (x, y), as a share of the file's own sides, stands once the image is upright, by
+# its EXIF orientation.
+_TURNS = {
+    1: lambda x, y: (x, y),
+    2: lambda x, y: (1 - x, y),
+    3: lambda x, y: (1 - x, 1 - y),
+    4: lambda x, y: (x, 1 - y),
+    5: lambda x, y: (y, x),
+    6: lambda x, y: (1 - y, x),
+    7: lambda x, y: (1 - y, 1 - x),
+    8: lambda x, y: (y, 1 - x),
+}
+
+
+class BoxOptions(Options):
+    """How a table's column of boxes is read."""
+
+    format: Format = "xywh"
+    """What a box's four numbers are, by Keras's names: `xywh` (left, top, width, height, as COCO
+    has them), `xyxy` (left, top, right, bottom), `yxyx`, or `center_xywh`; in pixels of the image,
+    or with `rel_` in shares of its sides."""
+    classes: tuple[str, ...] | None = None
+    """The classes that boxes may have, in the order of their ids. None: those of a COCO file in the
+    order of its ids, or all that a table names, sorted."""
+    orientation: Literal["upright", "stored"] = "upright"
+    """Which pixels the numbers mean where a photo is to be turned by its EXIF orientation: those
+    of the upright photo, as viewers show it, or those of the file. (Where a COCO file states a size
+    that only one of them has, it is that one.)"""
+    bad_boxes: Literal["quarantine", "drop"] = "quarantine"
+    """What happens to an image with a box that has no area, lies outside, or is of no class that
+    there may be: it is quarantined as `bad_box`, or loses that box and is noted `dropped_boxes`.
+    (A box that is only partly outside is clipped, and noted `clipped_boxes`.)"""
+
+    @pydantic.field_validator("classes")
+    @classmethod
+    def _check_classes(cls, classes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if classes is not None and (not classes or len(set(classes)) < len(classes)):
+            raise ValueError(
+                f"boxes.classes must be different names, at least one, got {list(classes)}; keep "
+                "one of each, or leave it out."
+            )
+        return classes
+
+
+class SaidBox(NamedTuple):
+    """A box as a table has it: four numbers, see `BoxOptions.format`; its class; and its crowd.
+
+    A crowd is a box around several objects that nobody told apart.
+    """
+
+    numbers: tuple[float, float, float, float]
+    name: str
+    is_crowd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBoxes:
+    """The boxes of an image as they are stored; each tuple has an element a box.
+
+    Attributes:
+      xmin, xmax, ymin, ymax: the sides, as shares of the stored image's width or height.
+      name: the class.
+      id: the class's, from 1 on.
+      area: in pixels of the stored image.
+      is_crowd: 1 for a crowd, 0 otherwise.
+      notes: what was unusual.
+    """
+
+    xmin: tuple[float, ...]
+    xmax: tuple[float, ...]
+    ymin: tuple[float, ...]
+    ymax: tuple[float, ...]
+    name: tuple[str, ...]
+    id: tuple[int, ...]
+    area: tuple[float, ...]
+    is_crowd: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+
+def prepare_boxes(
+    said: Sequence[SaidBox],
+    stated_size: Sequence[int],
+    image: PreparedImage,
+    options: BoxOptions,
+) -> PreparedBoxes:
+    """Places boxes in the stored image.
+
+    Args:
+      said: the boxes as they were written.
+      stated_size: width and height of the image as they were written; empty if they were not.
+      image: the image, once it is stored.
+      options: with all classes.
+
+    Raises:
+      BadImage: if a box is none and `bad_boxes` is "quarantine", or the stated size is another.
+    """
+    orientation = _orientation(stated_size, image, options)
+    ids = {name: number for number, name in enumerate(options.classes or (), 1)}
+    kept: list[tuple] = []
+    clipped = dropped = 0
+    for number, box in enumerate(said):
+        sides = _to_shares(box.numbers, image, orientation, options.format)
+        inside = tuple(min(max(side, 0.0), 1.0) for side in sides)
+        if problem := _find_problem(sides, inside, box, ids):
+            if options.bad_boxes == "quarantine":
+                raise BadImage(BAD_BOX, f"box {number}, {_describe(box)}, {problem}")
+            dropped += 1
+            continue
+        clipped += _is_cut(sides, inside, image)
+        left, top, right, bottom = _turn(inside, orientation)
+        area = (right - left) * image.width * (bottom - top) * image.height
+        place = (left, right, top, bottom, box.name, ids[box.name], area, int(box.is_crowd))
+        kept.append(place)
+    notes = {"clipped_boxes": clipped, "dropped_boxes": dropped}
+    columns = zip(*kept, strict=True) if kept else [()] * 8
+    return PreparedBoxes(
+        *(tuple(column) for column in columns),
+        notes=tuple(f"{note}:{count}" for note, count in notes.items() if count),
+    )
+
+
+def _orientation(stated: Sequence[int], image: PreparedImage, options: BoxOptions) -> int:
+    """The EXIF orientation by which boxes have still to be turned.
+
+    Raises:
+      BadImage: if the stated size is none that the image has.
+    """
+    stored = (image.source_width, image.source_height)
+    upright = stored[::-1] if image.orientation > 4 else stored
+    as_stored = image.orientation if options.orientation == "stored" else 1
+    if not stated:
+        return as_stored
+    if tuple(stated) not in (stored, upright):
+        raise BadImage(
+            BAD_BOX,
+            f"its boxes are said to be of an image of {stated[0]}x{stated[1]} px, but it has "
+            f"{upright[0]}x{upright[1]}",
+        )
+    if stored == upright:
+        return as_stored
+    return image.orientation if tuple(stated) == stored else 1
+
+
+def _to_shares(
+    numbers: Sequence[float], image: PreparedImage, orientation: int, format_: str
+) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom as shares of the sides that the numbers are of."""
+    a, b, c, d = numbers
+    sides = {
+        "xywh": (a, b, a + c, b + d),
+        "xyxy": (a, b, c, d),
+        "yxyx": (b, a, d, c),
+        "center_xywh": (a - c / 2, b - d / 2, a + c / 2, b + d / 2),
+    }[format_.removeprefix("rel_")]
+    if format_.startswith("rel_"):
+        return sides
+    width, height = image.source_width, image.source_height
+    if image.orientation > 4 and orientation == 1:  # They are of the upright image.
+        width, height = height, width
+    return sides[0] / width, sides[1] / height, sides[2] / width, sides[3] / height
+
+
+def _turn(sides: Sequence[float], orientation: int) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom as an EXIF orientation brings them upright."""
+    (x0, y0), (x1, y1) = (_TURNS[orientation](*corner) for corner in (sides[:2], sides[2:]))
+    return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
+
+
+def _find_problem(
+    sides: Sequence[float], inside: Sequence[float], box: SaidBox, ids: dict[str, int]
+) -> str | None:
+    """Why a box cannot be stored, after what it is called; None if it can."""
+    if not all(map(math.isfinite, sides)):
+        return "has a side that is no number"
+    if sides[2] <= sides[0] or sides[3] <= sides[1]:
+        return "has no area"
+    if inside[2] <= inside[0] or inside[3] <= inside[1]:
+        return "lies outside of the image"
+    if box.name not in ids:
+        return "is of a class that is not one of ingest.boxes.classes"
+    return None
+
+
+def _is_cut(sides: Sequence[float], inside: Sequence[float], image: PreparedImage) -> bool:
+    """Whether more than half a pixel of a side was cut off; less comes of rounding."""
+    widths = (image.source_width, image.source_height) * 2
+    cut = (abs(a - b) * width for a, b, width in zip(sides, inside, widths, strict=True))
+    return max(cut) > 0.5
+
+
+def _describe(box: SaidBox) -> str:
+    numbers: Any = [round(number, 3) for number in box.numbers]
+    return f"{box.name} {numbers}"

@@ -1,0 +1,92 @@
+"""A cell of boxes, in the ways that people write it, to `SaidBox`es."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from image_pipeline.components.images.boxes import SaidBox
+from image_pipeline.components.names import decode_name
+
+SIZE, BOXES, CLASSES = "size", "boxes", "classes"
+"""Keys of a cell that states its image's width and height beside the boxes, as COCO does; and, the
+first one, all classes."""
+
+_NUMBERS = ("bbox", "bboxes", "box", "boxes")
+_NAMES = (
+    *("category", "categories", "label", "labels", "class", "classes", "name", "names"),
+    *("category_name", "class_name", "category_id", "class_id"),
+)
+_CROWD = ("iscrowd", "is_crowd", "crowd")
+
+
+def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
+    """Reads a cell.
+
+    Args:
+      cell: a list of boxes, each an object such as `{"bbox": [1, 2, 3, 4], "category": "cat"}` or
+        a list such as `[1, 2, 3, 4, "cat"]`; or one object of lists, `{"bbox": […], "category":
+        […]}`, as Hugging Face's data sets have them; or any of these as JSON text. Nothing is no
+        box.
+
+    Returns:
+      Width and height that the boxes are said to be of, empty if they are not said; and the boxes.
+
+    Raises:
+      ValueError: if it is none of these.
+    """
+    if isinstance(cell, str) and cell.strip():
+        try:
+            cell = json.loads(cell)
+        except ValueError as error:
+            raise ValueError(f"{cell[:40]!r} is no JSON") from error
+    if not cell:
+        return [], []
+    if isinstance(cell, Mapping) and SIZE in cell and BOXES in cell:
+        return list(cell[SIZE]), list(map(_read_one, cell[BOXES]))
+    if isinstance(cell, Mapping):
+        cell = _transpose(cell)
+    if not isinstance(cell, list):
+        raise ValueError(f"{cell!r} is no list of boxes")
+    return [], list(map(_read_one, cell))
+
+
+def _transpose(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One object of lists as a list of objects."""
+    kept = {key: values for key, values in lists.items() if key in (*_NUMBERS, *_NAMES, *_CROWD)}
+    are_lists = all(isinstance(values, list) for values in kept.values())
+    if not kept or not are_lists or len({len(values) for values in kept.values()}) > 1:
+        raise ValueError("an object of boxes must have lists of one length")
+    return [dict(zip(kept, values, strict=True)) for values in zip(*kept.values(), strict=True)]
+
+
+def _read_one(box: Any) -> SaidBox:
+    if isinstance(box, Mapping):
+        numbers, name = _first(box, _NUMBERS), _first(box, _NAMES)
+        crowd = _first(box, _CROWD)
+    elif isinstance(box, Sequence) and not isinstance(box, str) and len(box) == 5:
+        numbers, name, crowd = list(box[:4]), box[4], None
+    else:
+        raise ValueError(f"{box!r} is no box: four numbers and a class")
+    if not _are_numbers(numbers):
+        raise ValueError(f"a box must have four numbers, got {numbers!r}")
+    if isinstance(name, float) and name.is_integer():
+        name = int(name)
+    if not isinstance(name, str | int) or isinstance(name, bool) or not str(name).strip():
+        raise ValueError(f"a box must have a class, got {name!r}")
+    if crowd not in (None, 0, 1):
+        raise ValueError(f"{crowd!r} does not tell whether a box is a crowd: 0 or 1 does")
+    left, top, right, bottom = map(float, numbers)
+    return SaidBox((left, top, right, bottom), decode_name(str(name).strip()), bool(crowd))
+
+
+def _are_numbers(numbers: Any) -> bool:
+    is_list = isinstance(numbers, list) and len(numbers) == 4
+    return is_list and all(
+        isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < math.inf
+        for n in numbers
+    )
+
+
+def _first(box: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((box[key] for key in keys if box.get(key) is not None), None)
