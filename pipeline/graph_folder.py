@@ -11,6 +11,7 @@ from image_pipeline.components.errors import UserError
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
 # Not in `analysis.json`, or not in older ones.
 _ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels"}
+_ADDED |= {"box_classes", "box_counts"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,8 @@ class GraphFigures:
     unknown_classes: dict[str, dict[str, int]]
     mask_classes: list[str]
     mask_pixels: list[int]
+    box_classes: list[str]
+    box_counts: list[int]
     vocabulary: list[str] | None
     content: dict[str, Any]
 
@@ -78,6 +81,8 @@ def read_graph(graph_dir: str) -> GraphFigures:
         alpha_background=analysis.get("alpha_background", []),
         mask_classes=analysis.get("mask_classes", []),
         mask_pixels=analysis.get("mask_pixels", []),
+        box_classes=analysis.get("box_classes", []),
+        box_counts=analysis.get("box_counts", []),
         vocabulary=_read_vocabulary(graph_dir),
         content=analysis,
     )

@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components.augment import draws, options
-from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.batch import Batch, Moved
+from image_pipeline.components.augment.boxes import replace_boxes
 from image_pipeline.components.augment.color_jitter import color_jitter
 from image_pipeline.components.augment.erase import cutout, random_erasing
 from image_pipeline.components.augment.flip import flip_horizontal, flip_vertical
@@ -64,15 +65,15 @@ def _apply_step(batch: Batch, keys: tf.Tensor, step: Options, place: int) -> Bat
     return _FUNCTIONS[type(step)](batch, own_keys, step)
 
 
-def check_user_steps(steps: Sequence[Options], has_masks: bool = False) -> None:
-    """Checks users' functions before there are any images; those of masks must take these, too.
+def check_user_steps(steps: Sequence[Options], moved: Moved | None = None) -> None:
+    """Checks users' functions before there are any images; they must take what moves with them.
 
     Raises:
       UserError: if one cannot be imported, or does not take its arguments.
     """
     for step in steps:
         if isinstance(step, options.UserStep):
-            _load_function(step, has_masks)
+            _load_function(step, moved)
 
 
 _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
@@ -92,18 +93,28 @@ _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
 
 
 def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:
-    function = _load_function(step, batch.masks is not None)
-    if batch.masks is None:
+    moved: Moved | None = next((kind for kind in _SHAPES if getattr(batch, kind) is not None), None)
+    function = _load_function(step, moved)
+    if moved is None:
         images = function(batch.images, keys, **step.arguments)
         return batch._replace(images=_check_images(images, batch.images, step.op))
-    made = function(batch.images, keys, masks=batch.masks, **step.arguments)
+    before = getattr(batch, moved)
+    made = function(batch.images, keys, **{moved: before}, **step.arguments)
     if not isinstance(made, tuple | list) or len(made) != 2:
-        raise ValueError(f"the step {step.op} must give images and masks, as a pair.")
-    images, masks = map(_check_images, made, (batch.images, batch.masks), [step.op] * 2)
-    return batch._replace(images=images, masks=masks)
+        raise ValueError(f"the step {step.op} must give images and {moved}, as a pair.")
+    images = _check_images(made[0], batch.images, step.op)
+    if moved == "masks":
+        return batch._replace(images=images, masks=_check_images(made[1], before, step.op))
+    return replace_boxes(batch._replace(images=images), tf.ensure_shape(made[1], before.shape))
 
 
-def _load_function(step: options.UserStep, has_masks: bool) -> Callable[..., Any]:
+_SHAPES: dict[Moved, str] = {
+    "masks": "uint8 [batch, height, width, 1], class ids; 255 is none",
+    "boxes": "float32 [batch, boxes, 4]: top, left, bottom, right as shares of the sides",
+}
+
+
+def _load_function(step: options.UserStep, moved: Moved | None) -> Callable[..., Any]:
     """Imports a user's function, and checks that it takes images, keys and the step's arguments."""
     function = load_named(f"the step {step.op}", step.op)
     if not callable(function):
@@ -112,14 +123,14 @@ def _load_function(step: options.UserStep, has_masks: bool) -> Callable[..., Any
             "name a function that takes images and keys."
         )
     try:
-        masks = {"masks": "masks"} if has_masks else {}
-        inspect.signature(function).bind("images", "keys", **masks, **step.arguments)
+        further = {} if moved is None else {moved: moved}
+        inspect.signature(function).bind("images", "keys", **further, **step.arguments)
     except TypeError as error:
-        if has_masks and "'masks'" in str(error):
+        if moved is not None and f"'{moved}'" in str(error):
             raise UserError(
-                f"the step {step.op} must move masks with their images: let it take masks= (uint8 "
-                "[batch, height, width, 1], class ids; 255 is none) and return images and masks. "
-                "One that changes colours returns them as they are."
+                f"the step {step.op} must move {moved} with their images: let it take {moved}= "
+                f"({_SHAPES[moved]}) and return images and {moved}. One that changes colours "
+                "returns them as they are."
             ) from error
         raise UserError(
             f"the step {step.op} must take images, keys and its arguments by name "

@@ -1,8 +1,11 @@
 """What the random steps work on: a batch of images and what moves with them."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import tensorflow as tf
+
+Moved = Literal["masks", "boxes"]
+"""What may belong to images, and moves as they do."""
 
 
 class Batch(NamedTuple):
@@ -16,9 +19,12 @@ class Batch(NamedTuple):
         None. A box without area only pads the list.
       own_share: float32 [batch], the share of an image and its label that is its own; the rest is
         its partner's, see `components.augment.partner`. None if no image is mixed.
+      visible: float32 [batch, boxes], the share of each box that no step has moved out of the
+        image; None if nobody asks.
     """
 
     images: tf.Tensor
     masks: tf.Tensor | None = None
     boxes: tf.Tensor | None = None
     own_share: tf.Tensor | None = None
+    visible: tf.Tensor | None = None

@@ -54,5 +54,6 @@ def _reverse(batch: Batch, chosen: tf.Tensor, axis: int) -> Batch:
         sides = (
             (1 - bottom, left, 1 - top, right) if axis == 1 else (top, 1 - right, bottom, 1 - left)
         )
+        # Not cut: a mirrored box is as visible as it was.
         boxes = tf.where(chosen[:, None, None], clip_boxes(tf.stack(sides, axis=-1)), boxes)
     return batch._replace(images=reverse(batch.images), masks=masks, boxes=boxes)

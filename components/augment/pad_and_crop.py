@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.boxes import clip_boxes
+from image_pipeline.components.augment.boxes import replace_boxes
 from image_pipeline.components.augment.options import PadAndCrop
 from image_pipeline.components.dataset.record import IGNORED
 
@@ -22,17 +22,17 @@ def pad_and_crop(batch: Batch, keys: tf.Tensor, options: PadAndCrop) -> Batch:
     places = 2 * options.pad_px + 1
     # What stands in the first row and column; negative in the padding.
     starts = tf.cast(draws.uniform(keys, 2) * places, tf.int32) - options.pad_px
-    masks, boxes = batch.masks, batch.boxes
+    masks = batch.masks
     if masks is not None:
         masks = _shift(masks, starts, options, IGNORED)
-    if boxes is not None:
+    if batch.boxes is not None:
         size = tf.constant(batch.images.shape[1:3].as_list(), tf.float64)
         shares = tf.cast(starts, tf.float64) / size
         # float64, for XLA may divide by a constant otherwise than TensorFlow.
-        moved = tf.cast(boxes, tf.float64) - tf.tile(shares, [1, 2])[:, None]
-        boxes = clip_boxes(moved)
+        moved = tf.cast(batch.boxes, tf.float64) - tf.tile(shares, [1, 2])[:, None]
+        batch = replace_boxes(batch, moved)
     images = _shift(batch.images, starts, options, options.fill)
-    return batch._replace(images=images, masks=masks, boxes=boxes)
+    return batch._replace(images=images, masks=masks)
 
 
 def _shift(pixels: tf.Tensor, starts: tf.Tensor, options: PadAndCrop, fill: int) -> tf.Tensor:

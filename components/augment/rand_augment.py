@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws, levels, tone
 from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.boxes import replace_boxes
 from image_pipeline.components.augment.options import RandAugment
 from image_pipeline.components.augment.per_image import map_images
 from image_pipeline.components.augment.warp import (
@@ -160,5 +161,6 @@ def _take_step(
 
     parts = (batch.images,) if batch.masks is None else (batch.images, batch.masks)
     images, *masks = map_images(take, parts, operations, matrices, factors)
-    boxes = None if batch.boxes is None else move_boxes(batch.boxes, height, width, matrices)
-    return batch._replace(images=images, masks=masks[0] if masks else None, boxes=boxes)
+    if batch.boxes is not None:
+        batch = replace_boxes(batch, move_boxes(batch.boxes, height, width, matrices))
+    return batch._replace(images=images, masks=masks[0] if masks else None)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.boxes import replace_boxes
 from image_pipeline.components.augment.options import Rotate
 from image_pipeline.components.augment.warp import (
     affine_coordinates,
@@ -30,13 +31,13 @@ def rotate(batch: Batch, keys: tf.Tensor, options: Rotate) -> Batch:
     matrix = inverse_rotation(share * math.radians(options.degrees))
     height, width = batch.images.shape[1:3]
     rows, columns = affine_coordinates(height, width, matrix)
-    masks, boxes = batch.masks, batch.boxes
+    masks = batch.masks
     if masks is not None:
         masks = warp_nearest(masks, rows, columns, mode=options.mode)
-    if boxes is not None:
-        boxes = move_boxes(boxes, height, width, matrix)
+    if batch.boxes is not None:
+        batch = replace_boxes(batch, move_boxes(batch.boxes, height, width, matrix))
     images = warp(batch.images, rows, columns, options.mode, options.fill)
-    return batch._replace(images=images, masks=masks, boxes=boxes)
+    return batch._replace(images=images, masks=masks)
 
 
 def inverse_rotation(radians: tf.Tensor) -> tf.Tensor:

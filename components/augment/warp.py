@@ -9,7 +9,6 @@ from typing import Literal
 
 import tensorflow as tf
 
-from image_pipeline.components.augment.boxes import clip_boxes
 from image_pipeline.components.dataset.record import IGNORED
 
 # Steps of a coordinate within a pixel. Two such shares times a level fit float32's 24 bits.
@@ -111,7 +110,7 @@ def warp_nearest(
 
 
 def move_boxes(boxes: tf.Tensor, height: int, width: int, matrix: tf.Tensor) -> tf.Tensor:
-    """Moves boxes with their images: the least box around the four moved corners, clipped.
+    """Moves boxes with their images: the least box around the four moved corners.
 
     Args:
       boxes: float32 [batch, boxes, 4], see `Batch`.
@@ -120,7 +119,7 @@ def move_boxes(boxes: tf.Tensor, height: int, width: int, matrix: tf.Tensor) -> 
       matrix: float64 [batch, 2, 3], as in `affine_coordinates`.
 
     Returns:
-      float32 [batch, boxes, 4]; a box outside the image, or of no area, is all zeros.
+      float64 [batch, boxes, 4], not clipped; a box of no area is all zeros.
     """
     top, left, bottom, right = tf.unstack(tf.cast(boxes, tf.float64), axis=-1)
     # From the centre in pixels. The order of the corners does not matter.
@@ -138,7 +137,7 @@ def move_boxes(boxes: tf.Tensor, height: int, width: int, matrix: tf.Tensor) -> 
         for reduce in (tf.reduce_min, tf.reduce_max)
     )
     # A box that just touches the image from outside must not have an area for a last bit's sake.
-    moved = clip_boxes(tf.round(tf.concat([lowest, highest], axis=-1) * 2.0**24) * 2.0**-24)
+    moved = tf.round(tf.concat([lowest, highest], axis=-1) * 2.0**24) * 2.0**-24
     had_area = (bottom > top) & (right > left)
     return tf.where(had_area[..., None], moved, tf.zeros_like(moved))
 

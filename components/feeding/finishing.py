@@ -6,16 +6,18 @@ times as long, each of them reading and writing the whole batch.
 
 import functools
 from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply, flip, mixed_labels
-from image_pipeline.components.augment.batch import Batch
+from image_pipeline.components.augment.batch import Batch, Moved
 from image_pipeline.components.augment.options import FlipHorizontal, Mixup, UserStep
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.record import LABEL_COLUMNS
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import boxes
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
 from image_pipeline.components.feeding.graph import TransformGraph
@@ -31,7 +33,7 @@ Augment = Callable[[Batch, tf.Tensor, tf.Tensor], Batch]
 Pixels = Callable[[tf.Tensor], tf.Tensor]
 
 
-def make_augment(feeding: FeedingOptions, view: ViewOptions, has_masks: bool = False) -> Augment:
+def make_augment(feeding: FeedingOptions, view: ViewOptions, moved: Moved | None = None) -> Augment:
     """The random steps of the options, except the crop that is made while decoding."""
     mirrors = feeding.many_views.mirror
     steps = [
@@ -43,12 +45,12 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions, has_masks: bool = F
     # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
     # and take up to five times as long.
     functions = [
-        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, has_masks)
+        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, moved)
         for place, step, function in apply.step_functions(steps)
     ]
     mirror = None
     if mirrors:
-        mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool, has_masks)
+        mirror = _compile_step(flip.mirror, "mirror", feeding, view, tf.bool, moved)
 
     def augment(batch: Batch, keys: tf.Tensor, mirrored: tf.Tensor) -> Batch:
         for function in functions:
@@ -64,7 +66,7 @@ def finish(
     feeding: FeedingOptions,
     view: ViewOptions,
     training: bool,
-    has_masks: bool = False,
+    moved: Moved | None = None,
     at_once: int | None = None,
 ) -> tf.data.Dataset:
     """Turns what `ImageBatches.read` gives into what `input_fn` gives, so many batches at once.
@@ -72,7 +74,7 @@ def finish(
     The other arguments are those of `make_finish`.
     """
     count = at_once or batches_in_work()
-    function = make_finish(graph, feeding, view, training, has_masks)
+    function = make_finish(graph, feeding, view, training, moved)
     return images.map(function, num_parallel_calls=count, deterministic=True)
 
 
@@ -93,8 +95,8 @@ def make_finish(
     feeding: FeedingOptions,
     view: ViewOptions,
     training: bool,
-    has_masks: bool = False,
-) -> Callable[[Mapping[str, tf.Tensor]], tuple[tf.Tensor, tf.Tensor]]:
+    moved: Moved | None = None,
+) -> Callable[[Mapping[str, tf.Tensor]], tuple[Any, Any]]:
     """Makes the function that ends the input pipeline.
 
     Args:
@@ -102,28 +104,33 @@ def make_finish(
       feeding: the random steps, type and layout.
       view: the images' size.
       training: whether random steps are taken.
-      has_masks: whether the labels are the images' masks.
+      moved: whether the labels are the images' masks or boxes.
 
     Returns:
       A function of a batch as `ImageBatches.read` gives it to images and labels, see `input_fn`.
 
     Raises:
-      UserError: if labels are to be mixed, but no graph numbers them; or masks by mixup.
+      UserError: if labels are to be mixed, but no graph numbers them; or masks or boxes.
     """
-    if has_masks:
-        _check_mask_steps(feeding)
+    if moved is not None:
+        _check_mixing(feeding, moved)
     elif graph is None and feeding.mixes_labels:
         raise UserError(
             "mixup and cutmix need the transform graph, which numbers the classes; give "
             "transform_graph_dir, or leave them out of feeding.augment."
         )
     if training:
-        apply.check_user_steps(feeding.augment, has_masks)
-    augment = make_augment(feeding, view, has_masks) if training else _take_as_they_are
+        apply.check_user_steps(feeding.augment, moved)
+    augment = make_augment(feeding, view, moved) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding)
 
-    def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        views = Batch(batch[contract.IMAGE_INPUT], batch[record.MASK] if has_masks else None)
+    def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[Any, Any]:
+        views = Batch(
+            batch[contract.IMAGE_INPUT],
+            masks=batch[record.MASK] if moved == "masks" else None,
+            boxes=batch[boxes.BOXES] if moved == "boxes" else None,
+            visible=batch[boxes.VISIBLE] if moved == "boxes" else None,
+        )
         views = augment(views, batch.get(KEY), batch.get(MIRRORED))
         images, own_share = pixels(views.images), views.own_share
         if feeding.columns:
@@ -133,6 +140,11 @@ def make_finish(
         count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
         if views.masks is not None:
             return images, tf.cast(tf.squeeze(views.masks, -1), tf.int32)
+        if views.boxes is not None:
+            labels = batch[boxes.BOX_LABELS]
+            return images, boxes.finish_boxes(
+                views.boxes, views.visible, labels, feeding.min_visible
+            )
         if graph is None:
             return images, _untransformed(batch)
         # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
@@ -154,7 +166,12 @@ def _untransformed(batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
     return next(said, batch[contract.LABEL_INPUT])
 
 
-def _check_mask_steps(feeding: FeedingOptions) -> None:
+def _check_mixing(feeding: FeedingOptions, moved: Moved) -> None:
+    """Refuses the steps that mix what cannot be mixed."""
+    if moved == "boxes" and feeding.mixes_labels:
+        raise UserError(
+            "mixup and cutmix mix labels, which boxes cannot be; leave them out of feeding.augment."
+        )
     if any(isinstance(step, Mixup) for step in feeding.augment):
         raise UserError(
             "mixup blends labels, which class ids of pixels cannot be; leave it out of "
@@ -198,20 +215,25 @@ def _compile_step(
     feeding: FeedingOptions,
     view: ViewOptions,
     second: tf.DType,
-    has_masks: bool,
+    moved: Moved | None,
 ) -> apply.StepFunction:
     """The step, compiled if so configured; its second argument has the type `second` [batch]."""
     if not feeding.compiled:
         return function
     shape = (3, view.height_px, view.width_px, view.channels)
-    masks = tf.zeros((*shape[:3], 1), tf.uint8) if has_masks else None
+    example = Batch(
+        tf.zeros(shape, tf.uint8),
+        masks=tf.zeros((*shape[:3], 1), tf.uint8) if moved == "masks" else None,
+        boxes=tf.zeros([3, 2, 4]) if moved == "boxes" else None,
+        visible=tf.zeros([3, 2]) if moved == "boxes" else None,
+    )
 
     def compile_step() -> apply.StepFunction:
         return compile_or_keep(
             function,
-            (Batch(tf.zeros(shape, tf.uint8), masks), tf.zeros([3], second)),
+            (example, tf.zeros([3], second)),
             "A random step is not compiled, and may take ten times as long; leave it out, or set "
             "feeding.compiled=false.",
         )
 
-    return compile_step() if key is None else once(("step", key, shape, has_masks), compile_step)
+    return compile_step() if key is None else once(("step", key, shape, moved), compile_step)

@@ -51,6 +51,11 @@ def read_mask_classes(transform_graph_dir: str) -> list[str] | None:
     return _read_analysis(transform_graph_dir).get("mask_classes")
 
 
+def read_box_classes(transform_graph_dir: str) -> list[str] | None:
+    """The classes of the analysed boxes, in the order of their ids; None without boxes."""
+    return _read_analysis(transform_graph_dir).get("box_classes")
+
+
 def read_label_column(transform_graph_dir: str) -> Column | None:
     """The column of the analysed labels if they are tags or values; None if they are classes."""
     key = _read_analysis(transform_graph_dir).get("label")

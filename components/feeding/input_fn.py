@@ -6,21 +6,28 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from image_pipeline.components import contract
+from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import budget
+from image_pipeline.components.feeding import boxes, budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.records import find_columns, find_label, open_records
+from image_pipeline.components.feeding.records import (
+    find_columns,
+    find_label,
+    find_most_boxes,
+    open_records,
+)
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
+_WINDOW = "window"  # of a batch: int32 [batch, 4], the crops
 
 
 def input_fn(
@@ -76,8 +83,11 @@ def input_fn(
       `feeding.dtype`, and int64 [batch], class ids (-1 for a class that the graph does not know).
       If the steps mix images, labels are float32 [batch, classes], each class's share. Tags are
       float32 [batch, tags] of 0 and 1, values float32 [batch]. Where images have masks, these are
-      the labels: int32 [batch, height, width], the pixels' class ids, 255 for none. Without a
-      graph, uint8 images and string class names (or tags, a line each; or masks). Its
+      the labels: int32 [batch, height, width], the pixels' class ids, 255 for none. Where they have
+      boxes, labels are a dictionary, see `boxes.finish_boxes`: `boxes` float32 [batch, most boxes,
+      4], top, left, bottom and right as shares of the view; `labels` int32 [batch, most boxes], -1
+      where there is no box; `count` int32 [batch], how many there are: they come first. Without a
+      graph, uint8 images and string class names (or tags, a line each; masks; boxes). Its
       `cardinality` is known by the index, unless bad records are skipped in evaluation.
 
     Raises:
@@ -106,10 +116,17 @@ def input_fn(
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
     images = ImageBatches(files, view, feeding, passes, columns).read()
     # Take the random steps; apply the transform graph.
-    has_masks = record.MASK_COLUMN in columns
-    finished = finish(images, graph, feeding, view, passes.training, has_masks)
+    moved = moved_in(columns)
+    finished = finish(images, graph, feeding, view, passes.training, moved)
     # The next batch is made while the model works on this one.
     return keep_ready(finished, feeding.prefetch_batches)
+
+
+def moved_in(columns: Sequence[record.Column]) -> Moved | None:
+    """What of these columns moves with the images."""
+    if record.MASK_COLUMN in columns:
+        return "masks"
+    return "boxes" if set(boxes.COLUMNS) <= set(columns) else None
 
 
 def read_views(
@@ -184,6 +201,8 @@ class ImageBatches:
         """
         self._view, self._feeding, self._passes = view, feeding, passes
         self._columns = tuple(columns)
+        self._has_boxes = moved_in(columns) == "boxes"
+        self._most_boxes = find_most_boxes(files) if self._has_boxes else None
         self._batch_size = passes.share_of_batch(feeding)
         self._keys = KeyMaker(passes.seed, feeding) if passes.training else None
         self._records = open_records(files, view, feeding, passes, columns, keep)
@@ -198,12 +217,19 @@ class ImageBatches:
         Returns:
           Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
           column [batch] under its feature key, and in training `KEY` uint64 [batch] and `MIRRORED`
-          bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1], class ids.
+          bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1], class ids;
+          the columns of boxes as `boxes.place_boxes` gives them.
         """
         passes, feeding = self._passes, self._feeding
         if self._keys is not None and feeding.data_service is not None:
             served = ServedImages(
-                self._records, self._keys, self._view, feeding, passes, self._columns
+                self._records,
+                self._keys,
+                self._view,
+                feeding,
+                passes,
+                self._columns,
+                self._most_boxes,
             )
             images = served.read(feeding.data_service).map(self._select)
         else:
@@ -235,8 +261,14 @@ class ImageBatches:
         shares_images = self._feeding.bad_records == "skip"
         drawn = drawn if shares_images else self._take_share(drawn)
         drawn, windows = (drawn, None) if self._keys is None else self._keys.add(drawn, epoch)
+        if windows is not None:
+            drawn = drawn | {_WINDOW: windows}
         is_first = tf.equal(epoch, self._passes.first_epoch)
         batch = self._records.make_images(drawn, windows, is_first)
+        if self._has_boxes:
+            # Skipped records are no more in the batch, nor are their windows.
+            own_windows = batch.get(_WINDOW)
+            batch |= boxes.place_boxes(batch, own_windows, self._view, self._most_boxes)
         return self._select(self._take_share(batch) if shares_images else batch)
 
     def _take_share(self, batch: Tensors) -> Tensors:
@@ -255,8 +287,13 @@ class ImageBatches:
         is_static = self._passes.training and self._feeding.remainder != "keep"
         count = self._batch_size if is_static else None
         own = (KEY, MIRRORED) if self._passes.training else ()
-        lists = [c.key for c in self._columns if c.is_list and c.key != record.TAGS]
+        columns = [c for c in self._columns if not self._has_boxes or c not in boxes.COLUMNS]
+        lists = [c.key for c in columns if c.is_list and c.key != record.TAGS]
         size |= {key: [None] for key in lists}
-        further = (*own, *(column.key for column in self._columns), *map(name_length, lists))
+        further = (*own, *(column.key for column in columns), *map(name_length, lists))
+        if self._has_boxes:
+            most = self._most_boxes
+            size |= {boxes.BOXES: [most, 4], boxes.BOX_LABELS: [most], boxes.VISIBLE: [most]}
+            further += (boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE)
         names = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *further)
         return {name: tf.ensure_shape(batch[name], [count, *size.get(name, [])]) for name in names}

@@ -125,6 +125,9 @@ class FeedingOptions(Options):
     """Training: the random steps that make a view, in order; each is a name, a mapping of its
     options with the name as `op`, or the dotted path of your own function. `[]` means none: the
     views of evaluation."""
+    min_visible: float = pydantic.Field(default=0.25, ge=0, le=1)
+    """Boxes of which a smaller share is left in the view, after its crop and all steps that move
+    it, are dropped; the others are clipped at its sides."""
     columns: tuple[str, ...] = ()
     """Columns that are fed beside the images, by their feature keys, such as further columns of the
     table that the images came from: then images become a dictionary of `image` and these. A list

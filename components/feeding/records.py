@@ -7,12 +7,14 @@ from typing import Protocol
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.index import RecordIndex, find_index
-from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
+from image_pipeline.components.dataset.manifest import Manifest, has_manifest, read_manifest
 from image_pipeline.components.dataset.paths import group_by_root, match_path
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import boxes
 from image_pipeline.components.feeding.budget import Stage, Use
 from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -104,13 +106,13 @@ def open_records(
 def find_columns(
     files: Sequence[str], feeding: FeedingOptions, others: Sequence[record.Column] = ()
 ) -> tuple[record.Column, ...]:
-    """The columns that are read beside the images: masks, what is fed, and others; each once.
+    """The columns that are read beside the images: masks, boxes, what is fed, others; each once.
 
     Raises:
       UserError: if a data set lacks one, or has it of another type.
     """
-    masks = [record.MASK_COLUMN] if have_masks(files) else []
-    return tuple(dict.fromkeys([*_find_fed(files, feeding), *masks, *others]))
+    moved = {None: (), "masks": (record.MASK_COLUMN,), "boxes": boxes.COLUMNS}[find_moved(files)]
+    return tuple(dict.fromkeys([*_find_fed(files, feeding), *moved, *others]))
 
 
 def _find_fed(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Column, ...]:
@@ -159,33 +161,59 @@ def find_label(files: Sequence[str]) -> tuple[record.Column, ...]:
     return tuple(label for label in labels if label is not None)
 
 
-def have_masks(files: Sequence[str]) -> bool:
-    """Whether the images of shards have masks, as the manifests of their data sets say.
+def find_moved(files: Sequence[str]) -> Moved | None:
+    """Whether the images of shards have masks or boxes, as the manifests of their data sets say.
 
     Raises:
-      UserError: if only some have.
+      UserError: if only some have, or boxes of other classes.
     """
-    paths = match_files(files)
-    bare = [path.removesuffix(".gz") for path in paths]
-    roots = [root for root, _ in group_by_root(bare)] if all(map(match_path, bare)) else []
-    found = {root: read_manifest(root).has_masks for root in roots if has_manifest(root)}
+    manifests = _read_manifests(files)
+    if not manifests:
+        return _find_in_first_record(match_files(files))
+    found = {root: _moved_of(manifest) for root, manifest in manifests.items()}
     if len(set(found.values())) > 1:
+        said = ", ".join(f"{root} has {kind or 'neither'}" for root, kind in found.items())
         raise UserError(
-            "data sets that are read together must all have masks, or none of them, but "
-            f"{min(found, key=lambda root: found[root])} has none; read it by itself."
+            "data sets that are read together must all have masks, or boxes, or none of them, but "
+            f"{said}; read them apart."
         )
-    return any(found.values()) if found else _begin_with_mask(paths)
+    if len(classes := {manifest.box_classes for manifest in manifests.values()}) > 1:
+        raise UserError(
+            "data sets that are read together must have boxes of the same classes, got "
+            f"{' and '.join(map(str, classes))}; give ingest.boxes.classes, and ingest again."
+        )
+    return next(iter(found.values()))
 
 
-def _begin_with_mask(paths: Sequence[str]) -> bool:
-    """Whether the first record has a mask: what files without a manifest say."""
+def find_most_boxes(files: Sequence[str]) -> int | None:
+    """The most boxes that an image of the data sets has; None where no manifest tells."""
+    manifests = _read_manifests(files)
+    return max(manifest.most_boxes for manifest in manifests.values()) if manifests else None
+
+
+def _moved_of(manifest: Manifest) -> Moved | None:
+    return "masks" if manifest.has_masks else "boxes" if manifest.has_boxes else None
+
+
+def _read_manifests(files: Sequence[str]) -> dict[str, Manifest]:
+    """The manifests of the data sets that shards are of, by their folders."""
+    bare = [path.removesuffix(".gz") for path in match_files(files)]
+    roots = [root for root, _ in group_by_root(bare)] if all(map(match_path, bare)) else []
+    return {root: read_manifest(root) for root in roots if has_manifest(root)}
+
+
+def _find_in_first_record(paths: Sequence[str]) -> Moved | None:
+    """Whether the first record has a mask or boxes: what files without a manifest say."""
     records = tf.data.Dataset.from_tensor_slices(paths).flat_map(find_reader(paths))
     for serialized in records.take(1).as_numpy_iterator():
         try:
-            return record.MASK in tf.train.Example.FromString(serialized).features.feature
+            features = tf.train.Example.FromString(serialized).features.feature
         except DecodeError:
-            return False  # Whoever reads it says so.
-    return False
+            return None  # Whoever reads it says so.
+        if record.MASK in features:
+            return "masks"
+        return "boxes" if record.BOX_LABEL.key in features else None
+    return None
 
 
 def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
-from image_pipeline.components.feeding import parse, service
+from image_pipeline.components.feeding import boxes, parse, service
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -32,12 +32,17 @@ class ServedImages:
         feeding: FeedingOptions,
         passes: Passes,
         columns: Sequence[record.Column],
+        most_boxes: int | None = None,
     ):
-        """Does not read yet; `columns` are further scalar columns."""
+        """Does not read yet; `columns` are further ones, with boxes `most_boxes` is known."""
         assert isinstance(records, StreamedRecords)  # ensured by the options
         self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
-        self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *(column.key for column in columns))
+        self._most_boxes = most_boxes
+        self._has_boxes = set(boxes.COLUMNS) <= set(columns)
+        keys = [c.key for c in columns if not self._has_boxes or c not in boxes.COLUMNS]
+        keys += [boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE] if self._has_boxes else []
+        self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *keys)
         self._has_masks = record.MASK_COLUMN in columns
 
     def read(self, address: str) -> tf.data.Dataset:
@@ -73,6 +78,8 @@ class ServedImages:
 
     def _make_image(self, serialized: tf.Tensor, epoch: tf.Tensor) -> parse.Tensors:
         drawn, windows = self._keys.add(self._records.parse_records(serialized[None]), epoch)
+        if self._has_boxes:
+            drawn |= boxes.place_boxes(drawn, windows, self._view, self._most_boxes)
         features = {name: values[0] for name, values in drawn.items()}
         window = None if windows is None else windows[0]
         image = make_image(features, window, self._view)

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import tensorflow as tf
@@ -43,6 +44,8 @@ class Span:
       split_records: split to number of records.
       mask_classes: the masks' classes in the order of their ids; None without masks.
       mask_pixels: how many pixels of the analysed splits' masks each id has.
+      box_classes: the boxes' classes in the order of their ids; None without boxes.
+      box_counts: how many boxes of the analysed splits each class has.
     """
 
     examples_dir: str
@@ -57,6 +60,8 @@ class Span:
     split_records: dict[str, int] = dataclasses.field(default_factory=dict)
     mask_classes: tuple[str, ...] | None = None
     mask_pixels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    box_classes: tuple[str, ...] | None = None
+    box_counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
 
 def read_spans(
@@ -77,7 +82,8 @@ def read_spans(
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_backgrounds(spans)
-    _check_mask_classes(spans)
+    _check_classes(spans, "mask")
+    _check_classes(spans, "box")
     if not any(span.records for span in spans):
         raise UserError(
             f"the analysis needs a record, but {list(examples_dirs)} have none in the splits "
@@ -97,12 +103,14 @@ def _check_backgrounds(spans: Sequence[Span]) -> None:
         )
 
 
-def _check_mask_classes(spans: Sequence[Span]) -> None:
-    differing = {span.examples_dir: span.mask_classes for span in spans}
+def _check_classes(spans: Sequence[Span], of: Literal["mask", "box"]) -> None:
+    """Checks that masks or boxes have one list of classes, by whose places models know them."""
+    differing = {span.examples_dir: getattr(span, f"{of}_classes") for span in spans}
     if len(set(differing.values())) > 1:
+        kind = {"mask": "masks", "box": "boxes"}[of]
         raise UserError(
-            "data sets that are analysed together must have masks of the same classes, got "
-            f"{differing}; give ingest.masks.classes, and ingest again."
+            f"data sets that are analysed together must have {kind} of the same classes, got "
+            f"{differing}; give ingest.{kind}.classes, and ingest again."
         )
 
 
@@ -146,10 +154,12 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     red, green, blue = manifest.options["prepare"]["alpha_background"]
     background = (red, green, blue)
     pixels: collections.Counter = collections.Counter()
+    boxes: collections.Counter = collections.Counter()
     for split in options.analyze_splits:
         pixels.update(manifest.splits[split].mask_pixels or {})
+        boxes.update(manifest.splits[split].box_counts or {})
     counted = (records, dict(split_records))
-    own = (manifest.further, *counted, manifest.mask_classes, pixels)
+    own = (manifest.further, *counted, manifest.mask_classes, pixels, manifest.box_classes, boxes)
     return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
 
 

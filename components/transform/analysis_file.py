@@ -67,6 +67,7 @@ def write_summary(
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
         **describe_masks(spans),
+        **describe_boxes(spans),
     }
     content = to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
     files.write_file(files.join(output_dir, contract.ANALYSIS), content)
@@ -110,6 +111,15 @@ def describe_masks(spans: Sequence[Span]) -> dict[str, Any]:
         "mask_pixels": counted,
         "ignored_pixels": pixels[str(IGNORED)],
     }
+
+
+def describe_boxes(spans: Sequence[Span]) -> dict[str, Any]:
+    """The classes of boxes and how many boxes each has, in the order of ids; {} without boxes."""
+    names = spans[0].box_classes
+    if names is None:
+        return {}
+    counts = sum((span.box_counts for span in spans), collections.Counter())
+    return {"box_classes": list(names), "box_counts": [counts[name] for name in names]}
 
 
 def describe_statistics(found: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -148,6 +148,25 @@ def _place_view(
     return resized, (resized - target) // 2
 
 
+def place_views(sizes: tf.Tensor, view: ViewOptions) -> tuple[tf.Tensor, tf.Tensor]:
+    """Where `eval_view` cuts views out of images, as shares of the images' sides.
+
+    Args:
+      sizes: int [batch, 2], the images' heights and widths in pixels.
+      view: the input's size.
+
+    Returns:
+      Top and left, and height and width: float64 [batch, 2] each.
+    """
+    target = tf.constant([view.height_px, view.width_px])
+    sides = tf.cast(sizes, tf.float64)
+    wanted = tf.cast(target, tf.float64)
+    scale = tf.reduce_max(wanted / view.crop_fraction / sides, axis=1, keepdims=True)
+    resized = tf.maximum(tf.cast(tf.round(sides * scale), tf.int32), target)
+    offsets = tf.cast((resized - target) // 2, tf.float64)
+    return offsets / tf.cast(resized, tf.float64), wanted / tf.cast(resized, tf.float64)
+
+
 def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
     """The height and width, in pixels, to which `eval_view` resizes an image of this size."""
     target = (view.height_px, view.width_px)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import keras
 
 from image_pipeline.components.dotted import load_named
-from image_pipeline.components.feeding.records import have_masks
+from image_pipeline.components.feeding.records import find_moved
 from image_pipeline.components.training.choose_task import find_task, name_model
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
@@ -149,7 +149,7 @@ def profile_steps(
 def _find_task(subject: Subject) -> Task:
     if subject.graph_dir is not None:
         return find_task(subject.graph_dir)
-    return SEGMENTATION if have_masks(subject.patterns) else CLASSIFICATION
+    return SEGMENTATION if find_moved(subject.patterns) == "masks" else CLASSIFICATION
 
 
 def _count_classes(subject: Subject) -> int:

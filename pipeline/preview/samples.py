@@ -25,7 +25,7 @@ from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import have_masks
+from image_pipeline.components.feeding.records import find_moved
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.views.fast import decode_image, decode_mask
 from image_pipeline.components.views.options import ViewOptions
@@ -93,8 +93,9 @@ def read_views(
       UserError: if there is no record, one is damaged, or a user's step cannot be used.
     """
     paths = match_files(files)
-    has_masks = have_masks(paths)
-    apply.check_user_steps(feeding.augment, has_masks)
+    moved = find_moved(paths)
+    has_masks = moved == "masks"
+    apply.check_user_steps(feeding.augment, moved)
     # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
     columns = [record.MASK_COLUMN] if has_masks else []

@@ -109,7 +109,7 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
             f"The column {options.columns['label']!r} of {images_dir!r} is empty in all rows; name "
             "another by ingest.columns={label: …}, or leave it out by ingest.columns={label: null}."
         )
-    if options.label_pattern is not None and not survey.classes:
+    if options.path_label_pattern is not None and not survey.classes:
         raise UserError(
             f"{_explain_links(survey)}None of {survey.found:,} files in {images_dir!r} names a "
             f"class by ingest.label_pattern={options.label_pattern!r}, by default from folders: "
@@ -144,13 +144,13 @@ def _suggest_parent(images_dir: str) -> str:
 
 
 def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
-    """Checks that there are two classes, as a classifier needs; masks have classes of their own.
+    """Checks that there are two classes, as a classifier needs; masks and boxes have their own.
 
     Raises:
       UserError: if there are fewer.
     """
-    has_classes = not options.has_masks and "label" not in options.further_types
-    if len(survey.classes) < 2 and has_classes:
+    has_others = options.has_masks or options.has_boxes or "label" in options.further_types
+    if len(survey.classes) < 2 and not has_others:
         named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
         raise UserError(
             f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "
