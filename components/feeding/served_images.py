@@ -40,9 +40,9 @@ class ServedImages:
         self._view, self._feeding, self._passes = view, feeding, passes
         self._most_boxes = most_boxes
         self._has_boxes = set(boxes.COLUMNS) <= set(columns)
-        keys = [c.key for c in columns if not self._has_boxes or c not in boxes.COLUMNS]
-        keys += [boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE] if self._has_boxes else []
-        self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *keys)
+        names = [c.key for c in columns if not self._has_boxes or c not in boxes.COLUMNS]
+        names += [boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE] if self._has_boxes else []
+        self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *names)
         self._has_masks = record.MASK_COLUMN in columns
 
     def read(self, address: str) -> tf.data.Dataset:

@@ -13,10 +13,10 @@ from image_pipeline.components.options import Options
 
 BAD_BOX = "bad_box"
 
-Format = Literal[
-    *("xywh", "xyxy", "yxyx", "center_xywh"),  # type: ignore[valid-type]
-    *("rel_xywh", "rel_xyxy", "rel_yxyx", "rel_center_xywh"),
-]
+Format = (
+    Literal["xywh", "xyxy", "yxyx", "center_xywh"]
+    | Literal["rel_xywh", "rel_xyxy", "rel_yxyx", "rel_center_xywh"]
+)
 
 # Where a corner (x, y), as a share of the file's own sides, stands once the image is upright, by
 # its EXIF orientation.
@@ -132,11 +132,9 @@ def prepare_boxes(
         place = (left, right, top, bottom, box.name, ids[box.name], area, int(box.is_crowd))
         kept.append(place)
     notes = {"clipped_boxes": clipped, "dropped_boxes": dropped}
-    columns = zip(*kept, strict=True) if kept else [()] * 8
-    return PreparedBoxes(
-        *(tuple(column) for column in columns),
-        notes=tuple(f"{note}:{count}" for note, count in notes.items() if count),
-    )
+    columns = list(zip(*kept, strict=True)) or [()] * 8
+    told = tuple(f"{note}:{count}" for note, count in notes.items() if count)
+    return PreparedBoxes(*(*columns, told))
 
 
 def _orientation(stated: Sequence[int], image: PreparedImage, options: BoxOptions) -> int:

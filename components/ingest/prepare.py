@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from image_pipeline.components.images.boxes import (
     BAD_BOX,
     BoxOptions,
     PreparedBoxes,
+    SaidBox,
     prepare_boxes,
 )
 from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
@@ -300,9 +301,9 @@ def _prepare_boxes(
     """An image's boxes; None if images have none. Raises BadImage as `prepare_boxes` does."""
     if not options.has_boxes or ref.said is None:
         return None
-    stated_size, said = ref.said.further[-1]  # type: ignore[misc]
+    stated_size, said = cast(tuple[list[int], list[SaidBox]], ref.said.further[-1])
     try:
-        return prepare_boxes(said, stated_size, image, options.boxes or BoxOptions())  # type: ignore[arg-type]
+        return prepare_boxes(said, stated_size, image, options.boxes or BoxOptions())
     except BadImage as error:
         raise BadImage(error.reason, f"{ref.said.row}: {error.message}") from error
 

@@ -193,5 +193,5 @@ def feature_value(value: Value) -> Any:
     if isinstance(value, str):
         return value.encode(errors="backslashreplace")
     if isinstance(value, Sequence):
-        return [feature_value(item) for item in value]
+        return [feature_value(item) for item in value]  # type: ignore[arg-type]
     return value

@@ -70,8 +70,8 @@ def complete_options(path: str, options: T) -> T:
                 if column not in guesses:
                     is_kept = not left_out.intersection([column, _usable_name(column)])
                     is_boxes = is_kept and _are_boxes(column, cell, options.columns)
-                    guess = BoxGuess() if is_boxes else TypeGuess()
-                    guesses[column] = guess if is_kept else None
+                    started = BoxGuess() if is_boxes else TypeGuess()
+                    guesses[column] = started if is_kept else None
                 _see(guesses[column], cell, f"{table}:{row.line}", column)
     if not guesses:
         why = first_problem or "it is empty"

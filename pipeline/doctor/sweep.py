@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.input_fn import ImageBatches
+from image_pipeline.components.feeding.input_fn import ImageBatches, moved_in
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import find_columns
@@ -65,7 +64,7 @@ class Variants:
         passes = Passes(mode="train", seed=subject.training.seed, epochs=None)
         others = () if self._graph is None else self._graph.columns
         columns = find_columns(subject.patterns, feeding, others)
-        self._has_masks = record.MASK_COLUMN in columns
+        self._moved = moved_in(columns)
         self._images = ImageBatches(subject.patterns, subject.view, feeding, passes, columns).read()
 
     def open(self, prefetch: int | None, work: int | None, compiled: bool | None) -> Iterator[Any]:
@@ -73,8 +72,8 @@ class Variants:
         feeding = self._feeding
         if compiled is not None:
             feeding = feeding.model_copy(update={"compiled": compiled})
-        view, masks = self._subject.view, self._has_masks
-        batches = finish(self._images, self._graph, feeding, view, True, masks, work)
+        view = self._subject.view
+        batches = finish(self._images, self._graph, feeding, view, True, self._moved, work)
         ready = keep_ready(batches, prefetch or feeding.prefetch_batches)
         return iter(ready.skip(self._first_steps))
 

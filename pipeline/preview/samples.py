@@ -193,7 +193,7 @@ class _Reader:
     ) -> list[tuple[np.ndarray, list[dict[str, float]], np.ndarray | None]]:
         """For each epoch the random views, the classes' shares in each, and the masks."""
         try:
-            augment = make_augment(self._feeding, self._view, bool(self._columns))
+            augment = make_augment(self._feeding, self._view, "masks" if self._columns else None)
             views = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
                 lambda batch: augment(
                     Batch(batch[contract.IMAGE_INPUT], batch.get(record.MASK)),
