@@ -35,10 +35,10 @@ def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
     Raises:
       ValueError: if it is none of these.
     """
-    if isinstance(cell, str) and cell.strip():
+    if isinstance(cell, str):
         try:
-            cell = json.loads(cell)
-        except ValueError as error:
+            cell = json.loads(cell) if cell.strip() else None
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{cell[:40]!r} is no JSON") from error
     if not cell:
         return [], []

@@ -40,6 +40,16 @@ class TableOptions(Options):
     """What happens to a row that cannot be used: one without a path, whose file is missing, that
     names a file again, or has too few cells or a value of the wrong type."""
 
+    @pydantic.field_validator("column_types")
+    @classmethod
+    def _check_boxes(cls, types: dict[str, ColumnType]) -> dict[str, ColumnType]:
+        if wrong := [name for name in types if (name == "boxes") != (types[name] == "boxes")]:
+            raise ValueError(
+                f"column_types.{wrong[0]} is {types[wrong[0]]}, but the type boxes is that of the "
+                "column boxes, and only of it; name the column by ingest.columns={boxes: …}."
+            )
+        return types
+
     @property
     def further_types(self) -> dict[str, ColumnType]:
         """Types of the columns that records keep beside a class's name."""

@@ -1,0 +1,323 @@
+"""Images with boxes, from a table or a COCO file to shards: exact records, books, retries."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pydantic
+import pytest
+from PIL import Image
+
+from image_pipeline.components.dataset import record, tfrecord
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.verify import verify_data_set
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.open_source import complete_options
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.run import run_retry
+from tests.drawings import draw, encode_png
+from tests.ingest.test_retry import make_pipeline
+from tests.ingest_runs import ingest, read_lines
+
+pytestmark = pytest.mark.beam
+
+HEIGHT, WIDTH, COUNT = 8, 10, 24
+CLASSES = ("ant", "bee", "cat")
+COLUMNS = record.all_columns(record.BOX_COLUMNS)
+
+
+def boxes_of(number):
+    """0 to 3 boxes in pixels: left, top, width, height and class."""
+    random = np.random.default_rng(number)
+    for place in range(number % 4):
+        left, top = random.integers(0, 5, 2).tolist()
+        width, height = random.integers(1, 4, 2).tolist()
+        yield [left, top, width, height], CLASSES[(number + place) % 3]
+
+
+def make_row(number, **changes):
+    boxes = [{"bbox": box, "category": name} for box, name in boxes_of(number)]
+    return {"path": f"images/{number:03d}.png", "boxes": boxes} | changes
+
+
+def write_table(folder, rows):
+    table = folder / "images.jsonl"
+    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return table
+
+
+def write_coco(folder):
+    """The same images and boxes; classes have ids that are not in the order of their names."""
+    ids = {"cat": 3, "ant": 17, "bee": 20}
+    images = [
+        {"id": 900 - n, "file_name": f"{n:03d}.png", "height": HEIGHT, "width": WIDTH}
+        for n in range(COUNT)
+    ]
+    annotations = [
+        {"id": 10 * n + i, "image_id": 900 - n, "bbox": box, "category_id": ids[name], "iscrowd": 0}
+        for n in range(COUNT)
+        for i, (box, name) in enumerate(boxes_of(n))
+    ]
+    categories = [{"id": id_, "name": name} for name, id_ in ids.items()]
+    path = folder / "instances.json"
+    parts = {"images": images, "annotations": annotations, "categories": categories}
+    path.write_text(json.dumps(parts))
+    return path
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("boxes")
+    (folder / "images").mkdir()
+    for number in range(COUNT):
+        (folder / "images" / f"{number:03d}.png").write_bytes(encode_png(draw(number)))
+    write_coco(folder)
+    write_table(folder, map(make_row, range(COUNT)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def output(source, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("output") / "data"
+    ingest(source / "images.jsonl", folder)
+    return folder
+
+
+def read_records(output, columns=COLUMNS):
+    for path in sorted(output.glob("Split-*/*")):
+        with path.open("rb") as file:
+            for data in tfrecord.read_records(file):
+                values = record.decode_example(data, columns)
+                yield int(values[record.FILENAME][-7:-4]), values
+
+
+def expected_boxes(number, classes=CLASSES):
+    found = [(*box, name) for box, name in boxes_of(number)]
+    return {
+        "bbox/xmin": [np.float32(x / WIDTH) for x, _, _, _, _ in found],
+        "bbox/xmax": [np.float32((x + w) / WIDTH) for x, _, w, _, _ in found],
+        "bbox/ymin": [np.float32(y / HEIGHT) for _, y, _, _, _ in found],
+        "bbox/ymax": [np.float32((y + h) / HEIGHT) for _, y, _, h, _ in found],
+        "class/text": [name.encode() for *_, name in found],
+        "class/label": [classes.index(name) + 1 for *_, name in found],
+        "is_crowd": [0] * len(found),
+    }
+
+
+def test_a_record_has_the_boxes_of_its_image(output):
+    numbers = []
+    for number, values in read_records(output):
+        for key, wanted in expected_boxes(number).items():
+            assert values[f"image/object/{key}"] == wanted
+        areas = [w * h for (_, _, w, h), _ in boxes_of(number)]
+        np.testing.assert_allclose(values["image/object/area"], areas, rtol=1e-6)
+        assert values[record.LABEL] == b"" and list(values)[-1] == record.IMAGE
+        numbers.append(number)
+    assert sorted(numbers) == list(range(COUNT))
+
+
+def test_tensorflow_reads_them_as_the_model_garden_does(output):
+    """The features of `official/vision/dataloaders/tf_example_decoder.py`."""
+    import tensorflow as tf
+
+    floats = [f"bbox/{side}" for side in ("xmin", "xmax", "ymin", "ymax")] + ["area"]
+    spec = {f"image/object/{key}": tf.io.VarLenFeature(tf.float32) for key in floats} | {
+        "image/encoded": tf.io.FixedLenFeature((), tf.string),
+        "image/height": tf.io.FixedLenFeature((), tf.int64, -1),
+        "image/width": tf.io.FixedLenFeature((), tf.int64, -1),
+        "image/source_id": tf.io.FixedLenFeature((), tf.string),
+        "image/object/class/label": tf.io.VarLenFeature(tf.int64),
+        "image/object/is_crowd": tf.io.VarLenFeature(tf.int64),
+    }
+    paths = sorted(map(str, output.glob("Split-*/*")))
+    for serialized, (number, _) in zip(
+        tf.data.TFRecordDataset(paths), read_records(output), strict=True
+    ):
+        parsed = tf.io.parse_single_example(serialized, spec)
+        wanted = expected_boxes(number)
+        for key in wanted:
+            if key != "class/text":
+                found = tf.sparse.to_dense(parsed[f"image/object/{key}"])
+                np.testing.assert_array_equal(found, wanted[key])
+
+
+def test_the_index_and_the_manifest_count_them(output):
+    manifest = read_manifest(str(output))
+    assert manifest.has_boxes and manifest.box_classes == CLASSES
+    assert manifest.most_boxes == 3 and manifest.books.classes.keys() == {"train", "eval"}
+    counts = {split: dict.fromkeys(CLASSES, 0) for split in manifest.splits}
+    for row in pq.read_table(output / "index.parquet").to_pylist():
+        wanted = [name for _, name in boxes_of(int(row["source"][-7:-4]))]
+        assert row["box_text"] == wanted
+        assert row["box_label"] == [CLASSES.index(name) + 1 for name in wanted]
+        assert len(row["box_xmin"]) == len(row["box_ymax"]) == len(wanted)
+        for name in wanted:
+            counts[row["split"]][name] += 1
+    assert {split: listed.box_counts for split, listed in manifest.splits.items()} == counts
+    assert verify_data_set(str(output)) == []
+
+
+def test_a_coco_file_gives_the_same_boxes(source, output, tmp_path):
+    ingest(source / "instances.json", tmp_path / "data", root_dir="images")
+    manifest = read_manifest(str(tmp_path / "data"))
+    assert manifest.box_classes == ("cat", "ant", "bee")  # in the order of its ids
+    columns = record.all_columns(manifest.further)
+    found = dict(read_records(tmp_path / "data", columns))
+    for number, values in read_records(output):
+        wanted = expected_boxes(number, manifest.box_classes)
+        assert {key: found[number][f"image/object/{key}"] for key in wanted} == wanted
+        assert found[number]["image_id"] == 900 - number
+        assert found[number][record.IMAGE] == values[record.IMAGE]
+
+
+def test_a_csv_has_boxes_as_json(source, output, tmp_path):
+    lines = ["path,objects"]
+    for number in range(COUNT):
+        cell = json.dumps([[*box, name] for box, name in boxes_of(number)]).replace('"', '""')
+        lines.append(f'images/{number:03d}.png,"{cell}"')
+    (source / "images.csv").write_text("\n".join(lines))
+    ingest(source / "images.csv", tmp_path / "data")
+    assert dict(read_records(tmp_path / "data")) == dict(read_records(output))
+
+
+def test_rows_with_bad_boxes_are_quarantined_by_name(source, tmp_path):
+    bad = {
+        3: [{"bbox": [1, 1, 0, 2], "category": "ant"}],
+        5: [{"bbox": [1, 1, 2], "category": "ant"}],
+        7: "no JSON",
+        9: [{"bbox": [50, 1, 2, 2], "category": "ant"}],
+    }
+    rows = [make_row(n, **({"boxes": bad[n]} if n in bad else {})) for n in range(COUNT)]
+    table = write_table(tmp_path, rows)
+    options = {"root_dir": str(source), "max_bad_fraction": 1}
+    ingest(table, tmp_path / "data", **options)
+    found = {
+        line["path"]: (line["reason"], line["message"])
+        for line in read_lines(tmp_path / "data" / "quarantine.jsonl")
+    }
+    assert found == {
+        "images/003.png": (
+            "bad_box",
+            "images.jsonl:4: box 0, ant [1.0, 1.0, 0.0, 2.0], has no area",
+        ),
+        "images.jsonl:6": (
+            "wrong_type",
+            "images.jsonl:6: the column 'boxes' must be of type boxes: a box must have four "
+            "numbers, got [1, 1, 2]",
+        ),
+        "images.jsonl:8": (
+            "wrong_type",
+            "images.jsonl:8: the column 'boxes' must be of type boxes: 'no JSON' is no JSON",
+        ),
+        "images/009.png": (
+            "bad_box",
+            "images.jsonl:10: box 0, ant [50.0, 1.0, 2.0, 2.0], lies outside of the image",
+        ),
+    }
+    ingest(table, tmp_path / "dropped", boxes={"bad_boxes": "drop"}, **options)
+    kept = {number: values for number, values in read_records(tmp_path / "dropped")}
+    assert sorted(kept) == sorted(set(range(COUNT)) - {5, 7})
+    assert kept[3]["image/object/class/text"] == kept[9]["image/object/class/text"] == []
+    notes = pq.read_table(tmp_path / "dropped" / "index.parquet", columns=["source", "notes"])
+    noted = {row["source"]: row["notes"] for row in notes.to_pylist() if row["notes"]}
+    assert noted == dict.fromkeys(("images/003.png", "images/009.png"), ["dropped_boxes:1"])
+    with pytest.raises(UserError, match=r"images.jsonl:(4|6|8|10).*ingest.bad_rows=error"):
+        ingest(table, tmp_path / "strict", bad_rows="error", **options)
+
+
+def test_one_file_with_two_sets_of_boxes_is_in_conflict(source, tmp_path):
+    for name in ("images/900.png", "images/901.png"):
+        shutil.copy(source / "images" / "002.png", source / name)
+    other = make_row(2, path="images/900.png", boxes=make_row(3)["boxes"])
+    same = make_row(2, path="images/901.png")
+    rows = [*map(make_row, range(6)), other]
+    ingest(write_table(tmp_path, rows), tmp_path / "a", root_dir=str(source), max_bad_fraction=1)
+    reasons = [line["reason"] for line in read_lines(tmp_path / "a" / "quarantine.jsonl")]
+    assert reasons == ["conflicting_label"] * 2
+    rows = [*map(make_row, range(6)), same]
+    ingest(write_table(tmp_path, rows), tmp_path / "b", root_dir=str(source), max_bad_fraction=1)
+    books = read_manifest(str(tmp_path / "b")).books
+    assert (books.quarantined, books.duplicates, books.written) == (0, 1, 6)
+
+
+def test_a_retry_adds_what_was_mended(source, output, tmp_path):
+    rows = [make_row(n) for n in range(COUNT)]
+    broken = [*rows[:3], make_row(3, boxes=[{"bbox": [1, 1, 0, 2], "category": "ant"}]), *rows[4:]]
+    table = write_table(tmp_path, broken)
+    given = {"root_dir": str(source), "max_bad_fraction": 1, "boxes": {"classes": CLASSES}}
+    ingest(table, tmp_path / "data", **given)
+    write_table(tmp_path, rows)
+    retry = run_retry(
+        str(table), str(tmp_path / "data"), str(tmp_path / "work"), None, make_pipeline
+    )
+    assert retry.repaired == 1
+    assert dict(read_records(tmp_path / "data")) == dict(read_records(output))
+    assert read_manifest(str(tmp_path / "data")).splits == read_manifest(str(output)).splits
+    assert verify_data_set(str(tmp_path / "data")) == []
+
+
+def complete(table, **options):
+    return complete_options(str(table), IngestOptions.model_validate(options))
+
+
+def test_options_say_what_the_column_of_boxes_is(source, tmp_path):
+    options = complete(source / "images.jsonl")
+    assert options.has_boxes and options.columns == {"boxes": "boxes", "image": "path"}
+    assert options.boxes.classes == CLASSES and options.path_label_pattern is None
+    assert complete(source / "images.jsonl", boxes={"classes": ["bee"]}).boxes.classes == ("bee",)
+    again = IngestOptions.model_validate(options.model_dump(mode="json"))
+    assert complete_options(str(source / "images.jsonl"), again) == options
+    left_out = complete(source / "images.jsonl", columns={"boxes": None})
+    assert not left_out.has_boxes and left_out.columns["boxes"] is None
+    rows = [{"path": "a.png", "where": [[1, 2, 3, 4, 10]], "boxes": 3}, {"path": "b.png"}]
+    named = complete(write_table(tmp_path, rows), columns={"boxes": "where"})
+    assert named.boxes.classes == ("10",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([{"path": "a.png"}], {"boxes": {"format": "xyxy"}}, "ingest.boxes is set, but no column"),
+        ([{"path": "a.png", "boxes": []}], {}, "No row of the table has a box that can be read"),
+        (
+            [{"path": "a.png", "mask": "m.png", "boxes": [[1, 2, 3, 4, "a"]]}],
+            {},
+            "with boxes or with masks, but .* has both",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, rows, options, message):
+    with pytest.raises(UserError, match=message):
+        complete(write_table(tmp_path, rows), **options)
+
+
+@pytest.mark.parametrize("types", [{"boxes": "string"}, {"places": "boxes"}])
+def test_only_boxes_are_of_the_type_boxes(types):
+    with pytest.raises(pydantic.ValidationError, match="the type boxes is that of the column"):
+        IngestOptions(column_types=types)
+
+
+def test_photos_that_are_turned_are_placed_by_the_size_that_is_stated(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(draw(1)).save(tmp_path / "a.jpg", exif=exif)
+    box = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4]}
+    stated = {"id": 1, "file_name": "a.jpg", "width": WIDTH, "height": HEIGHT}
+    parts = {"annotations": [box], "categories": [{"id": 1, "name": "ant"}]}
+    (tmp_path / "c.json").write_text(json.dumps({"images": [stated], **parts}))
+    ingest(tmp_path / "c.json", tmp_path / "data", splits={"train": 1})
+    ((_, values),) = _first(tmp_path / "data")
+    # Left 1 of 10, top 2 of 8: turned to the right, the top is the left, the bottom the ... left.
+    assert values[record.BOX_XMIN.key] == [np.float32(1 - 6 / HEIGHT)]
+    assert values[record.BOX_XMAX.key] == [np.float32(1 - 2 / HEIGHT)]
+    assert values[record.BOX_YMIN.key] == [np.float32(1 / WIDTH)]
+    assert values[record.BOX_YMAX.key] == [np.float32(4 / WIDTH)]
+
+
+def _first(output):
+    columns = record.all_columns(read_manifest(str(output)).further)
+    for path in sorted(output.glob("Split-*/*")):
+        with path.open("rb") as file:
+            for data in tfrecord.read_records(file):
+                yield 0, record.decode_example(data, columns)

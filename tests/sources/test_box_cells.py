@@ -1,0 +1,78 @@
+"""Cells of boxes, in every way that people write them."""
+
+import pytest
+
+from image_pipeline.components.images.boxes import SaidBox
+from image_pipeline.components.sources.box_cells import read_boxes
+
+pytestmark = pytest.mark.unit
+
+CAT = SaidBox((1.0, 2.0, 3.0, 4.0), "cat")
+DOG = SaidBox((5.0, 6.0, 7.0, 8.5), "dog", is_crowd=True)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        [
+            {"bbox": [1, 2, 3, 4], "category": "cat"},
+            {"bbox": [5, 6, 7, 8.5], "category": "dog", "iscrowd": 1},
+        ],
+        [
+            {"box": [1, 2, 3, 4], "label": " cat ", "area": 12},
+            {"box": [5, 6, 7, 8.5], "label": "dog", "is_crowd": True},
+        ],
+        {"bbox": [[1, 2, 3, 4], [5, 6, 7, 8.5]], "categories": ["cat", "dog"], "crowd": [0, 1]},
+        '[{"bbox": [1, 2, 3, 4], "class": "cat"}, '
+        '{"bbox": [5, 6, 7, 8.5], "class": "dog", "iscrowd": 1}]',
+    ],
+)
+def test_boxes_are_read(cell):
+    assert read_boxes(cell) == ([], [CAT, DOG])
+
+
+def test_lists_of_five_and_numbers_as_classes():
+    assert read_boxes([[1, 2, 3, 4, "cat"]]) == ([], [CAT])
+    assert read_boxes([[1, 2, 3, 4, 7]])[1][0].name == "7"
+    assert read_boxes([[1, 2, 3, 4, 7.0]])[1][0].name == "7"  # As Parquet has nullable ones.
+    both = {"bbox": [1, 2, 3, 4], "category_id": 7, "category": "cat"}
+    assert read_boxes([both])[1][0].name == "cat"
+
+
+@pytest.mark.parametrize("cell", [None, "", "  ", [], {}])
+def test_nothing_is_no_box(cell):
+    assert read_boxes(cell) == ([], [])
+
+
+def test_a_stated_size_comes_with_the_boxes():
+    cell = {"size": [40, 20], "boxes": [{"bbox": [1, 2, 3, 4], "category": "cat"}]}
+    assert read_boxes(cell) == ([40, 20], [CAT])
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("cat", "'cat' is no JSON"),
+        (3, "3 is no list of boxes"),
+        ("3", "3 is no list of boxes"),
+        ([3], "3 is no box: four numbers and a class"),
+        (["abcde"], "'abcde' is no box"),
+        ([[1, 2, 3, 4]], r"\[1, 2, 3, 4\] is no box"),
+        ([{"bbox": [1, 2, 3], "category": "cat"}], r"must have four numbers, got \[1, 2, 3\]"),
+        ([{"bbox": [1, 2, 3, "4"], "category": "cat"}], "must have four numbers"),
+        ([{"bbox": [1, 2, 3, True], "category": "cat"}], "must have four numbers"),
+        ([{"bbox": [1, 2, 3, float("nan")], "category": "cat"}], "must have four numbers"),
+        ([{"bbox": [1, 2, 3, float("inf")], "category": "cat"}], "must have four numbers"),
+        ([{"category": "cat"}], "must have four numbers, got None"),
+        ([{"bbox": [1, 2, 3, 4]}], "must have a class, got None"),
+        ([{"bbox": [1, 2, 3, 4], "category": " "}], "must have a class, got ' '"),
+        ([{"bbox": [1, 2, 3, 4], "category": ["cat"]}], "must have a class"),
+        ([{"bbox": [1, 2, 3, 4], "category": "cat", "iscrowd": 2}], "2 does not tell whether"),
+        ({"bbox": [[1, 2, 3, 4]], "category": []}, "must have lists of one length"),
+        ({"bbox": 3}, "must have lists of one length"),
+        ({"foo": []}, "must have lists of one length"),
+    ],
+)
+def test_what_is_no_box_is_named(cell, message):
+    with pytest.raises(ValueError, match=message):
+        read_boxes(cell)
