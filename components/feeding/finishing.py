@@ -11,12 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment import apply, flip, mixed_labels
+from image_pipeline.components.augment import apply, flip
 from image_pipeline.components.augment.batch import Batch, Moved
-from image_pipeline.components.augment.options import FlipHorizontal, Mixup, UserStep
+from image_pipeline.components.augment.options import FlipHorizontal, UserStep
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.record import LABEL_COLUMNS
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
@@ -24,6 +22,7 @@ from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import name_length
+from image_pipeline.components.feeding.true_labels import check_mixing, make_labels
 from image_pipeline.components.options import Options
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
@@ -112,71 +111,39 @@ def make_finish(
     Raises:
       UserError: if labels are to be mixed, but no graph numbers them; or masks or boxes.
     """
-    if moved is not None:
-        _check_mixing(feeding, moved)
-    elif graph is None and feeding.mixes_labels:
-        raise UserError(
-            "mixup and cutmix need the transform graph, which numbers the classes; give "
-            "transform_graph_dir, or leave them out of feeding.augment."
-        )
+    check_mixing(feeding, moved, graph is not None)
     if training:
         apply.check_user_steps(feeding.augment, moved)
     augment = make_augment(feeding, view, moved) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding)
 
     def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[Any, Any]:
-        views = Batch(
-            batch[contract.IMAGE_INPUT],
-            masks=batch[record.MASK] if moved == "masks" else None,
-            boxes=batch[boxes.BOXES] if moved == "boxes" else None,
-            visible=batch[boxes.VISIBLE] if moved == "boxes" else None,
+        views = augment(_take_views(batch, moved), batch.get(KEY), batch.get(MIRRORED))
+        return _add_columns(pixels(views.images), batch, feeding), make_labels(
+            batch, views, graph, feeding
         )
-        views = augment(views, batch.get(KEY), batch.get(MIRRORED))
-        images, own_share = pixels(views.images), views.own_share
-        if feeding.columns:
-            lengths = map(name_length, feeding.columns)
-            fed = (*feeding.columns, *(name for name in lengths if name in batch))
-            images = {contract.IMAGE_INPUT: images} | {key: batch[key] for key in fed}
-        count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
-        if views.masks is not None:
-            return images, tf.cast(tf.squeeze(views.masks, -1), tf.int32)
-        if views.boxes is not None:
-            labels = batch[boxes.BOX_LABELS]
-            return images, boxes.finish_boxes(
-                views.boxes, views.visible, labels, feeding.min_visible
-            )
-        if graph is None:
-            return images, _untransformed(batch)
-        # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
-        labels = graph(batch)[1]
-        labels = tf.ensure_shape(labels, [count, *labels.shape[1:]])
-        if not feeding.mixes_labels:
-            return images, labels
-        own_share = tf.ones(tf.shape(labels)[:1], tf.float32) if own_share is None else own_share
-        if graph.label is not None:
-            return images, mixed_labels.mix_rows(labels, own_share)
-        return images, mixed_labels.mix_labels(labels, own_share, len(graph.class_names))
 
     return finish_batch
 
 
-def _untransformed(batch: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """What records say: tags (a line each), values or names of classes."""
-    said = (batch[column.key] for column in LABEL_COLUMNS.values() if column.key in batch)
-    return next(said, batch[contract.LABEL_INPUT])
+def _take_views(batch: Mapping[str, tf.Tensor], moved: Moved | None) -> Batch:
+    """The images of a batch, and what moves with them."""
+    return Batch(
+        batch[contract.IMAGE_INPUT],
+        masks=batch[record.MASK] if moved == "masks" else None,
+        boxes=batch[boxes.BOXES] if moved == "boxes" else None,
+        visible=batch[boxes.VISIBLE] if moved == "boxes" else None,
+    )
 
 
-def _check_mixing(feeding: FeedingOptions, moved: Moved) -> None:
-    """Refuses the steps that mix what cannot be mixed."""
-    if moved == "boxes" and feeding.mixes_labels:
-        raise UserError(
-            "mixup and cutmix mix labels, which boxes cannot be; leave them out of feeding.augment."
-        )
-    if any(isinstance(step, Mixup) for step in feeding.augment):
-        raise UserError(
-            "mixup blends labels, which class ids of pixels cannot be; leave it out of "
-            "feeding.augment, or take cutmix, which cuts masks as it cuts images."
-        )
+def _add_columns(
+    images: tf.Tensor, batch: Mapping[str, tf.Tensor], feeding: FeedingOptions
+) -> tf.Tensor | dict[str, tf.Tensor]:
+    """The images, with the columns that are fed beside them."""
+    if not feeding.columns:
+        return images
+    lengths = (name for name in map(name_length, feeding.columns) if name in batch)
+    return {contract.IMAGE_INPUT: images} | {k: batch[k] for k in (*feeding.columns, *lengths)}
 
 
 def _make_pixels(graph: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
