@@ -186,6 +186,24 @@ def test_an_epoch_cannot_be_shared_between_classes(kind, request):
         _read_batches(folder, "train", "train", balance="uniform")
 
 
+def test_an_epoch_cannot_be_shared_between_lists(tagged):
+    with pytest.raises(UserError, match="between single values, but 'tags' holds lists; name"):
+        _read_batches(tagged[0], "train", "train", balance="uniform", balance_by="tags")
+
+
+def test_conditions_look_for_tags(tagged):
+    folder, said = tagged
+    where = '"cat" in tags and not ("sky" in tags)'
+    index = pq.read_table(folder / "data/index.parquet").to_pylist()
+    sources = [row["source"] for row in index if row["split"] == "train"]
+    wanted = {s for s in sources if {"cat", "sky"} & set(said[s]["tags"]) == {"cat"}}
+    batches = _read_batches(
+        folder, "train", "train", select={"where": where}, columns=["image/filename"]
+    )
+    found = {p.decode() for inputs, _ in batches for p in inputs["image/filename"].numpy()}
+    assert found == wanted and 0 < len(wanted) < len(sources)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
