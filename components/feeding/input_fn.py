@@ -15,7 +15,12 @@ from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.records import find_columns, find_label, open_records
+from image_pipeline.components.feeding.records import (
+    check_label,
+    find_columns,
+    find_label,
+    open_records,
+)
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions
@@ -91,6 +96,7 @@ def input_fn(
         feeding = feeding.model_copy(update={"dtype": "uint8"})  # nothing turns them into floats
     else:
         graph = TransformGraph(transform_graph_dir)
+        check_label(files, graph.label)
     passes = Passes(
         mode=mode,
         seed=seed,

@@ -191,6 +191,15 @@ def test_an_epoch_cannot_be_shared_between_lists(tagged):
         _read_batches(tagged[0], "train", "train", balance="uniform", balance_by="tags")
 
 
+def test_a_graph_of_other_labels_is_refused(tagged, valued):
+    files = [str(valued[0] / "data/Split-train/*")]
+    graph_dir = str(tagged[0] / "graph")
+    with pytest.raises(UserError, match="graph is of tags, but the labels of '.*' are values; gi"):
+        input_fn(
+            files, view=VIEW, feeding=FeedingOptions(), transform_graph_dir=graph_dir, mode="train"
+        )
+
+
 def test_conditions_look_for_tags(tagged):
     folder, said = tagged
     where = '"cat" in tags and not ("sky" in tags)'
