@@ -10,7 +10,7 @@ from image_pipeline.components.errors import UserError
 # Written by tf.Transform, whose import would take seconds.
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
 # Not in `analysis.json`, or not in older ones.
-_ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels"}
+_ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels", "label"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,7 @@ class GraphFigures:
     """What a transform graph says of itself: `analysis.json`, which `analysis_file` writes.
 
     Attributes:
+      label: the record's key of tags or values; None for classes.
       vocabulary: the class names in the order of their ids; None if the `preprocessing_fn` made no
         such vocabulary.
       content: all that `analysis.json` holds, for machines.
@@ -44,6 +45,7 @@ class GraphFigures:
     unknown_classes: dict[str, dict[str, int]]
     mask_classes: list[str]
     mask_pixels: list[int]
+    label: str | None
     vocabulary: list[str] | None
     content: dict[str, Any]
 
@@ -78,6 +80,7 @@ def read_graph(graph_dir: str) -> GraphFigures:
         alpha_background=analysis.get("alpha_background", []),
         mask_classes=analysis.get("mask_classes", []),
         mask_pixels=analysis.get("mask_pixels", []),
+        label=analysis.get("label"),
         vocabulary=_read_vocabulary(graph_dir),
         content=analysis,
     )

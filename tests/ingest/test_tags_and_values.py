@@ -194,10 +194,22 @@ def test_an_epoch_cannot_be_shared_between_lists(tagged):
 def test_a_graph_of_other_labels_is_refused(tagged, valued):
     files = [str(valued[0] / "data/Split-train/*")]
     graph_dir = str(tagged[0] / "graph")
-    with pytest.raises(UserError, match="graph is of tags, but the labels of '.*' are values; gi"):
+    with pytest.raises(UserError, match=r"graph is of tags, but the labels of '.*' are values; gi"):
         input_fn(
             files, view=VIEW, feeding=FeedingOptions(), transform_graph_dir=graph_dir, mode="train"
         )
+
+
+def test_an_analysis_without_any_tag_is_refused(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=2)
+    paths = sorted(images.rglob("*.png"))
+    rows = [{"path": str(path), "tags": ["a"], "split": "eval"} for path in paths]
+    rows[0] |= {"tags": [], "split": "train"}
+    (images / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ingest(images / "t.jsonl", tmp_path / "data")
+    places = (str(tmp_path / name) for name in ("data", "graph"))
+    with pytest.raises(UserError, match=r"none of the records in the splits \['train'\] has any"):
+        run_analysis(*places, VIEW, TransformOptions(), make_pipeline)
 
 
 def test_conditions_look_for_tags(tagged):
