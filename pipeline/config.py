@@ -1,5 +1,6 @@
 """The configuration: every component's options in one tree, read from YAML and the command line."""
 
+import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -179,5 +180,7 @@ def _known_keys(location: Sequence[str | int]) -> list[str]:
     """The keys that exist at a place in the tree."""
     group: Any = PipelineConfig
     for part in location:
-        group = group.model_fields[part].annotation
+        kind = group.model_fields[part].annotation
+        # Of a group that may be left out, such as `MaskOptions | None`, the group.
+        group = next((each for each in typing.get_args(kind) if each is not type(None)), kind)
     return list(group.model_fields)

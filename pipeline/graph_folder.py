@@ -10,7 +10,7 @@ from image_pipeline.components.errors import UserError
 # Written by tf.Transform, whose import would take seconds.
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
 # Not in `analysis.json`, or not in older ones.
-_ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels"}
+_ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels", "label"}
 _ADDED |= {"box_classes", "box_counts"}
 
 
@@ -19,6 +19,7 @@ class GraphFigures:
     """What a transform graph says of itself: `analysis.json`, which `analysis_file` writes.
 
     Attributes:
+      label: the record's key of tags or values; None for classes.
       vocabulary: the class names in the order of their ids; None if the `preprocessing_fn` made no
         such vocabulary.
       content: all that `analysis.json` holds, for machines.
@@ -47,6 +48,7 @@ class GraphFigures:
     mask_pixels: list[int]
     box_classes: list[str]
     box_counts: list[int]
+    label: str | None
     vocabulary: list[str] | None
     content: dict[str, Any]
 
@@ -83,6 +85,7 @@ def read_graph(graph_dir: str) -> GraphFigures:
         mask_pixels=analysis.get("mask_pixels", []),
         box_classes=analysis.get("box_classes", []),
         box_counts=analysis.get("box_counts", []),
+        label=analysis.get("label"),
         vocabulary=_read_vocabulary(graph_dir),
         content=analysis,
     )

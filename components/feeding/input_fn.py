@@ -17,6 +17,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
 from image_pipeline.components.feeding.records import (
+    check_label,
     find_columns,
     find_label,
     find_most_boxes,
@@ -101,6 +102,7 @@ def input_fn(
         feeding = feeding.model_copy(update={"dtype": "uint8"})  # nothing turns them into floats
     else:
         graph = TransformGraph(transform_graph_dir)
+        check_label(files, graph.label)
     passes = Passes(
         mode=mode,
         seed=seed,

@@ -20,7 +20,8 @@ class SubsetOptions(Options):
     """Which of a split's records are read."""
 
     where: str | None = None
-    """A condition on the index's columns, such as `label in ("cat", "dog") and height > 128`."""
+    """A condition on the index's columns, such as `label in ("cat", "dog") and height > 128`, or
+    `"cat" in tags` for a list."""
     fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
     """Share of the records, chosen by their ids: adding data never removes one."""
     fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None

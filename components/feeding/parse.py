@@ -46,7 +46,7 @@ def feature_spec(columns: Sequence[record.Column]) -> dict[str, tf.io.FixedLenFe
       `RaggedFeature` (list columns; a record without one has an empty list).
     """
     return {
-        column.key: tf.io.RaggedFeature(_DTYPES[column.dtype])
+        column.key: tf.io.RaggedFeature(_DTYPES[column.dtype], row_splits_dtype=tf.int64)
         if column.is_list
         else tf.io.FixedLenFeature([], _DTYPES[column.dtype])
         for column in columns

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from image_pipeline.components.dataset.index import (
     RecordIndex,
@@ -71,6 +72,11 @@ def shared_by(index: RecordIndex, feeding: FeedingOptions) -> tuple[np.ndarray, 
         _check_classes(index)
         return index.label, index.classes
     column = read_column(index.shard_paths, feeding.balance_by)
+    if pa.types.is_list(column.type):
+        raise UserError(
+            f"feeding.balance shares an epoch between single values, but {feeding.balance_by!r} "
+            "holds lists; name another column by feeding.balance_by."
+        )
     names, codes = np.unique(np.array(column.to_pylist(), object).astype(str), return_inverse=True)
     return codes, names.tolist()
 

@@ -29,6 +29,7 @@ class TypeGuess:
         self._kind: str | None = None
         self._is_large = False
         self._has_empty = False
+        self._has_gap = False  # in a list
         self._is_list: bool | None = None
         self._has_fraction = False
 
@@ -48,6 +49,9 @@ class TypeGuess:
             raise ValueError("some values are lists, others are not")
         self._is_list = is_list
         for item in value if is_list else [value]:
+            if item is None:
+                self._has_gap = True
+                continue
             kind = _kind_of(item)
             self._is_large |= kind == "int" and abs(int(item)) > _EXACT
             self._has_fraction |= kind == "float" and float(item) % 1 > 0
@@ -58,12 +62,10 @@ class TypeGuess:
     def type(self) -> ColumnType:
         """The type; "string" if nothing was seen."""
         kind = self._kind or "string"
-        if self._is_list:
-            return f"{kind}s"  # type: ignore[return-value]
-        if kind == "int" and self._has_empty:
+        if kind == "int" and (self._has_gap if self._is_list else self._has_empty):
             # A number that a 32-bit float would round is more likely a name.
             kind = "string" if self._is_large else "float"
-        return kind  # type: ignore[return-value]
+        return f"{kind}s" if self._is_list else kind  # type: ignore[return-value]
 
     @property
     def is_list(self) -> bool:
@@ -164,6 +166,8 @@ def convert(value: Any, type_: ColumnType) -> Value:
 
 
 def _convert_one(item: Any, kind: str) -> int | float | str:
+    if isinstance(item, list | dict):
+        raise ValueError(f"{item!r} is no {kind}")
     if kind == "string":
         return "" if item is None else decode_name(str(item))
     if is_empty(item):

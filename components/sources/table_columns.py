@@ -3,7 +3,7 @@
 import keyword
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
@@ -15,7 +15,7 @@ from image_pipeline.components.sources.box_cells import read_boxes
 from image_pipeline.components.sources.column_types import BoxGuess, TypeGuess
 from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.table import list_tables
-from image_pipeline.components.sources.table_rows import read_rows
+from image_pipeline.components.sources.table_rows import Row, read_rows
 
 # What people call the columns that ingest uses; the first that a table has is taken.
 _USUAL_NAMES = {
@@ -60,22 +60,7 @@ def complete_options(path: str, options: T) -> T:
     Raises:
       UserError: if a column that is named is not there, or none is the image's path.
     """
-    left_out = {name for name, column in options.columns.items() if column is None}
-    guesses: dict[str, TypeGuess | None] = {}
-    first_problem: str | None = None
-    for table, _ in list_tables(path):
-        for row in read_rows(table):
-            first_problem = first_problem or (row.problem and f"{table}:{row.line}: {row.problem}")
-            for column, cell in row.cells.items():
-                if column not in guesses:
-                    is_kept = not left_out.intersection([column, _usable_name(column)])
-                    is_boxes = is_kept and _are_boxes(column, cell, options.columns)
-                    started = BoxGuess() if is_boxes else TypeGuess()
-                    guesses[column] = started if is_kept else None
-                _see(guesses[column], cell, f"{table}:{row.line}", column)
-    if not guesses:
-        why = first_problem or "it is empty"
-        raise UserError(f"The table {path!r} has no row that can be read ({why}).")
+    guesses, misfits = _guess_types(path, options.columns)
     given = _name_boxes(guesses, _name_tags(guesses, options.columns))
     columns = _name_columns(path, list(guesses), given)
     types = _label_type(columns, guesses, options)
@@ -93,8 +78,67 @@ def complete_options(path: str, options: T) -> T:
             f"ingest.column_types names {min(unknown)!r}, but the further columns of {path!r} are "
             f"{', '.join(types) or 'none'}."
         )
+    _check_fit(misfits, columns, options)
     _check_label(types, columns)
     return options.model_copy(update={"columns": columns, "column_types": types})
+
+
+def _guess_types(
+    path: str, given: Mapping[str, str | None]
+) -> tuple[dict[str, TypeGuess | None], dict[str, str]]:
+    """Reads all rows.
+
+    Returns:
+      Each column's type, None if it is left out; and of columns with values of no one type, where
+      the first such value is, and why.
+    """
+    left_out = {name for name, column in given.items() if column is None}
+    guesses: dict[str, TypeGuess | None] = {}
+    misfits: dict[str, str] = {}
+    problems = []
+    for place, row in _rows(path):
+        if row.problem and not problems:
+            problems.append(f"{place}: {row.problem}")
+        for column, cell in row.cells.items():
+            if column not in guesses:
+                is_kept = not left_out.intersection([column, _usable_name(column)])
+                guesses[column] = _start_guess(column, cell, given) if is_kept else None
+            if (guess := guesses[column]) and (why := _see(guess, cell)):
+                misfits.setdefault(column, f"{place}: the column {column!r} cannot be kept ({why})")
+    if not guesses:
+        why = (*problems, "it is empty")[0]
+        raise UserError(f"The table {path!r} has no row that can be read ({why}).")
+    return guesses, misfits
+
+
+def _rows(path: str) -> Iterator[tuple[str, Row]]:
+    """The rows of all tables of a pattern, with their places."""
+    for table, _ in list_tables(path):
+        for row in read_rows(table):
+            yield f"{table}:{row.line}", row
+
+
+def _see(guess: TypeGuess, cell: object) -> str:
+    """Why a cell fits no type that the cells before it have; empty if it does."""
+    try:
+        guess.see(cell)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _check_fit(
+    misfits: Mapping[str, str], columns: Mapping[str, str | None], options: TableOptions
+) -> None:
+    """Refuses columns of several types; where one is given, rows of another are quarantined."""
+    for name, column in columns.items():
+        if column in misfits and name not in options.column_types:
+            can_be_typed = name == "label" or name not in ROLES
+            typed = f", or give its type by ingest.column_types={{{name}: …}}"
+            raise UserError(
+                f"{misfits[column]}; leave it out by ingest.columns={{{_short_name(column)}: null}}"
+                f"{typed if can_be_typed else ''}."
+            )
 
 
 def _name_tags(
@@ -110,14 +154,15 @@ def _name_tags(
     return rest if tags is None else rest | {"label": tags}
 
 
-def _are_boxes(column: str, cell: object, given: Mapping[str, str | None]) -> bool:
-    """Whether a column holds boxes, by what is said of it, or by its name and first cell."""
+def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> TypeGuess:
+    """Of boxes, if that is said of a column, or its name and first cell are of boxes."""
     if "boxes" in given:
-        return column == given["boxes"]
+        return BoxGuess() if column == given["boxes"] else TypeGuess()
     try:
-        return column.lower() in _BOXES and read_boxes(cell) is not None
+        are_boxes = column.lower() in _BOXES and read_boxes(cell) is not None
     except ValueError:
-        return False
+        are_boxes = False
+    return BoxGuess() if are_boxes else TypeGuess()
 
 
 def _name_boxes(
@@ -169,17 +214,6 @@ def _check_label(types: Mapping[str, ColumnType], columns: Mapping[str, str | No
             f"The label {columns['label']!r} is kept as {name!r}, and so is the column "
             f"{columns[name]!r}; name it by ingest.columns, as in {{other_{name}: {name}}}."
         )
-
-
-def _see(guess: TypeGuess | None, cell: object, place: str, column: str) -> None:
-    try:
-        if guess is not None:
-            guess.see(cell)
-    except ValueError as error:
-        raise UserError(
-            f"{place}: the column {column!r} cannot be kept ({error}); leave it out by "
-            f"ingest.columns={{{_short_name(column)}: null}}."
-        ) from error
 
 
 def _name_columns(

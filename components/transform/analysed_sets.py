@@ -20,7 +20,7 @@ from image_pipeline.components.dataset.manifest import (
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
@@ -90,7 +90,17 @@ def read_spans(
             f"{list(options.analyze_splits)} at transform.analyze_fraction "
             f"{options.analyze_fraction}; add images, or raise the fraction."
         )
+    if _have_tags(spans) and not any(span.analysed for span in spans):
+        raise UserError(
+            f"the analysis needs a tag, but none of the records in the splits "
+            f"{list(options.analyze_splits)} has any; add images with tags, or move some there."
+        )
     return spans
+
+
+def _have_tags(spans: Sequence[Span]) -> bool:
+    label = label_column(spans[0].further)
+    return label is not None and label.is_list
 
 
 def _check_backgrounds(spans: Sequence[Span]) -> None:

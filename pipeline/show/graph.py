@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from image_pipeline.components.dataset import record
 from image_pipeline.graph_folder import GraphFigures
 from image_pipeline.show.rows import (
     format_classes,
@@ -82,9 +83,11 @@ def _mask_rows(graph: GraphFigures) -> list[tuple[str, str]]:
 
 def _class_rows(graph: GraphFigures) -> list[tuple[str, str]]:
     classes, vocabulary = graph.classes, graph.vocabulary or []
-    rows = [("vocabulary", format_count(len(vocabulary), "class name") if vocabulary else "none")]
+    name = "tag" if graph.label == record.TAGS else "class name"
+    rows = [("vocabulary", format_count(len(vocabulary), name) if vocabulary else "none")]
     if classes:
-        rows.append(("classes", format_classes(classes)))
+        kind = "tags" if graph.label == record.TAGS else "classes"
+        rows.append((kind, format_classes(classes)))
     lines = [
         f"{format_count(row['records'], 'record')}, weight {row['weight']:.4g}"
         if row["records"]
@@ -95,8 +98,15 @@ def _class_rows(graph: GraphFigures) -> list[tuple[str, str]]:
         rows.append((f"  {number}", f"{name}  {lines[number]}" if lines else name))
     if len(vocabulary) > _MOST_CLASSES:
         rows.append(("  …", f"and {len(vocabulary) - _MOST_CLASSES:,} more; --json lists all"))
+    return rows if graph.label == record.VALUE else [*rows, _unknown_row(graph)]
+
+
+def _unknown_row(graph: GraphFigures) -> tuple[str, str]:
+    """What becomes of a class or tag that no analysed record has, and how often there is one."""
     unknown = sum(sum(counts.values()) for counts in graph.unknown_classes.values())
-    rule = {"minus_one": "id -1, left out of loss and metrics", "error": "an error"}
+    if graph.unknown_label == "error":
+        return "unknown label", "an error"
+    if graph.label == record.TAGS:
+        return "unknown tag", f"fed as 0; {format_count(unknown, 'such tag')} in records"
     counted = f"{format_count(unknown, 'record')} {'has' if unknown == 1 else 'have'} one"
-    rows.append(("unknown label", f"{rule[graph.unknown_label]}; {counted}"))
-    return rows
+    return "unknown label", f"id -1, left out of loss and metrics; {counted}"

@@ -58,18 +58,20 @@ def format_mask_classes(names: Sequence[str], pixels: Sequence[int]) -> str:
     return f"{len(names):,}, most {ends[0]}, fewest {ends[1]}"
 
 
-def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]]) -> str:
-    """How many records in each split have a class that no analysed record has.
+def format_unknown_classes(unknown: Mapping[str, Mapping[str, int]], are_tags: bool = False) -> str:
+    """How many records in each split have a class that no analysed record has; or how many tags.
 
     Args:
-      unknown: as in `analysis.json`: split to class name to records; not empty.
+      unknown: as in `analysis.json`: split to name to records; not empty.
+      are_tags: whether the names are tags, of which a record may have several.
     """
     splits = [
         f"{sum(counts.values()):,} of {split} ({', '.join(map(repr, list(counts)[:_MOST_NAMED]))}"
         f"{', …' if len(counts) > _MOST_NAMED else ''})"
         for split, counts in unknown.items()
     ]
-    return f"{'; '.join(splits)}: left out of loss, metrics and evaluation"
+    rule = "fed as 0 everywhere" if are_tags else "left out of loss, metrics and evaluation"
+    return f"{'; '.join(splits)}: {rule}"
 
 
 def format_constant_channels(channels: Sequence[int]) -> str:

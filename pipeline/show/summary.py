@@ -186,13 +186,13 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
     if constant := summary.get("constant_channels"):
         rows.append(("constant channels", format_constant_channels(constant)))
+    kind = "tags" if summary.get("label") == record.TAGS else "classes"
     if names := summary.get("mask_classes"):
         rows.append(("mask classes", format_mask_classes(names, summary["mask_pixels"])))
     elif classes := summary.get("classes"):
-        kind = "tags" if summary.get("label") == record.TAGS else "classes"
         rows.append((kind, format_classes(classes)))
     if unknown := summary.get("unknown_classes"):
-        rows.append(("unknown classes", format_unknown_classes(unknown)))
+        rows.append((f"unknown {kind}", format_unknown_classes(unknown, kind == "tags")))
     if training := summary.get("training"):
         counts = (training["steps"], "step"), (training["epochs"], "epoch")
         rows.append(("training", ", ".join(format_count(*each) for each in counts)))

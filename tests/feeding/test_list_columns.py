@@ -48,6 +48,7 @@ def test_lists_are_padded_to_the_longest_of_their_batch(folder, source):
         for name, fill in (("list_3", 0), ("words", b"")):
             lists = [row[name] for row in expected]
             longest = max(map(len, lists))
+            assert inputs[f"{name}_length"].dtype == np.int64
             assert inputs[f"{name}_length"].tolist() == list(map(len, lists))
             assert inputs[name].shape == (len(lists), longest)
             for fed, values in zip(inputs[name].tolist(), lists, strict=True):

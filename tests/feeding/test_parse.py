@@ -18,7 +18,7 @@ def test_spec_follows_the_columns():
     assert parse.feature_spec(columns) == {
         "a": tf.io.FixedLenFeature([], tf.string),
         "b": tf.io.FixedLenFeature([], tf.int64),
-        "c": tf.io.RaggedFeature(tf.float32),
+        "c": tf.io.RaggedFeature(tf.float32, row_splits_dtype=tf.int64),
     }
 
 

@@ -186,6 +186,45 @@ def test_an_epoch_cannot_be_shared_between_classes(kind, request):
         _read_batches(folder, "train", "train", balance="uniform")
 
 
+def test_an_epoch_cannot_be_shared_between_lists(tagged):
+    with pytest.raises(UserError, match="between single values, but 'tags' holds lists; name"):
+        _read_batches(tagged[0], "train", "train", balance="uniform", balance_by="tags")
+
+
+def test_a_graph_of_other_labels_is_refused(tagged, valued):
+    files = [str(valued[0] / "data/Split-train/*")]
+    graph_dir = str(tagged[0] / "graph")
+    with pytest.raises(UserError, match=r"graph is of tags, but the labels of '.*' are values; gi"):
+        input_fn(
+            files, view=VIEW, feeding=FeedingOptions(), transform_graph_dir=graph_dir, mode="train"
+        )
+
+
+def test_an_analysis_without_any_tag_is_refused(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=2)
+    paths = sorted(images.rglob("*.png"))
+    rows = [{"path": str(path), "tags": ["a"], "split": "eval"} for path in paths]
+    rows[0] |= {"tags": [], "split": "train"}
+    (images / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ingest(images / "t.jsonl", tmp_path / "data")
+    places = (str(tmp_path / name) for name in ("data", "graph"))
+    with pytest.raises(UserError, match=r"none of the records in the splits \['train'\] has any"):
+        run_analysis(*places, VIEW, TransformOptions(), make_pipeline)
+
+
+def test_conditions_look_for_tags(tagged):
+    folder, said = tagged
+    where = '"cat" in tags and not ("sky" in tags)'
+    index = pq.read_table(folder / "data/index.parquet").to_pylist()
+    sources = [row["source"] for row in index if row["split"] == "train"]
+    wanted = {s for s in sources if {"cat", "sky"} & set(said[s]["tags"]) == {"cat"}}
+    batches = _read_batches(
+        folder, "train", "train", select={"where": where}, columns=["image/filename"]
+    )
+    found = {p.decode() for inputs, _ in batches for p in inputs["image/filename"].numpy()}
+    assert found == wanted and 0 < len(wanted) < len(sources)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -35,6 +35,11 @@ def test_an_empty_file_is_all_default(tmp_path):
             "trainig.epochs=3",
             r"trainig: unknown key; did you mean training\? known: name, ingest",
         ),
+        (
+            "feeding.eval_subset.recrods=3",
+            r"eval_subset.recrods: unknown key; did you mean records\? known: records, seed, strat",
+        ),
+        ("ingest.masks.clases=[a]", r"masks.clases: unknown key; did you mean classes\? known: i"),
         ("training.epochs=0", r"training.epochs: .* greater than 0, got 0"),
         ("ingest.label_pattern=x", r"ingest: label_pattern must contain"),
         ("training.epochs", r"--set is written key=value, got 'training.epochs'"),

@@ -52,6 +52,10 @@ def _guess(*values):
         ([[1], None, [2, 3]], "ints"),
         ([[1], [2.5]], "floats"),
         ([[]], "strings"),
+        ([["a", None]], "strings"),
+        ([[None]], "strings"),
+        ([[1, None]], "floats"),
+        ([[2**24 + 1, None]], "strings"),
     ],
 )
 def test_the_narrowest_type_that_fits(values, type_):
@@ -96,6 +100,9 @@ def test_an_empty_number_is_nan():
         ("x", "float", "'x' is no float"),
         ("1e39", "float", "too large for a 32-bit float"),
         ("a", "strings", "'a' is no list"),
+        ([["a"]], "strings", r"\['a'\] is no string"),
+        ({"a": 1}, "string", "{'a': 1} is no string"),
+        ([1, None], "ints", "it is empty"),
     ],
 )
 def test_what_is_no_value_of_a_type(value, type_, message):
@@ -148,6 +155,7 @@ def test_only_fractions_are_values_and_only_lists_are_tags(values, type_):
 def test_tags_are_sorted_and_each_is_there_once():
     assert convert_label(["b", "a ", "b", ""], "strings") == ["a", "b"]
     assert convert_label([10, 9], "strings") == ["10", "9"]
+    assert convert_label(["a", None], "strings") == ["a"]
     assert convert_label("b|a||b", "strings", "|") == ["a", "b"]
     assert convert_label(None, "strings") == convert_label("", "strings", "|") == []
 

@@ -6,6 +6,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.table import Table
 from image_pipeline.components.sources.table_columns import complete_options
 
 pytestmark = pytest.mark.unit
@@ -80,6 +81,22 @@ def test_a_column_of_objects_must_be_left_out(tmp_path):
         complete_options(str(tmp_path / "t.jsonl"), TableOptions())
     found = complete_options(str(tmp_path / "t.jsonl"), TableOptions(columns={"meta": None}))
     assert found.column_types == {}
+
+
+def test_a_type_that_is_given_lets_rows_of_another_be_quarantined(tmp_path):
+    rows = [{"path": "a.jpg", "tags": ["x"], "n": [1]}, {"path": "b.jpg", "tags": "y", "n": 2}]
+    message = r"t.jsonl:2: the column 'tags' .* others are not\); .*column_types=\{label: …\}"
+    with pytest.raises(UserError, match=message):
+        _complete_rows(tmp_path, rows)
+    with pytest.raises(UserError, match=r"t.jsonl:2: the column 'n' .*column_types=\{n: …\}"):
+        _complete_rows(tmp_path, rows, column_types={"label": "strings"})
+    types = {"label": "strings", "n": "ints"}
+    assert _complete_rows(tmp_path, rows, column_types=types) == ("tags", types)
+    table = tmp_path / "t.jsonl"
+    (tmp_path / "a.jpg").touch()
+    options = complete_options(str(table), TableOptions(column_types=types))
+    listed = [ref.message for ref in Table(str(table), options).list()]
+    assert listed == ["", "t.jsonl:2: the column 'tags' must be of type strings: 'y' is no list"]
 
 
 def test_a_table_without_rows_is_an_error(tmp_path):

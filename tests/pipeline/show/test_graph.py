@@ -110,6 +110,25 @@ def test_a_function_with_its_own_vocabulary_has_no_counts(folder, tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("image/tags", ["vocabulary 2 tags", "tags 2,", "unknown tag fed as 0; 3 such tags in"]),
+        ("image/value", ["vocabulary 2 class"]),
+    ],
+)
+def test_tags_and_values_are_no_classes(folder, tmp_path, label, expected):
+    graph = tmp_path / "graph"
+    shutil.copytree(folder / "graph", graph)
+    unknown = {"eval": {"emu": 2, "yak": 1}}
+    analysis = json.loads((graph / "analysis.json").read_text())
+    changed = analysis | {"label": label, "unknown_classes": unknown}
+    (graph / "analysis.json").write_text(json.dumps(changed))
+    lines = [" ".join(line.split()) for line in call("inspect", graph)[1].splitlines()]
+    assert all(any(line.startswith(start) for line in lines) for start in expected)
+    assert any("unknown" in line for line in lines) == (label == "image/tags")
+
+
 def test_what_is_no_graph_is_explained(folder, tmp_path):
     assert "holds no transform graph: there must be analysis.json" in call("inspect", tmp_path)[1]
     assert "does not exist" in call("inspect", tmp_path / "none")[1]

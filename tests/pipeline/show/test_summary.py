@@ -78,6 +78,12 @@ def test_unknown_classes_and_an_added_softmax_are_told():
     assert "model's output           logits; the exported model adds a softmax" in lines
 
 
+def test_tags_that_training_has_not_seen_are_told():
+    unknown = {"eval": {"new": 2}}
+    lines = _print([], CLASSES, label="image/tags", unknown_classes=unknown).splitlines()
+    assert "unknown tags             2 of eval ('new'): fed as 0 everywhere" in lines
+
+
 def test_the_share_of_waiting_is_told():
     lines = _print([], [], {"input_wait": {"share": 0.0312}}).splitlines()
     assert "waited for input         3.1% of training's time" in lines
