@@ -95,7 +95,7 @@ def _guess_types(
     left_out = {name for name, column in given.items() if column is None}
     guesses: dict[str, TypeGuess | None] = {}
     misfits: dict[str, str] = {}
-    problems = []
+    problems: list[str] = []
     for place, row in _rows(path):
         if row.problem and not problems:
             problems.append(f"{place}: {row.problem}")
@@ -132,7 +132,7 @@ def _check_fit(
 ) -> None:
     """Refuses columns of several types; where one is given, rows of another are quarantined."""
     for name, column in columns.items():
-        if column in misfits and name not in options.column_types:
+        if column is not None and column in misfits and name not in options.column_types:
             can_be_typed = name == "label" or name not in ROLES
             typed = f", or give its type by ingest.column_types={{{name}: …}}"
             raise UserError(
