@@ -155,9 +155,7 @@ class _Check:
                 "in call, if it needs one"
             )
 
-    def loss(
-        self, model: keras.Model, images: tf.Tensor, outputs: Any, mixes_labels: bool
-    ) -> None:
+    def loss(self, model: keras.Model, images: tf.Tensor, outputs: Any, mixes_labels: bool) -> None:
         """Computes loss and metrics once, with labels as in training."""
         if type(model).train_step is not keras.Model.train_step:
             return  # It may do without both.

@@ -8,8 +8,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_mask_classes
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.training.mask_options import refuse_for_masks
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
+from image_pipeline.components.training.refusals import refuse_for_masks
 from image_pipeline.components.training.signatures import CLASSES, CONFIDENCE, MASK, MASK_BYTES
 from image_pipeline.components.training.task import Measure, Softmax
 from image_pipeline.components.views import graph as views
