@@ -38,8 +38,8 @@ def read_evaluation(
       `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
       without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
       `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks,
-      boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name, and `measure` says what models are
-      judged by.
+      boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name, and `measure`
+      says what models are judged by.
     """
     import tensorflow_model_analysis as tfma
 

@@ -2,7 +2,12 @@ import keras
 import numpy as np
 import pytest
 
-from image_pipeline.components.training.model import MOST_BLOCKS, SMALLEST_MAP_PX, build_model, count_halvings
+from image_pipeline.components.training.model import (
+    MOST_BLOCKS,
+    SMALLEST_MAP_PX,
+    build_model,
+    count_halvings,
+)
 from image_pipeline.components.training.options import TrainingOptions
 
 pytestmark = pytest.mark.unit
