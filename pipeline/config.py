@@ -12,8 +12,8 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
-from image_pipeline.components.training.mask_options import refuse_for_masks
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
+from image_pipeline.components.training.refusals import refuse_for_boxes, refuse_for_masks
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 
@@ -66,13 +66,16 @@ def check_splits(config: PipelineConfig) -> None:
         )
 
 
-def check_masks_fit(config: PipelineConfig) -> None:
-    """Checks the options of images with masks; a table's columns must be known by then.
+def check_labels_fit(config: PipelineConfig) -> None:
+    """Checks the options of images with masks or boxes; a table's columns must be known by then.
 
     Raises:
-      UserError: if they weigh or blend images by their one class.
+      UserError: if they weigh or mix images by their one class.
     """
-    if config.ingest.has_masks and (problem := refuse_for_masks(config.feeding, config.training)):
+    given = config.feeding, config.training
+    if config.ingest.has_masks and (problem := refuse_for_masks(*given)):
+        raise UserError(problem)
+    if config.ingest.has_boxes and (problem := refuse_for_boxes(*given)):
         raise UserError(problem)
 
 

@@ -24,7 +24,7 @@ from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.components.transform.function_version import function_version
-from image_pipeline.config import PipelineConfig, check_masks_fit, check_splits
+from image_pipeline.config import PipelineConfig, check_labels_fit, check_splits
 from image_pipeline.run.resolvers import find_baseline, join_spans
 
 _USED_IN_TRAINING = ("augment", "feeding", "order", "served", "training", "transform")
@@ -61,7 +61,7 @@ def create_pipeline(
         `spans.window` is set and the span is not known before the run.
     """
     check_splits(config)
-    check_masks_fit(config)
+    check_labels_fit(config)
     check_user_steps(config.feeding.augment)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))

@@ -25,8 +25,7 @@ ALLOWED = {
         *("components/stores/google.py", "components/stores/remote.py"),
         *("components/ingest/transforms.py", "components/ingest/run.py"),
         *("components/transform/analysis.py", "components/transform/run.py"),
-        *("components/training/counting.py", "components/training/mean_iou.py"),
-        "components/training/tag_scores.py",
+        *("components/training/counting.py", "components/training/counted_metric.py"),
         *("pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (

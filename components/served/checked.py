@@ -1,6 +1,7 @@
 """A batch of files to views, where a damaged file costs its own row and not the request."""
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,8 +12,8 @@ _AT_ONCE = 10
 
 
 def take_views(
-    decode_view: Callable[[tf.Tensor], tf.Tensor], files: tf.Tensor, size: tuple[int, int, int]
-) -> tuple[tf.Tensor, tf.Tensor]:
+    decode_view: Callable[[tf.Tensor], Any], files: tf.Tensor, blank: Any
+) -> tuple[Any, tf.Tensor]:
     """Decodes files, each on its own.
 
     No operation of TensorFlow's catches an error but tf.data's `ignore_errors`, so the batch goes
@@ -20,13 +21,14 @@ def take_views(
     does, TensorFlow Serving among them.
 
     Args:
-      decode_view: string scalar → uint8 [*size]; it may fail.
+      decode_view: string scalar → the view, or a tuple of the view and what else is known of it;
+        it may fail.
       files: string [batch].
-      size: height, width and channels.
+      blank: zeros of the shapes and types that it gives.
 
     Returns:
-      The views, uint8 [batch, *size], black where decoding failed; and why each one failed, string
-      [batch]: empty where it did not, else as `kinds.explain_unserved` says.
+      What it gives, for all files, zeros where it failed; and why it did, string [batch]: empty
+      where it did not, else as `kinds.explain_unserved` says.
     """
     count = tf.shape(files, out_type=tf.int64)[0]
     found = (
@@ -36,10 +38,14 @@ def take_views(
         .ignore_errors()
     )
     # One more row, which is cut off again: a data set without an element has no batch.
-    last = tf.data.Dataset.from_tensors((count, tf.zeros(size, tf.uint8)))
+    last = tf.data.Dataset.from_tensors((count, blank))
     rows, views = found.concatenate(last).batch(count + 1).get_single_element()
     rows = rows[:, tf.newaxis]
-    images = tf.scatter_nd(rows, views, tf.stack([count + 1, *size]))[:count]
+
+    def spread(values: tf.Tensor, zeros: tf.Tensor) -> tf.Tensor:
+        of_all = tf.scatter_nd(rows, values, tf.stack([count + 1, *zeros.shape]))[:count]
+        return tf.ensure_shape(of_all, [None, *zeros.shape])
+
     is_found = tf.scatter_nd(rows, tf.ones_like(rows[:, 0]), tf.stack([count + 1]))[:count] > 0
     errors = tf.where(is_found, tf.constant(b""), explain_unserved(files))
-    return tf.ensure_shape(images, [None, *size]), errors
+    return tf.nest.map_structure(spread, views, blank), errors

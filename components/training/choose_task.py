@@ -6,9 +6,14 @@ from image_pipeline.components.dataset.record import (
     further_columns,
     label_column,
 )
-from image_pipeline.components.feeding.graph import read_label_column, read_mask_classes
+from image_pipeline.components.feeding.graph import (
+    read_box_classes,
+    read_label_column,
+    read_mask_classes,
+)
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.training.classification import CLASSIFICATION
+from image_pipeline.components.training.detection import DETECTION
 from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.regression import REGRESSION
 from image_pipeline.components.training.segmentation import SEGMENTATION
@@ -27,6 +32,8 @@ def choose_task(ingest: IngestOptions) -> Task:
     """The task of data sets that are made with these options."""
     if ingest.has_masks:
         return SEGMENTATION
+    if ingest.has_boxes:
+        return DETECTION
     return _BY_COLUMN[label_column(further_columns(ingest.column_types))]
 
 
@@ -34,6 +41,8 @@ def find_task(transform_graph_dir: str) -> Task:
     """The task of the data sets that a transform graph was made from."""
     if read_mask_classes(transform_graph_dir) is not None:
         return SEGMENTATION
+    if read_box_classes(transform_graph_dir) is not None:
+        return DETECTION
     return _BY_COLUMN[read_label_column(transform_graph_dir)]
 
 

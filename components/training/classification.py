@@ -1,6 +1,5 @@
 """One class an image."""
 
-import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import contract
@@ -11,16 +10,15 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training.class_weights import check_unmixed
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.training.signatures import CLASSES, LABEL, PROBABILITIES
-from image_pipeline.components.training.task import Measure
+from image_pipeline.components.training.task import Measure, Softmax
 from image_pipeline.components.views.options import ViewOptions
 
 
-class Classification:
+class Classification(Softmax):
     """Labels are class ids, int64 [batch], or shares of classes; outputs are probabilities."""
 
     default_model = "image_pipeline.components.training.model.build_model"
     each = "image"
-    activation = "softmax"
     leaves_out_unknown = True
     sliced_by_label = True
     truth = LABEL
@@ -34,10 +32,6 @@ class Classification:
         """Refuses class weights for records of two classes."""
         check_unmixed(feeding, training)
 
-    def lead_shape(self, view: ViewOptions) -> tuple[int, ...]:
-        """Nothing: a row of probabilities an image."""
-        return ()
-
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """Ids of the first class, or all of its share."""
         ids = tf.zeros(outputs.shape[:1], tf.int64)
@@ -45,14 +39,6 @@ class Classification:
             shares = tf.one_hot(ids, int(outputs.shape[1]))
             return shares, "shares of classes, float32 [batch, classes],"
         return ids, "class ids"
-
-    def are_final(self, rows: np.ndarray, close: float) -> bool:
-        """Whether they are probabilities."""
-        return bool((rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=close))
-
-    def finish(self, logits: tf.Tensor) -> tf.Tensor:
-        """Probabilities."""
-        return tf.nn.softmax(logits)
 
     def answer_files(
         self, outputs: tf.Tensor, is_valid: tf.Tensor, class_names: tf.Tensor

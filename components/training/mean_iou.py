@@ -4,18 +4,15 @@ TFMA 0.52's own metrics for segmentation count true and false positives, for cla
 beforehand; it has no false negatives, and so no intersection over union.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
-import apache_beam as beam
 import numpy as np
-from tensorflow_model_analysis.metrics import metric_types, metric_util
+from tensorflow_model_analysis.metrics import metric_types
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.training.counted_metric import Counts, Figures, compute_by
 from image_pipeline.components.training.signatures import MASK
 
 MEAN_IOU = "mean_io_u"
-CLASS_IOU = "io_u"  # with the class's id as TFMA's sub-key
+CLASS_IOU = "io_u"
 PIXEL_ACCURACY = "pixel_accuracy"
 
 _IDS = 256  # A mask's pixel is a byte.
@@ -29,53 +26,34 @@ class MeanIoU(metric_types.Metric):
 
     def __init__(self, name: str = MEAN_IOU):
         """Takes TFMA's name of the first figure."""
-        super().__init__(metric_util.merge_per_key_computations(_make_computations), name=name)
+        super().__init__(compute_by(_Count), name=name)
 
 
-def _make_computations(
-    name: str = MEAN_IOU, model_name: str = "", output_name: str = "", **_: Any
-) -> metric_types.MetricComputations:
-    key = metric_types.MetricKey(name=name, model_name=model_name, output_name=output_name)
-    # A threshold holds for the keys that are listed here; the others come beside it.
-    return [metric_types.MetricComputation(keys=[key], preprocessors=None, combiner=_Count(key))]
-
-
-class _Count(beam.CombineFn):
+class _Count(Counts):
     """Adds up int64 [true id, predicted id], as large as the ids that occur ask for."""
 
-    def __init__(self, key: metric_types.MetricKey):
-        self._key = key
+    output = MASK
 
     def create_accumulator(self) -> np.ndarray:
         return np.zeros((0, 0), np.int64)
 
-    def add_input(
-        self, accumulator: np.ndarray, element: metric_types.StandardMetricInputs
-    ) -> np.ndarray:
-        true = pick(element.get_labels(), self._key.model_name)
-        predicted = pick(element.get_predictions(), self._key.model_name, MASK)
-        return _add(accumulator, count_pixels(true, predicted))
+    def count(self, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return count_pixels(true, predicted)
 
-    def merge_accumulators(self, accumulators: Iterable[np.ndarray]) -> np.ndarray:
-        merged = self.create_accumulator()
-        for each in accumulators:
-            merged = _add(merged, each)
-        return merged
+    def add(self, some: np.ndarray, more: np.ndarray) -> np.ndarray:
+        size = max(len(some), len(more))
+        total = np.zeros((size, size), np.int64)
+        for each in (some, more):
+            total[: len(each), : len(each)] += each
+        return total
 
-    def extract_output(self, accumulator: np.ndarray) -> dict[metric_types.MetricKey, float]:
-        shares = class_ious(accumulator)
-        of_classes = {
-            self._key._replace(name=CLASS_IOU, sub_key=metric_types.SubKey(class_id=id_)): share
-            for id_, share in enumerate(shares.tolist())
-            if not np.isnan(share)
-        }
-        total = accumulator.sum()
+    def make_figures(self, counted: np.ndarray, name: str) -> Figures:
+        shares = class_ious(counted)
+        total = counted.sum()
         return {
-            self._key: float(np.nanmean(shares)) if of_classes else float("nan"),
-            self._key._replace(name=PIXEL_ACCURACY): (
-                float(np.trace(accumulator) / total) if total else float("nan")
-            ),
-            **of_classes,
+            (name, None): np.nan if np.isnan(shares).all() else np.nanmean(shares),
+            (PIXEL_ACCURACY, None): np.trace(counted) / total if total else np.nan,
+            **{(CLASS_IOU, id_): share for id_, share in enumerate(shares)},
         }
 
 
@@ -102,18 +80,3 @@ def class_ious(counts: np.ndarray) -> np.ndarray:
     both = np.diagonal(counts)
     either = counts.sum(axis=0) + counts.sum(axis=1) - both
     return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
-
-
-def pick(values: Any, *keys: str) -> np.ndarray:
-    """The values of a model and of an output, where they are kept by these names."""
-    for key in keys:
-        values = values[key] if isinstance(values, dict) and key in values else values
-    return values
-
-
-def _add(some: np.ndarray, more: np.ndarray) -> np.ndarray:
-    size = max(len(some), len(more))
-    total = np.zeros((size, size), np.int64)
-    for each in (some, more):
-        total[: len(each), : len(each)] += each
-    return total

@@ -42,7 +42,8 @@ def build_model(
 def build_features(images: keras.KerasTensor) -> keras.KerasTensor:
     """What the network sees in images (float32 [batch, height, width, any]): [batch, features]."""
     outputs = images
-    for block in range(count_blocks(min(images.shape[1:3]))):
+    blocks = count_halvings(min(images.shape[1:3]), SMALLEST_MAP_PX, MOST_BLOCKS, least=1)
+    for block in range(blocks):
         outputs = convolve_twice(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
         outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
     return keras.layers.GlobalAveragePooling2D()(outputs)
@@ -105,12 +106,12 @@ def _are_shares(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> 
     return len(labels.shape) == 2 and labels.shape[1] == probabilities.shape[1] > 1
 
 
-def count_blocks(shorter_side_px: int) -> int:
-    """The number of blocks for images of this size: 1 to `MOST_BLOCKS`."""
-    blocks = 1
-    while blocks < MOST_BLOCKS and shorter_side_px >> (blocks + 1) >= SMALLEST_MAP_PX:
-        blocks += 1
-    return blocks
+def count_halvings(shorter_side_px: int, smallest_px: int, most: int, least: int = 0) -> int:
+    """How often images are halved, from `least` to `most`, so that none gets smaller than that."""
+    halvings = least
+    while halvings < most and shorter_side_px >> (halvings + 1) >= smallest_px:
+        halvings += 1
+    return halvings
 
 
 def convolve_twice(inputs: keras.KerasTensor, filters: int) -> keras.KerasTensor:

@@ -21,7 +21,7 @@ from image_pipeline.components.messages import describe_error
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.training.task import Task
+from image_pipeline.components.training.task import Task, is_tensor
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
@@ -50,9 +50,10 @@ class CheckedModel:
     gives_logits: bool
     task: Task = CLASSIFICATION
 
-    def predict(self, images: tf.Tensor) -> tf.Tensor:
-        """Final outputs for normalised images: float32 [batch, …, values]."""
-        outputs = tf.cast(self.model(images, training=False), tf.float32)
+    def predict(self, images: tf.Tensor) -> Any:
+        """Final outputs for normalised images, float32."""
+        outputs = self.model(images, training=False)
+        outputs = tf.nest.map_structure(lambda each: tf.cast(each, tf.float32), outputs)
         return self.task.finish(outputs) if self.gives_logits else outputs
 
 
@@ -110,12 +111,11 @@ class _Check:
         self._name = name
         self._classes = num_classes
         self._task = task
-        self._lead = task.lead_shape(view)
+        self._view = view
         size = f"[batch, {view.height_px}, {view.width_px}, {view.channels}]"
-        given = ", ".join(map(str, ["batch", *self._lead, "num_classes"]))
         self._wanted = (
             f"build_model(input_shape, num_classes, options) must return one compiled keras.Model "
-            f"that takes images {size} and gives one tensor [{given}] of probabilities"
+            f"that takes images {size} and gives {task.kind} {task.describe_shape(view)}"
         )
 
     def call(self, what: str, function: Callable[[], Any]) -> Any:
@@ -133,21 +133,18 @@ class _Check:
             self._refuse("returned a model that is not compiled; call model.compile in it")
 
     def outputs(self, outputs: Any, counted: Counted) -> None:
-        if not tf.is_tensor(outputs):
-            self._refuse(f"returned a model that gives {_name_kind(outputs)}, not one tensor")
-        shape = list(outputs.shape)
-        if shape[:-1] != [_IMAGES, *self._lead] or not outputs.dtype.is_floating:
-            self._refuse(
-                f"returned a model that gives {outputs.dtype.name} {shape} for {_IMAGES} images"
-            )
-        count = shape[-1]
+        values = self._find_values(outputs, "")
+        if not self._task.has_shape(outputs, _IMAGES, self._view):
+            given = tf.nest.map_structure(lambda x: f"{x.dtype.name} {list(x.shape)}", outputs)
+            self._refuse(f"returned a model that gives {given} for {_IMAGES} images")
+        count = values.shape[-1]
         too_many = counted != "not" and count > self._classes
         if too_many or (counted == "exactly" and count < self._classes):
             self._refuse(
                 f"returned a model that gives {count} values per {self._task.each}, but there are "
                 f"{self._classes} classes; give its last layer num_classes values"
             )
-        if not np.isfinite(_as_floats(outputs)).all():
+        if not all(np.isfinite(_as_floats(each)).all() for each in tf.nest.flatten(outputs)):
             self._refuse("returned a model that gives NaN or infinity before it is trained")
 
     def weights(self, model: keras.Model) -> None:
@@ -158,9 +155,7 @@ class _Check:
                 "in call, if it needs one"
             )
 
-    def loss(
-        self, model: keras.Model, images: tf.Tensor, outputs: tf.Tensor, mixes_labels: bool
-    ) -> None:
+    def loss(self, model: keras.Model, images: tf.Tensor, outputs: Any, mixes_labels: bool) -> None:
         """Computes loss and metrics once, with labels as in training."""
         if type(model).train_step is not keras.Model.train_step:
             return  # It may do without both.
@@ -185,17 +180,13 @@ class _Check:
         if model.run_eagerly or type(model).train_step is not keras.Model.train_step:
             return
         trained = self.call(what, lambda: _trace(model, images, training=True))
-        outputs = trained.structured_outputs
-        if not (tf.is_tensor(outputs) or isinstance(outputs, tf.TensorSpec)):
-            self._refuse(
-                f"returned a model that gives {_name_kind(outputs)}, not one tensor, when it is "
-                "trained"
-            )
+        self._find_values(trained.structured_outputs, ", when it is trained")
 
-    def gives_logits(self, model: keras.Model, outputs: tf.Tensor) -> bool:
+    def gives_logits(self, model: keras.Model, outputs: Any) -> bool:
         """Whether outputs are logits; refuses them if the loss reads probabilities."""
-        rows = _as_floats(outputs).reshape(-1, outputs.shape[-1])
-        close = _CLOSE if outputs.dtype == tf.float32 else _CLOSE_IN_HALF
+        values = self._find_values(outputs, "")
+        rows = _as_floats(values).reshape(-1, values.shape[-1])
+        close = _CLOSE if values.dtype == tf.float32 else _CLOSE_IN_HALF
         if self._task.are_final(rows, close):
             return False
         if _reads_probabilities(model.loss):
@@ -205,6 +196,12 @@ class _Check:
                 f"{self._task.activation}, or compile the loss with from_logits=True"
             )
         return True
+
+    def _find_values(self, outputs: Any, when: str) -> tf.Tensor:
+        if (values := self._task.find_values(outputs)) is None:
+            given = _name_kind(outputs)
+            self._refuse(f"returned a model that gives {given}, not {self._task.kind}{when}")
+        return values
 
     def _refuse(self, what: str, cause: BaseException | None = None) -> None:
         told = what.rstrip(".")
@@ -223,13 +220,15 @@ def _as_floats(outputs: tf.Tensor) -> np.ndarray:
 
 def _reads_probabilities(loss: Any) -> bool:
     """Whether a loss is known to read probabilities; for a user's own it is unknown."""
-    (loss,) = keras.tree.flatten(loss) or [None]
+    (loss, *_) = keras.tree.flatten(loss) or [None]
     if (from_logits := getattr(loss, "from_logits", None)) is not None:
         return not from_logits
     return (loss if isinstance(loss, str) else getattr(loss, "__name__", "")) in _OF_PROBABILITIES
 
 
 def _name_kind(value: Any) -> str:
+    if is_tensor(value):
+        return "one tensor"
     if isinstance(value, dict):
         return f"a dict of {sorted(map(str, value))}"
     if isinstance(value, list | tuple):

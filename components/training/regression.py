@@ -9,11 +9,11 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.training.signatures import VALUE
 from image_pipeline.components.training.tagging import transform_labels
-from image_pipeline.components.training.task import Measure
+from image_pipeline.components.training.task import Measure, OneTensor
 from image_pipeline.components.views.options import ViewOptions
 
 
-class Regression:
+class Regression(OneTensor):
     """Labels are float32 [batch], as the table has them; outputs are float32 [batch, 1]."""
 
     default_model = "image_pipeline.components.training.value_model.build_model"
@@ -36,10 +36,6 @@ class Regression:
                 "but the labels are numbers; leave it at none."
             )
 
-    def lead_shape(self, view: ViewOptions) -> tuple[int, ...]:
-        """Nothing: a row of one number an image."""
-        return ()
-
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """Ones."""
         return tf.ones(outputs.shape[:1]), "numbers, float32 [batch],"
@@ -48,9 +44,9 @@ class Regression:
         """Any number is."""
         return True
 
-    def finish(self, logits: tf.Tensor) -> tf.Tensor:
+    def finish(self, outputs: tf.Tensor) -> tf.Tensor:
         """The same."""
-        return logits
+        return outputs
 
     def answer_files(
         self, outputs: tf.Tensor, is_valid: tf.Tensor, class_names: tf.Tensor

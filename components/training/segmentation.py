@@ -8,20 +8,19 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_mask_classes
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.training.mask_options import refuse_for_masks
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
+from image_pipeline.components.training.refusals import refuse_for_masks
 from image_pipeline.components.training.signatures import CLASSES, CONFIDENCE, MASK, MASK_BYTES
-from image_pipeline.components.training.task import Measure
+from image_pipeline.components.training.task import Measure, Softmax
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
 
-class Segmentation:
+class Segmentation(Softmax):
     """Labels are masks, int32 [batch, height, width]; outputs are each pixel's probabilities."""
 
     default_model = "image_pipeline.components.training.unet.build_model"
     each = "pixel"
-    activation = "softmax"
     leaves_out_unknown = False
     sliced_by_label = False
     truth = MASK
@@ -47,14 +46,6 @@ class Segmentation:
         masks = tf.concat([ignored, tf.zeros([count, height - 1, width], tf.int32)], axis=1)
         kind = f"masks, int32 [batch, height, width], {record.IGNORED} where no class is asked,"
         return masks, kind
-
-    def are_final(self, rows: np.ndarray, close: float) -> bool:
-        """Whether they are probabilities."""
-        return bool((rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=close))
-
-    def finish(self, logits: tf.Tensor) -> tf.Tensor:
-        """Probabilities."""
-        return tf.nn.softmax(logits)
 
     def answer_files(
         self, outputs: tf.Tensor, is_valid: tf.Tensor, class_names: tf.Tensor

@@ -6,6 +6,7 @@ not an image is reported in its own row; the others are answered.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -59,7 +60,7 @@ def export_model(
     background = read_alpha_background(transform_graph_dir)
     transform = TransformGraph(transform_graph_dir)
     served = ServedModel(model, transform, view, class_names, gives_logits, background, task)
-    _check_answers(served, model, view, len(class_names))
+    _check_answers(served, model, view, len(class_names), task)
     tf.saved_model.save(
         served,
         export_dir,
@@ -115,15 +116,18 @@ class ServedModel(tf.Module):
 
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for image files: string [batch] → the task's outputs, VALID and ERROR."""
-        images, errors = take_views(self._view_file, image_bytes, self._size())
+        blank = (tf.zeros(self._size(), tf.uint8), tf.zeros([4]))
+        (images, windows), errors = take_views(self._view_file, image_bytes, blank)
         is_valid = errors == b""
         own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
-        return {**own, VALID: is_valid, ERROR: errors}
+        return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
 
-    def _view_file(self, file: tf.Tensor) -> tf.Tensor:
-        """The view of an image file that ingest's stored copy of it would have."""
+    def _view_file(self, file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """The view of an image file that ingest's stored copy of it would have, and its window."""
         image = decode_image(file, self._view.channels, self._background)
-        return views.eval_view(image, self._view)
+        corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
+        window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
+        return views.eval_view(image, self._view), window
 
     def _size(self) -> tuple[int, int, int]:
         return self._view.height_px, self._view.width_px, self._view.channels
@@ -150,20 +154,22 @@ class ServedModel(tf.Module):
             fn_output_signature=tf.TensorSpec(self._size(), tf.uint8),
         )
 
-    def predict(self, images: tf.Tensor) -> tf.Tensor:
-        """The network's final outputs for uint8 images: float32 [batch, …, values]."""
+    def predict(self, images: tf.Tensor) -> Any:
+        """The network's final outputs for uint8 images, float32."""
         return self._network(self.transform.transform_images(images))
 
 
 def _check_answers(
-    served: ServedModel, model: keras.Model, view: ViewOptions, num_classes: int
+    served: ServedModel, model: keras.Model, view: ViewOptions, num_classes: int, task: Task
 ) -> None:
     """Tries a grey image: an exported model must give a finite value for each class."""
     grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, tf.uint8))
-    outputs = check_probabilities(served.predict(grey).numpy(), "a grey image")
-    if outputs.shape[-1] != num_classes:
+    outputs = served.predict(grey)
+    for each in tf.nest.flatten(outputs):
+        check_probabilities(each.numpy(), "a grey image")
+    if (values := task.find_values(outputs).shape[-1]) != num_classes:
         raise ValueError(
-            f"class_names must name the model's {outputs.shape[-1]} classes, "
+            f"class_names must name the model's {values} classes, "
             f"got {num_classes} names; pass the transform graph's vocabulary."
         )
     if not are_finite(model.weights):

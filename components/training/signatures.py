@@ -36,3 +36,14 @@ MASK = "mask"
 MASK_BYTES = "mask_bytes"
 # Float32 [batch]: the mean, over the pixels, of the likeliest class's probability.
 CONFIDENCE = "confidence"
+
+# Of a model for boxes. Of SERVE_IMAGES, the objects that were found, likeliest first; `COUNT` says
+# how many, the rest is padding: zeros and empty names.
+BOXES = "boxes"  # float32 [batch, most, 4]: top, left, bottom, right as shares of the image's sides
+SCORES = "scores"  # float32 [batch, most]
+LABELS = "labels"  # string [batch, most], the names of their classes
+COUNT = "count"  # int32 [batch]
+# Of SERVE_EXAMPLES and TRANSFORM_FEATURES, float32 [batch, any, 6]: a box as above, but of the
+# view, with its class's id, -1 if there is none; and its score or, of a true one, 1 if it is not
+# to be counted.
+OBJECTS = "objects"

@@ -4,18 +4,14 @@ TFMA's own metrics would need the number of tags before the analysis has found t
 them into one figure.
 """
 
-from collections.abc import Iterable
-from typing import Any
-
-import apache_beam as beam
 import numpy as np
-from tensorflow_model_analysis.metrics import metric_types, metric_util
+from tensorflow_model_analysis.metrics import metric_types
 
-from image_pipeline.components.training.mean_iou import pick
+from image_pipeline.components.training.counted_metric import Counts, Figures, compute_by
 from image_pipeline.components.training.signatures import PROBABILITIES
 from image_pipeline.components.training.tagging import THRESHOLD
 
-# Over all images and tags; or of a tag, with its id as TFMA's sub-key.
+# Over all images and tags; or a tag's own.
 F1, PRECISION, RECALL = "f1", "precision", "recall"
 MEAN_F1 = "mean_f1"  # over the tags that occur
 
@@ -29,49 +25,32 @@ class TagScores(metric_types.Metric):
 
     def __init__(self, name: str = F1):
         """Takes TFMA's name of the first figure."""
-        super().__init__(metric_util.merge_per_key_computations(_make_computations), name=name)
+        super().__init__(compute_by(_Count), name=name)
 
 
-def _make_computations(
-    name: str = F1, model_name: str = "", output_name: str = "", **_: Any
-) -> metric_types.MetricComputations:
-    key = metric_types.MetricKey(name=name, model_name=model_name, output_name=output_name)
-    # A threshold holds for the keys that are listed here; the others come beside it.
-    return [metric_types.MetricComputation(keys=[key], preprocessors=None, combiner=_Count(key))]
-
-
-class _Count(beam.CombineFn):
+class _Count(Counts):
     """Adds up int64 [3, tags]: see `count_tags`."""
 
-    def __init__(self, key: metric_types.MetricKey):
-        self._key = key
+    output = PROBABILITIES
 
     def create_accumulator(self) -> np.ndarray:
         return np.zeros((3, 1), np.int64)
 
-    def add_input(
-        self, accumulator: np.ndarray, element: metric_types.StandardMetricInputs
-    ) -> np.ndarray:
-        true = pick(element.get_labels(), self._key.model_name)
-        predicted = pick(element.get_predictions(), self._key.model_name, PROBABILITIES)
-        return accumulator + count_tags(true, predicted)
+    def count(self, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return count_tags(true, predicted)
 
-    def merge_accumulators(self, accumulators: Iterable[np.ndarray]) -> np.ndarray:
-        return sum(accumulators, start=self.create_accumulator())
+    def add(self, some: np.ndarray, more: np.ndarray) -> np.ndarray:
+        return some + more
 
-    def extract_output(self, accumulator: np.ndarray) -> dict[metric_types.MetricKey, float]:
-        of_tags = score_tags(accumulator)
-        of_all = score_tags(accumulator.sum(axis=1, keepdims=True))[:, 0]
+    def make_figures(self, counted: np.ndarray, name: str) -> Figures:
+        of_tags = score_tags(counted)
+        of_all = score_tags(counted.sum(axis=1, keepdims=True))[:, 0]
         f1 = of_tags[2][np.isfinite(of_tags[2])]
-        scores = {self._key._replace(name=MEAN_F1): f1.mean() if len(f1) else np.nan}
-        names = (PRECISION, RECALL, self._key.name)
-        for name, of_each, score in zip(names, of_tags, of_all, strict=True):
-            key = self._key._replace(name=name)
-            scores[key] = score
-            for id_ in np.flatnonzero(np.isfinite(of_each)).tolist():
-                sub_key = metric_types.SubKey(class_id=id_)
-                scores[key._replace(sub_key=sub_key)] = of_each[id_]
-        return {key: float(score) for key, score in scores.items()}
+        figures: Figures = {(MEAN_F1, None): f1.mean() if len(f1) else np.nan}
+        for each, of_each, score in zip((PRECISION, RECALL, name), of_tags, of_all, strict=True):
+            figures[each, None] = score
+            figures |= {(each, id_): own for id_, own in enumerate(of_each)}
+        return figures
 
 
 def count_tags(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:

@@ -9,13 +9,13 @@ from image_pipeline.components.feeding.graph import TransformGraph, read_class_n
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
 from image_pipeline.components.training.signatures import CLASSES, PROBABILITIES, TAGS
-from image_pipeline.components.training.task import Measure
+from image_pipeline.components.training.task import Measure, OneTensor
 from image_pipeline.components.views.options import ViewOptions
 
 THRESHOLD = 0.5  # A tag that is likelier than this is answered.
 
 
-class Tagging:
+class Tagging(OneTensor):
     """Labels are float32 [batch, tags] of 0 and 1; outputs are each tag's probability."""
 
     default_model = "image_pipeline.components.training.tag_model.build_model"
@@ -33,10 +33,6 @@ class Tagging:
     def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
         """Refuses nothing."""
 
-    def lead_shape(self, view: ViewOptions) -> tuple[int, ...]:
-        """Nothing: a row of probabilities an image."""
-        return ()
-
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """The first tag only."""
         ids = tf.zeros(outputs.shape[:1], tf.int64)
@@ -46,9 +42,9 @@ class Tagging:
         """Whether they are probabilities; a sigmoid never gives the 0 of an unlit logit."""
         return bool(((rows > 0) & (rows < 1)).all())
 
-    def finish(self, logits: tf.Tensor) -> tf.Tensor:
+    def finish(self, outputs: tf.Tensor) -> tf.Tensor:
         """Probabilities."""
-        return tf.nn.sigmoid(logits)
+        return tf.nn.sigmoid(outputs)
 
     def answer_files(
         self, outputs: tf.Tensor, is_valid: tf.Tensor, class_names: tf.Tensor

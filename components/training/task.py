@@ -4,7 +4,7 @@ A task is chosen by what the data set has; see `choose_task.py`. Each is a file 
 """
 
 import dataclasses
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -36,7 +36,8 @@ class Task(Protocol):
 
     Attributes:
       default_model: dotted path of the model where `training.model` was left at its default.
-      each: what a row of the model's outputs belongs to: an image, or a pixel.
+      each: what a row of the model's outputs belongs to: an image, a pixel, or a candidate.
+      kind: what the model's outputs are: one tensor, or a dict.
       activation: the name of what makes final outputs of logits, "softmax" say.
       leaves_out_unknown: whether labels may be -1, for records that then count nowhere.
       sliced_by_label: whether evaluation measures each class name's records by themselves.
@@ -46,6 +47,7 @@ class Task(Protocol):
 
     default_model: str
     each: str
+    kind: str
     activation: str
     leaves_out_unknown: bool
     sliced_by_label: bool
@@ -60,11 +62,19 @@ class Task(Protocol):
         """Raises UserError if options exclude each other."""
         ...
 
-    def lead_shape(self, view: ViewOptions) -> tuple[int, ...]:
-        """The shape of the outputs between batch and values: () or (height, width)."""
+    def describe_shape(self, view: ViewOptions) -> str:
+        """The outputs' shape and meaning, after their kind."""
         ...
 
-    def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
+    def has_shape(self, outputs: Any, images: int, view: ViewOptions) -> bool:
+        """Whether outputs of the right kind have this shape, for so many images."""
+        ...
+
+    def find_values(self, outputs: Any) -> tf.Tensor | None:
+        """What of the outputs is float [batch, …, values]; None if they are of another kind."""
+        ...
+
+    def make_labels(self, outputs: Any, mixes_labels: bool) -> tuple[Any, str]:
         """Labels for outputs, to try a loss with, and what to call them."""
         ...
 
@@ -72,23 +82,35 @@ class Task(Protocol):
         """Whether outputs, float64 [rows, values], are final ones: no logits."""
         ...
 
-    def finish(self, logits: tf.Tensor) -> tf.Tensor:
-        """Final outputs of logits."""
+    def finish(self, outputs: Any) -> Any:
+        """Final outputs of such with logits."""
         ...
 
     def answer_files(
-        self, outputs: tf.Tensor, is_valid: tf.Tensor, class_names: tf.Tensor
+        self, outputs: Any, is_valid: tf.Tensor, class_names: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         """What the signature for image files answers, beside the validity of each row.
 
         Args:
-          outputs: float32 [batch, …, values], final.
+          outputs: float32, final.
           is_valid: bool [batch].
           class_names: string [values].
         """
         ...
 
-    def answer_records(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:
+    def place_answers(
+        self, answers: dict[str, tf.Tensor], windows: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The answers for image files with places in the images instead of their views.
+
+        Args:
+          answers: as `answer_files` gives them.
+          windows: float32 [batch, 4]: where each view begins (top, left), and how long it is
+            (height, width), as shares of its image's sides.
+        """
+        ...
+
+    def answer_records(self, outputs: Any) -> dict[str, tf.Tensor]:
         """What the signature for records answers; a float that is not finite must show in it."""
         ...
 
@@ -101,3 +123,52 @@ class Task(Protocol):
     def measures(self, options: EvaluationOptions) -> tuple[Measure, ...]:
         """What is measured; the first decides whether a model is good enough."""
         ...
+
+
+class OneTensor:
+    """What tasks have in common whose models give one tensor of values."""
+
+    kind = "one tensor"
+
+    def lead_shape(self, view: ViewOptions) -> tuple[int, ...]:
+        """The shape between batch and values: nothing, where a row of values is an image's."""
+        return ()
+
+    def describe_shape(self, view: ViewOptions) -> str:
+        """Names the values by their number."""
+        shape = ", ".join(map(str, ["batch", *self.lead_shape(view), "num_classes"]))
+        return f"[{shape}] of probabilities"
+
+    def has_shape(self, outputs: Any, images: int, view: ViewOptions) -> bool:
+        """Whether there is a row wherever one belongs."""
+        lead = [images, *self.lead_shape(view)]
+        return list(outputs.shape)[:-1] == lead and outputs.dtype.is_floating
+
+    def find_values(self, outputs: Any) -> tf.Tensor | None:
+        """The outputs themselves."""
+        return outputs if is_tensor(outputs) else None
+
+    def place_answers(
+        self, answers: dict[str, tf.Tensor], windows: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The same: they name no place."""
+        return answers
+
+
+class Softmax(OneTensor):
+    """The same, of probabilities that sum to 1."""
+
+    activation = "softmax"
+
+    def are_final(self, rows: np.ndarray, close: float) -> bool:
+        """Whether they are probabilities."""
+        return bool((rows >= 0).all() and np.allclose(rows.sum(axis=1), 1, atol=close))
+
+    def finish(self, outputs: tf.Tensor) -> tf.Tensor:
+        """Probabilities."""
+        return tf.nn.softmax(outputs)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether it is one, or, of a graph's outputs, stands for one."""
+    return tf.is_tensor(value) or isinstance(value, tf.TensorSpec)

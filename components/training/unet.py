@@ -3,7 +3,12 @@
 import keras
 
 from image_pipeline.components.training.mask_metrics import MeanIoU, PixelAccuracy, cross_entropy
-from image_pipeline.components.training.model import FIRST_FILTERS, MOST_FILTERS, convolve_twice
+from image_pipeline.components.training.model import (
+    FIRST_FILTERS,
+    MOST_FILTERS,
+    convolve_twice,
+    count_halvings,
+)
 from image_pipeline.components.training.options import TrainingOptions
 
 # The image is halved until its shorter side would be under this many pixels.
@@ -26,7 +31,7 @@ def build_model(
       num_classes], probabilities that sum to 1. Labels are class ids, int [batch, height, width].
     """
     inputs = keras.Input(input_shape, name="image")
-    halvings = count_halvings(min(input_shape[:2]))
+    halvings = count_halvings(min(input_shape[:2]), SMALLEST_MAP_PX, MOST_HALVINGS)
     sizes = [min(FIRST_FILTERS << level, MOST_FILTERS) for level in range(halvings + 1)]
     outputs = convolve_twice(inputs, sizes[0])
     passed = []  # maps of each size, which the way up is given
@@ -34,7 +39,7 @@ def build_model(
         passed.append(outputs)
         outputs = convolve_twice(keras.layers.MaxPooling2D(padding="same")(outputs), filters)
     for filters, finer in zip(sizes[-2::-1], reversed(passed), strict=True):
-        outputs = convolve_twice(_join(outputs, finer), filters)
+        outputs = convolve_twice(join_finer(outputs, finer), filters)
     outputs = keras.layers.Conv2D(num_classes, 1, activation="softmax", name="probabilities")(
         outputs
     )
@@ -47,15 +52,7 @@ def build_model(
     return model
 
 
-def count_halvings(shorter_side_px: int) -> int:
-    """How often images of this size are halved: 0 to `MOST_HALVINGS`."""
-    halvings = 0
-    while halvings < MOST_HALVINGS and shorter_side_px >> (halvings + 1) >= SMALLEST_MAP_PX:
-        halvings += 1
-    return halvings
-
-
-def _join(coarse: keras.KerasTensor, finer: keras.KerasTensor) -> keras.KerasTensor:
+def join_finer(coarse: keras.KerasTensor, finer: keras.KerasTensor) -> keras.KerasTensor:
     """Doubles the coarse map and lays the finer one beside it, along the channels.
 
     Half of an odd size is rounded up; twice that has one row or column too many.

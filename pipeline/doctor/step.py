@@ -11,6 +11,7 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.feeding.records import find_moved
 from image_pipeline.components.training.choose_task import find_task, name_model
 from image_pipeline.components.training.classification import CLASSIFICATION
+from image_pipeline.components.training.detection import DETECTION
 from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
 from image_pipeline.components.training.segmentation import SEGMENTATION
 from image_pipeline.components.training.task import Task
@@ -75,6 +76,8 @@ class ModelStep:
         if self._has_ids:
             return images, labels
         floats = keras.ops.cast(images, "float32")
+        if self._task is DETECTION:
+            return floats, labels
         each = keras.ops.shape(images)[: 1 + len(self._task.lead_shape(self._view))]
         return floats, keras.ops.zeros(each, "int64")
 
@@ -149,7 +152,8 @@ def profile_steps(
 def _find_task(subject: Subject) -> Task:
     if subject.graph_dir is not None:
         return find_task(subject.graph_dir)
-    return SEGMENTATION if find_moved(subject.patterns) == "masks" else CLASSIFICATION
+    by_moved = {None: CLASSIFICATION, "masks": SEGMENTATION, "boxes": DETECTION}
+    return by_moved[find_moved(subject.patterns)]
 
 
 def _count_classes(subject: Subject) -> int:

@@ -132,7 +132,9 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
 
 
 def _count_eval(manifest: Manifest) -> dict[str, int]:
-    """Records of each class in the eval split; of masks their pixels."""
+    """Records of each class in the eval split; of masks their pixels, of boxes these."""
+    if manifest.has_boxes:
+        return {} if "eval" not in manifest.splits else manifest.splits["eval"].box_counts or {}
     if manifest.mask_classes is None or "eval" not in manifest.splits:
         return manifest.books.classes.get("eval", {})
     pixels = manifest.splits["eval"].mask_pixels or {}
@@ -142,6 +144,9 @@ def _count_eval(manifest: Manifest) -> dict[str, int]:
 def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
     if source.manifest.has_masks:
         absent["predictions"] = "Masks are predicted pixel by pixel; there is no list of records."
+        return None
+    if source.manifest.has_boxes:
+        absent["predictions"] = "Boxes are found, any number an image; there is no list of records."
         return None
     if source.manifest.label is not None:
         absent["predictions"] = "Tags and values have no one class that could be another."

@@ -41,11 +41,12 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
     task = choose_task(config.ingest)
-    # Paths may name a class without an analysed record, and none of a mask's; only the Trainer
-    # knows the number.
-    is_told = config.transform.preprocessing_fn.startswith(_OWN) and not config.ingest.has_masks
+    # Paths may name a class without an analysed record, and none of masks or boxes; only the
+    # Trainer knows the number.
+    has_others = config.ingest.has_masks or config.ingest.has_boxes
+    is_told = config.transform.preprocessing_fn.startswith(_OWN) and not has_others
     counted: Counted = "at most" if is_told else "not"
-    num_classes = max(num_classes, 2) if config.ingest.has_masks else max(num_classes, 1)
+    num_classes = max(num_classes, 2 if has_others else 1)
     build_checked_model(config.view, config.feeding, config.training, num_classes, counted, task)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

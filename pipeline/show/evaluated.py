@@ -17,6 +17,9 @@ _LIMITS = dict.fromkeys(SHARES.values(), (0.0, 1.0)) | dict.fromkeys(
     [f"{short} gained" for short in SHARES.values()], (-1.0, 1.0)
 )
 
+# What a class's figure is called, if not as the one of all.
+_OF_CLASS = {"mean IoU": "IoU", "mAP50-95": "AP50-95"}
+
 Interval = tuple[float, float]
 
 
@@ -27,16 +30,16 @@ def read_evaluation(
 
     Args:
       evaluation_dir: the Evaluator's output.
-      names: of masks and tags, the classes in the order of their ids; none of values.
+      names: of masks, boxes and tags, the classes in the order of their ids; none of values.
       measure: what such models are judged by.
 
     Returns:
       `overall`: each metric's value; `classes`: each class's accuracy; `worst_class`: its `class`,
       `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
       without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
-      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks and
-      tags, a class's figure is its IoU or F1, under that name, and `measure` says what models are
-      judged by.
+      `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks,
+      boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name, and `measure`
+      says what models are judged by.
     """
     import tensorflow_model_analysis as tfma
 
@@ -47,7 +50,7 @@ def read_evaluation(
         by_class = {key[0][1]: _read_metrics(own[""]) for key, own in slices.items() if key}
     else:
         by_class = _read_by_id(slices.get((), {}), names)
-    each = "accuracy" if names is None else measure.removeprefix("mean ")
+    each = "accuracy" if names is None else _OF_CLASS.get(measure, measure)
     classes = {name: own[each] for name, (own, _) in by_class.items() if each in own}
     class_bounds = {name: own[each] for name, (_, own) in by_class.items() if each in own}
     has_bounds = bool(bounds or class_bounds)

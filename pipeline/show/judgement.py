@@ -9,6 +9,7 @@ from image_pipeline.show.words import ERRORS, SHARES
 _OPTIONS = {
     "sparse_categorical_accuracy": "evaluation.min_accuracy",
     "mean_io_u": "evaluation.min_mean_iou",
+    "map_50_95": "evaluation.min_map_50_95",
     "f1": "evaluation.min_f1",
     "mean_squared_error": "evaluation.max_mean_squared_error",
 }

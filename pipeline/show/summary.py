@@ -45,8 +45,8 @@ _PATHS = {
     "evaluation": ("Evaluator", "evaluation"),
 }
 
-# What `analysis.json` has of images with masks.
-_OF_OTHERS = ("mask_classes", "mask_pixels", "label")
+# What `analysis.json` has of images with masks, boxes, tags or values.
+_OF_OTHERS = ("mask_classes", "mask_pixels", "box_classes", "box_counts", "label")
 # What models are judged by, where labels are no classes, by what they are.
 _MEASURES = {record.TAGS: "F1", record.VALUE: "mean squared error"}
 
@@ -122,6 +122,8 @@ def _read_measures(evaluation_dir: str, results: Mapping[str, Any]) -> dict[str,
     if measure := _MEASURES.get(results.get("label", "")):
         names = [each["name"] for each in results["classes"]]
         return read_evaluation(evaluation_dir, names, measure)
+    if names := results.get("box_classes"):
+        return read_evaluation(evaluation_dir, names, "mAP50-95")
     return read_evaluation(evaluation_dir, results.get("mask_classes"))
 
 
@@ -217,7 +219,7 @@ def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if worst := evaluation["worst_class"]:
         interval = (worst["low"], worst["high"]) if "low" in worst else None
-        measure = next(name for name in ("accuracy", "IoU", "F1") if name in worst)
+        measure = next(name for name in ("accuracy", "IoU", "AP50-95", "F1") if name in worst)
         text = format_measured(worst[measure], interval)
         rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
     return rows

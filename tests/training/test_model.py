@@ -2,7 +2,12 @@ import keras
 import numpy as np
 import pytest
 
-from image_pipeline.components.training.model import build_model, count_blocks
+from image_pipeline.components.training.model import (
+    MOST_BLOCKS,
+    SMALLEST_MAP_PX,
+    build_model,
+    count_halvings,
+)
 from image_pipeline.components.training.options import TrainingOptions
 
 pytestmark = pytest.mark.unit
@@ -20,7 +25,7 @@ def test_gives_probabilities_for_every_image_size(shape):
     ("side", "blocks"), [(1, 1), (8, 1), (16, 2), (28, 2), (32, 3), (64, 4), (224, 5), (1024, 5)]
 )
 def test_larger_images_pass_more_blocks(side, blocks):
-    assert count_blocks(side) == blocks
+    assert count_halvings(side, SMALLEST_MAP_PX, MOST_BLOCKS, least=1) == blocks
 
 
 def test_learning_rate_is_adams():
