@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
+from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
@@ -17,6 +19,7 @@ from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.show.mask_overlay import lay_over, make_colors
+from image_pipeline.show.words import format_fact
 
 SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),
@@ -35,6 +38,7 @@ class DataSet:
       split: int8 [records], number of the record's split in `splits`.
       records: reads records by their row.
       mask_colors: uint8 [256, 3], of each id of masks; None without masks.
+      label: the column of labels that are no class.
     """
 
     splits: tuple[str, ...]
@@ -43,6 +47,23 @@ class DataSet:
     split: np.ndarray
     records: StoredRecords
     mask_colors: np.ndarray | None = None
+    label: record.Column | None = None
+
+    @property
+    def tags(self) -> pa.ListArray | None:
+        """The tags of each record; None where labels are no tags."""
+        return self._read_label("strings")
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """Float64 [records], the value of each; None where labels are no values."""
+        found = self._read_label("float")
+        return None if found is None else found.to_numpy()
+
+    def _read_label(self, type_: str) -> pa.Array | None:
+        if self.label is None or self.label != record.LABEL_COLUMNS[type_]:
+            return None
+        return self.table[index_name(self.label)].combine_chunks()
 
     @property
     def channels(self) -> int:
@@ -76,9 +97,12 @@ class DataSet:
         """The path of a record's source below the images folder."""
         return self.table["source"][row].as_py()
 
-    def name_class(self, row: int) -> str:
-        """The class of a record."""
-        return self.index.classes[self.index.label[row]]
+    def say_label(self, row: int) -> str:
+        """What a record's image is said to be: its class, tags or value; "" if nothing is said."""
+        if self.label is None:
+            return self.index.classes[self.index.label[row]]
+        said = self.table[index_name(self.label)][row].as_py()
+        return ", ".join(said) if isinstance(said, list) else format_fact(said)
 
     def choose_rows(self, most: int, among: np.ndarray | None = None) -> np.ndarray:
         """Chooses records by their ids, which are hashes: always the same ones, spread evenly.
@@ -117,12 +141,14 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
             "is not one; copy it to a local disk, or ingest again."
         )
     splits = tuple(filled)
+    own = [] if manifest.label is None else [index_name(manifest.label)]
     of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(
         splits=splits,
         index=index,
-        table=read_table(index.shard_paths, SOURCE_COLUMNS),
+        table=read_table(index.shard_paths, [*SOURCE_COLUMNS, *own]),
         split=of_shard[index.shard],
         records=StoredRecords(index),
         mask_colors=make_colors(manifest.options.get("masks")) if manifest.has_masks else None,
+        label=manifest.label,
     )

@@ -58,6 +58,13 @@ def format_share(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
+def format_figure(value: float | None, measure: str) -> str:
+    """What a model is judged by: a share in percent, an error with five digits."""
+    if value is not None and measure in SHARES.values():
+        return format_share(value)
+    return format_fact(value)
+
+
 def format_fact(value: Any) -> str:
     """A value of any kind in a table of differences."""
     if value is None:
