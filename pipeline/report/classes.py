@@ -129,7 +129,7 @@ def _sum_up(values: list[int]) -> tuple[int, int, int]:
 
 
 def choose_samples(data: DataSet) -> Samples:
-    """Chooses a bounded number of images of each class or tag, by record id.
+    """Chooses a bounded number of images of each class, tag or class of boxes, by record id.
 
     Of more classes than images, every so many are shown. Of values, images are shown from the least
     to the greatest, at even ranks.
@@ -149,17 +149,20 @@ def choose_samples(data: DataSet) -> Samples:
 
 
 def _list_named(data: DataSet) -> tuple[np.ndarray, np.ndarray, Sequence[str]]:
-    """Pairs of a row and the number of its class's name, or of each of its tags; and the names.
+    """Pairs of a row and the number of its class's name, or of each tag or class of boxes it has.
 
-    Rows without any tag have the name "", as those without a class.
+    The third value is the names; rows without any have the name "", as those without a class.
     """
-    if data.tags is None:
+    lists = data.names
+    if lists is None:
         return np.arange(len(data.index)), data.index.label, data.index.classes
-    rows = pc.list_parent_indices(data.tags).to_numpy()
+    rows = pc.list_parent_indices(lists).to_numpy()
     bare = np.setdiff1d(np.arange(len(data.index)), rows)
-    names = [*data.tags.flatten().to_pylist(), *[""] * len(bare)]
+    names = [*lists.flatten().to_pylist(), *[""] * len(bare)]
     found, label = np.unique(np.array(names, object), return_inverse=True)
-    return np.concatenate([rows, bare]), label, found.tolist()
+    # An image with several boxes of a class is one of its images.
+    pairs = np.unique(np.stack([label, np.concatenate([rows, bare])]), axis=1)
+    return pairs[1], pairs[0], found.tolist()
 
 
 def _choose_by_value(data: DataSet, values: np.ndarray) -> Samples:

@@ -7,6 +7,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
+from image_pipeline.report.box_table import describe_boxes
 from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
@@ -79,6 +80,7 @@ def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dic
         **describe_masks(manifest),
         **describe_tags(data),
         **describe_values(data),
+        **describe_boxes(manifest, data),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data),
         "samples": choose_samples(data),
@@ -137,9 +139,9 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
 
 
 def _count_eval(manifest: Manifest, data: DataSet) -> dict[str, int]:
-    """Records of each class in the eval split; of masks their pixels, of tags their images."""
-    tags = [each.table for each in describe_tags(data).values()]
-    for table in (*describe_masks(manifest).values(), *tags):
+    """Records of each class in the eval split; masks: pixels; tags: images; or boxes."""
+    others = (describe_tags(data) | describe_boxes(manifest, data)).values()
+    for table in (*describe_masks(manifest).values(), *(each.table for each in others)):
         if "eval" in table.splits:
             number = table.splits.index("eval")
             return {row.name: row.counts[number] for row in table.rows}
@@ -150,6 +152,9 @@ def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, A
     """`predictions` of classes; it is None for others, but tags and values have `misses`."""
     if source.manifest.has_masks:
         absent["predictions"] = "Masks are predicted pixel by pixel; there is no list of records."
+        return {"predictions": None}
+    if source.manifest.has_boxes:
+        absent["predictions"] = "Boxes are matched box by box; there is no list of records."
         return {"predictions": None}
     model_dir, graph = source.artifact("model"), source.read_graph()
     vocabulary = (graph and graph.vocabulary) or []

@@ -61,23 +61,26 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
 def _notice_labels(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if tags := figures.get("tags"):
         return _notice_classes(tags.table, "record", "tag")
+    if boxes := figures.get("boxes"):
+        return _notice_classes(boxes.table, "box")
     masks = figures.get("mask_classes")
     of_masks = _notice_classes(masks, "pixel") if masks else []
     return _notice_classes(figures["classes"], "record") + of_masks
 
 
 def _notice_classes(table: ClassTable, unit: str, kind: str = "class") -> list[tuple[str, str]]:
-    total, kinds = len(table.rows), f"{kind}{'es' if kind.endswith('s') else 's'}"
+    total, kinds = len(table.rows), "Tags" if kind == "tag" else "Classes"
+    units = "boxes" if unit == "box" else f"{unit}s"
     found = [
         (
             "classes",
-            f"{kinds.capitalize()} without a {unit} in the split {split}: "
+            f"{kinds} without a {unit} in the split {split}: "
             f"{lacking:,} of {total:,}.",
         )
         for split, lacking in table.missing
     ]
     if table.ratio and table.ratio >= _UNEVEN_CLASSES:
-        text = f"The largest {kind} has {table.ratio:,.0f} times the {unit}s of the smallest."
+        text = f"The largest {kind} has {table.ratio:,.0f} times the {units} of the smallest."
         found.append(("classes", text))
     return found
 

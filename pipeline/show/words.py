@@ -1,6 +1,8 @@
 """Numbers as people read them."""
 
+import collections
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -51,6 +53,12 @@ def format_count(count: int, unit: str) -> str:
     """A number and the (singular) unit counted: 1 epoch, 2 epochs, 1,200 classes."""
     ending = "es" if unit.endswith("s") else "s"
     return f"{count:,} {unit}{'' if count == 1 else ending}"
+
+
+def count_names(names: Iterable[str]) -> str:
+    """Names and how often each occurs, as in "cat × 2, dog"."""
+    counts = collections.Counter(names)
+    return ", ".join(name if n == 1 else f"{name} × {n:,}" for name, n in counts.items())
 
 
 def format_share(share: float) -> str:
