@@ -113,7 +113,9 @@ def describe_tags_off(
     is_wrong = has != (probabilities > _LIKELY)
     worst = []
     for n in np.argsort(-loss, kind="stable")[:_MOST_WORST].tolist():
-        off = [(names[c], float(probabilities[n, c]), has[n, c]) for c in np.flatnonzero(is_wrong[n])]
+        off = [
+            (names[c], float(probabilities[n, c]), has[n, c]) for c in np.flatnonzero(is_wrong[n])
+        ]
         missed = [(name, share) for name, share, is_true in off if is_true]
         wrong = [(name, share) for name, share, is_true in off if not is_true]
         worst.append(TagMiss(int(rows[n]), missed, wrong, float(loss[n])))

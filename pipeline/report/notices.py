@@ -74,8 +74,7 @@ def _notice_classes(table: ClassTable, unit: str, kind: str = "class") -> list[t
     found = [
         (
             "classes",
-            f"{kinds} without a {unit} in the split {split}: "
-            f"{lacking:,} of {total:,}.",
+            f"{kinds} without a {unit} in the split {split}: {lacking:,} of {total:,}.",
         )
         for split, lacking in table.missing
     ]

@@ -43,12 +43,14 @@ def draw_boxes(pixels: np.ndarray, boxes: NamedBoxes) -> np.ndarray:
     picture = Image.fromarray(np.ascontiguousarray(rgb))
     draw = ImageDraw.Draw(picture)
     is_named = max(picture.size) >= _NAMED_SIDE_PX
-    for number in np.argsort(-_areas(boxes.places), kind="stable").tolist():
-        color = color_of(boxes.ids[number])
-        corners = _corners(boxes.places[number], picture.size)
+    drawn = [
+        (_corners(boxes.places[number], picture.size), color_of(boxes.ids[number]), number)
+        for number in np.argsort(-_areas(boxes.places), kind="stable").tolist()
+    ]
+    for corners, color, number in drawn if is_named else ():
+        _write(draw, corners, boxes.names[number], color)
+    for corners, color, _ in drawn:  # Over all names, which would hide small boxes.
         draw.rectangle(corners, outline=color, width=2 if is_named else 1)
-        if is_named:
-            _write(draw, corners, boxes.names[number], color)
     return np.asarray(picture)
 
 
