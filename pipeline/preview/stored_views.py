@@ -1,5 +1,7 @@
 """Some records as they are stored: their images, and what is said of them."""
 
+from typing import Any
+
 import numpy as np
 
 from image_pipeline.components.augment.batch import Moved
@@ -79,7 +81,7 @@ class StoredViews:
         texts = (names[id_] if names and id_ < len(names) else str(id_) for id_ in ids)
         return NamedBoxes(places, tuple(ids), tuple(texts))
 
-    def _cell(self, column: record.Column, number: int) -> np.ndarray:
+    def _cell(self, column: record.Column, number: int) -> Any:
         return self.drawn[column.key][number].numpy()
 
     def _say_label(self, number: int) -> str:
