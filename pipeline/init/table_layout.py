@@ -101,14 +101,15 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
     rows = _try_tags(table, rows)
     splits, split_names, columns = _choose_splits(table, rows)
     options = rows.options
-    names = rows.names if options.has_boxes else dict(sorted(rows.names.items()))
+    of_boxes = (options.boxes and options.boxes.classes) or ()
+    names = {name: rows.names[name] for name in of_boxes or sorted(rows.names)}
     has_label = "label" in options.columns
     layout = Layout(
         _name_kind(table, options),
         len(rows.paths),
         rows.problems,
         label_pattern=None if has_label else options.path_label_pattern,
-        classes=dict(names),
+        classes=names,
         split_names=split_names,
         splits=splits,
         columns=columns,
