@@ -88,6 +88,7 @@ BOX_XMIN, BOX_XMAX, BOX_YMIN, BOX_YMAX = (
 )
 BOX_TEXT = Column("image/object/class/text", "bytes", is_list=True)
 BOX_LABEL = Column("image/object/class/label", "int64", is_list=True)
+BOX_AREA = Column("image/object/area", "float32", is_list=True)
 BOX_CROWD = Column("image/object/is_crowd", "int64", is_list=True)
 BOX_COLUMNS = (
     BOX_XMIN,  # sides as shares of the stored image's width or height
@@ -96,7 +97,7 @@ BOX_COLUMNS = (
     BOX_YMAX,
     BOX_TEXT,
     BOX_LABEL,  # from 1 on: the Model Garden's 0 is the background
-    Column("image/object/area", "float32", is_list=True),  # in pixels of the stored image
+    BOX_AREA,  # in pixels of the stored image
     BOX_CROWD,  # 1 for a box around several objects that nobody told apart
 )
 """What the records of images with boxes have, too: a value for each box."""

@@ -53,7 +53,15 @@ class Table:
     def root(self) -> str:
         """The folder that relative paths start from."""
         folder = self.path.rpartition("/")[0] or ("/" if self.path[:1] == "/" else ".")
-        return locate(folder, self.options.root_dir) if self.options.root_dir else folder
+        same = (self.options.root_dir or "").partition(_SPLIT)[0]
+        root = same if same == self.options.root_dir else same.rpartition("/")[0]
+        return locate(folder, root) if root else folder
+
+    @functools.cached_property
+    def _of_split(self) -> str:
+        """What of `root_dir` is each split's own, `{SPLIT}` and what stands with it; else ""."""
+        before, split, after = (self.options.root_dir or "").partition(_SPLIT)
+        return before.rpartition("/")[2] + split + after if split else ""
 
     @functools.cached_property
     def _prefix(self) -> str:
@@ -103,8 +111,8 @@ class Table:
     def _read_labels(self, hashes: set[int]) -> dict[str, Sequence[str]]:
         """The labels of each path that several rows name, one a row."""
         labels = collections.defaultdict(list)
-        for _, _, row in self._rows():
-            path = self._clean_path(self._cell(row, "image"))
+        for _, split, row in self._rows():
+            path = self._clean_path(self._cell(row, "image"), split)
             if path and hash(path) in hashes:
                 labels[path].append(str(self._cell(row, "label")))
         return {path: each for path, each in labels.items() if len(each) > 1}
@@ -119,8 +127,8 @@ class Table:
     def _find_repeated(self) -> set[int]:
         """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""
         hashes = array.array("q")
-        for _, _, row in self._rows():
-            hashes.append(hash(self._clean_path(self._cell(row, "image"))))
+        for _, split, row in self._rows():
+            hashes.append(hash(self._clean_path(self._cell(row, "image"), split)))
         ordered = np.sort(np.frombuffer(hashes, np.int64))
         return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
 
@@ -129,9 +137,11 @@ class Table:
         column = self.options.columns.get(name)
         return None if column is None else row.cells.get(column)
 
-    def _clean_path(self, cell: object) -> str:
+    def _clean_path(self, cell: object, split: str | None) -> str:
         """One name for one file: without `./`, and relative if it lies in the root."""
         path = str(cell or "").strip()
+        if path and self._of_split and files.is_local(path) and path[:1] != "/":
+            path = f"{self._of_split.replace(_SPLIT, split or '')}/{path}"
         if not files.is_local(path) or path[:1] == "/":
             path = path.removeprefix(self._prefix)
         if not path or not files.is_local(path) or ".." in path.split("/"):
@@ -142,7 +152,7 @@ class Table:
         columns = self.options.columns
         if row.problem:
             return self._bad_row("bad_row", place, row.problem)
-        path = self._clean_path(self._cell(row, "image"))
+        path = self._clean_path(self._cell(row, "image"), split)
         if not path:
             return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
         try:
@@ -153,7 +163,7 @@ class Table:
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
         said = Said(place, further=further, **roles)
-        mask = self._clean_path(self._cell(row, "mask"))
+        mask = self._clean_path(self._cell(row, "mask"), split)
         ref = self._look_up(path, said)
         return dataclasses.replace(ref, mask=self._look_up(mask, said)) if mask else ref
 

@@ -9,21 +9,25 @@ from image_pipeline.components.training.non_finite import check_probabilities
 from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
 
-def score_records(model_dir: str, batches: Iterable[Sequence[bytes]]) -> Iterator[np.ndarray]:
-    """Classifies records as evaluation does: by the model's signature for records.
+def score_records(
+    model_dir: str, batches: Iterable[Sequence[bytes]], answer: str = PROBABILITIES
+) -> Iterator[np.ndarray]:
+    """Asks a model about records as evaluation does: by its signature for records.
 
     Args:
       model_dir: a SavedModel that `serving.export_model` wrote.
       batches: batches of serialized tf.train.Examples; read lazily.
+      answer: which of the signature's outputs, see `signatures`.
 
     Yields:
-      float32 [batch, classes], probabilities in the order of the vocabulary, for each batch.
+      That output for each batch; probabilities are float32 [batch, classes], in the order of the
+      vocabulary.
 
     Raises:
-      UserError: if they are not finite.
+      UserError: if probabilities are not finite.
     """
     model = tf.saved_model.load(model_dir)
     classify = model.signatures[SERVE_EXAMPLES]
     for batch in batches:
-        answer = classify(**{EXAMPLES: tf.constant(list(batch), tf.string)})
-        yield check_probabilities(answer[PROBABILITIES].numpy(), "stored records")
+        found = classify(**{EXAMPLES: tf.constant(list(batch), tf.string)})[answer].numpy()
+        yield check_probabilities(found, "stored records") if answer == PROBABILITIES else found

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shlex
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from image_pipeline.commands.shared import say
 
 _MOST_CLASSES = 5
+_NAMES = {"boxes": "classes of boxes"}
 
 
 @click.command()
@@ -26,7 +28,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
     _check_new(output_path)
     read = _read_table if is_table(images_dir) else _read_folder
-    layout, paths, root = read(images_dir)
+    images_dir, layout, paths, root = read(images_dir)  # A COCO file may be in the folder.
     sizes: Any = measure_sizes(root, paths)
     _check_guess(images_dir, layout, sizes)
     _show(layout, sizes)
@@ -34,33 +36,41 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
         click.confirm(f"Write {output_path}?", default=True, abort=True)
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(write_starter(layout, sizes))
-    # Training needs classes.
-    verb = "run" if layout.classes or layout.has_masks else "ingest"
+    # Training needs something to learn.
+    is_labelled = layout.classes or layout.has_masks or layout.values
+    verb = "run" if is_labelled else "ingest"
     say(
-        f"{output_path} is written. Next: image-pipeline {verb} --images {images_dir} "
+        f"{output_path} is written. Next: image-pipeline {verb} --images {shlex.quote(images_dir)} "
         f"--output out --config {output_path}"
     )
 
 
-def _read_folder(images_dir: str) -> tuple[Any, list[str], str]:
+def _read_folder(images_dir: str) -> tuple[str, Any, list[str], str]:
+    from image_pipeline.components import files
+    from image_pipeline.components.errors import UserError
     from image_pipeline.components.sources.folder import list_images
+    from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import guess_layout, list_images_of, split_pairs
 
     paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
+    if coco := find_coco(paths):
+        return _read_table(files.join(images_dir, coco))
     layout = guess_layout(paths)
     if layout.masks is None:
-        return layout, list_images_of(paths), images_dir
+        if explained := explain_boxes(images_dir, paths):
+            raise UserError(explained)
+        return images_dir, layout, list_images_of(paths), images_dir
     from image_pipeline.init.mask_levels import read_levels
 
     images, masks = split_pairs(paths, layout.masks)
     layout = dataclasses.replace(layout, images=len(images), levels=read_levels(images_dir, masks))
-    return layout, images, images_dir
+    return images_dir, layout, images, images_dir
 
 
-def _read_table(table: str) -> tuple[Any, list[str], str]:
+def _read_table(table: str) -> tuple[str, Any, list[str], str]:
     from image_pipeline.init.table_layout import read_layout
 
-    return read_layout(table)
+    return table, *read_layout(table)
 
 
 def _check_new(output_path: str) -> None:
@@ -90,9 +100,10 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
 def _show(layout: Any, sizes: Any) -> None:
     """Shows what was found and guessed, a line each."""
     from image_pipeline.init.mask_levels import describe_levels
-    from image_pipeline.init.starter import guess_view
+    from image_pipeline.init.starter import describe_labels, guess_view
 
-    height, width, channels = guess_view(sizes)
+    kind = layout.kind_of_label
+    height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]
     if layout.columns:
         rows.append(("columns", _list_columns(layout)))
@@ -105,20 +116,24 @@ def _show(layout: Any, sizes: Any) -> None:
         rows += [("images are", images), ("masks are", masks)]
         rows.append(("masks show", describe_levels(layout.levels)))
     elif layout.classes:
-        rows.append(("classes", f"{len(layout.classes):,}: {_list_some(layout.classes)}"))
+        rows.append((_NAMES.get(kind, kind), f"{len(layout.classes):,}: {_list_some(layout)}"))
+    elif kind == "values":
+        rows.append(("values", describe_labels(layout).removeprefix("values ")))
     elif layout.has_masks:
         rows.append(("classes", "those of the masks"))
     else:
         rows.append(
             ("classes", "none found: the images can be ingested, but not used for training")
         )
+    if layout.root_dir:
+        rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
     if layout.splits:
         rows.append(("splits", ", ".join(f"{k} {n:,}" for k, n in layout.splits.items())))
     kind = "all" if sizes.equal else "median"
     rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
     rows.append(("model's input", f"{height} × {width} × {channels}"))
     for name, text in rows:
-        say(f"{name:<16}{text}")
+        say(f"{name:<18}{text}")
 
 
 def _list_columns(layout: Any) -> str:
@@ -132,6 +147,8 @@ def _list_columns(layout: Any) -> str:
     return ", ".join(said)
 
 
-def _list_some(classes: dict[str, int]) -> str:
+def _list_some(layout: Any) -> str:
+    classes = layout.classes
     some = [f"{name} ({count:,})" for name, count in list(classes.items())[:_MOST_CLASSES]]
-    return ", ".join(some + ["…"] * (len(classes) > _MOST_CLASSES))
+    text = ", ".join(some + ["…"] * (len(classes) > _MOST_CLASSES))
+    return text + (f"; separated by {layout.tag_separator!r}" if layout.tag_separator else "")

@@ -98,6 +98,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import RunFolder
+    from image_pipeline.show.said import describe_survey
 
     folder = RunFolder(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.
@@ -106,8 +107,8 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
         told = None if as_json or quiet else console
         if told is not None:
             where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
-            found = f"{survey.found:,} files{where}, {len(survey.classes)} classes"
-            told.print(f"{found}; {plan.beam_args[0]}")
+            said = describe_survey([*survey.classes], plan.config.ingest)
+            told.print(f"{survey.found:,} files{where}, {said}; {plan.beam_args[0]}")
         summary = _run_with_progress(plan, len(survey.classes), told)
         if told is not None:
             from image_pipeline.show.summary import print_summary

@@ -32,16 +32,19 @@ class Layout:
 
     Attributes:
       kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "a
-        table" or "no classes".
+        table", "a COCO file", "COCO files, one a split" or "no classes".
       images: number of files with an image's ending.
       others: number of all other files.
       label_pattern: for `ingest.label_pattern`.
-      classes: number of images of each class.
+      classes: number of images of each class, or tag; or of boxes of each class.
       split_pattern: for `ingest.split_pattern`.
       split_names: for `ingest.split_names`.
       splits: number of images in each split that paths name, by the pipeline's names.
       columns: for `ingest.columns`, of a table.
       column_types: for `ingest.column_types`.
+      root_dir: for `ingest.root_dir`.
+      tag_separator: for `ingest.tag_separator`.
+      values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
       levels: what some masks show, see `mask_levels.read_levels`.
     """
@@ -56,8 +59,21 @@ class Layout:
     splits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     column_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    root_dir: str | None = None
+    tag_separator: str | None = None
+    values: Sequence[float] = ()
     masks: Masks | None = None
     levels: Sequence[int | str] = ()
+
+    @property
+    def kind_of_label(self) -> str:
+        """What images are said to be: "masks", "boxes", "tags", "values" or "classes"."""
+        if self.has_masks:
+            return "masks"
+        if "boxes" in self.column_types:
+            return "boxes"
+        kinds = {"strings": "tags", "float": "values"}
+        return kinds.get(self.column_types.get("label", ""), "classes")
 
     @property
     def has_masks(self) -> bool:

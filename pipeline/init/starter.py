@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from PIL import Image
 
 from image_pipeline.components import files
@@ -18,6 +19,7 @@ from image_pipeline.show.words import format_count
 
 SAMPLE = 200  # images whose headers are read
 _USUAL_PX = 224  # what most networks are made for
+_BLOCK_PX = 32  # by as much most networks shrink an image
 _SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
 # Of the smallest class: with fewer, chance may leave next to nothing of it to evaluate on.
@@ -70,17 +72,24 @@ def measure_sizes(root: str, paths: Sequence[str]) -> Sizes | None:
     )
 
 
-def guess_view(sizes: Sizes) -> tuple[int, int, int]:
+def guess_view(sizes: Sizes, has_boxes: bool = False) -> tuple[int, int, int]:
     """The model's input: height and width in pixels, channels.
 
     Small images of one size stay as they are; others become square, with the usual size or, if they
-    are smaller, their shorter side.
+    are smaller, their shorter side. With boxes they keep their shape, since a square would cut off
+    what is at the sides.
     """
     shorter = min(sizes.height_px, sizes.width_px)
     if sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX:
         height, width = sizes.height_px, sizes.width_px
     else:
         height = width = min(shorter, _USUAL_PX)
+        if has_boxes:
+            scale = height / shorter
+            height, width = (
+                max(1, round(side * scale / _BLOCK_PX)) * _BLOCK_PX
+                for side in (sizes.height_px, sizes.width_px)
+            )
     return height, width, 1 if sizes.gray else 3
 
 
@@ -111,13 +120,13 @@ def choose_threshold(layout: Layout) -> tuple[float, str]:
 
 def write_starter(layout: Layout, sizes: Sizes) -> str:
     """The text of the configuration: what was guessed, and beside it what people change first."""
-    height, width, channels = guess_view(sizes)
-    threshold, how = choose_threshold(layout) if layout.classes else (0.5, "")
+    kind = layout.kind_of_label
+    height, width, channels = guess_view(sizes, kind == "boxes")
     small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
     return _TEMPLATE.format(
         images=layout.images,
         kind=layout.kind,
-        classes=format_count(len(layout.classes), "class") if layout.classes else "no class names",
+        classes=describe_labels(layout),
         labels=_write_labels(layout),
         splits=_write_splits(layout),
         stratify=_write_stratify(layout),
@@ -129,13 +138,55 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         width=width,
         channels=channels,
         batch_size=32 if layout.images < _FEW_IMAGES else 64,
-        first_step="pad_and_crop" if small else "random_resized_crop",
-        metric="min_mean_iou" if layout.has_masks else "min_accuracy",
-        threshold=EvaluationOptions().min_mean_iou if layout.has_masks else threshold,
-        how=f"; {how}" if how else "",
+        first_step="pad_and_crop" if small else _CROPS.get(kind, "random_resized_crop"),
+        evaluation=_write_evaluation(layout),
     )
 
 
+def describe_labels(layout: Layout) -> str:
+    """What images are said to be, in a few words."""
+    kind, count = layout.kind_of_label, len(layout.classes)
+    if kind == "values":
+        return f"values from {min(layout.values):g} to {max(layout.values):g}"
+    if not count:
+        return "no class names"
+    if kind == "boxes":
+        return f"{sum(layout.classes.values()):,} boxes of {format_count(count, 'class')}"
+    return format_count(count, "tag" if kind == "tags" else "class")
+
+
+def _write_evaluation(layout: Layout) -> str:
+    """The lines that say when a model is good enough; none where the default says it."""
+    kind = layout.kind_of_label
+    if kind == "boxes" or (kind == "values" and not np.var(layout.values)):
+        return ""
+    option, how = "min_accuracy", ""
+    threshold: float = 0.5
+    if kind == "masks":
+        option, threshold = "min_mean_iou", EvaluationOptions().min_mean_iou
+    elif kind == "tags":
+        option, (threshold, how) = "min_f1", _choose_f1(layout)
+    elif kind == "values":
+        option, variance = "max_mean_squared_error", float(np.var(layout.values))
+        threshold = float(f"{0.9 * variance:.4g}")
+        how = f"always answering the mean gives {variance:.4g}"
+    elif layout.classes:
+        threshold, how = choose_threshold(layout)
+    side = "above" if option.startswith("max") else "below"
+    reason = f"; {how}" if how else ""
+    return f"evaluation:\n  {option}: {threshold}  # a model {side} it is not pushed{reason}\n"
+
+
+def _choose_f1(layout: Layout) -> tuple[float, str]:
+    """A tenth of the way from what answering all tags of every image gives to 1."""
+    share = sum(layout.classes.values()) / (layout.images * len(layout.classes) or 1)
+    all_tags = 2 * share / (1 + share)
+    how = f"always answering all tags gives {all_tags:.3g}"
+    return round(all_tags + (1 - all_tags) / 10, 4), how
+
+
+# With boxes, a small crop would leave few of them.
+_CROPS = {"boxes": "{op: random_resized_crop, area: [0.3, 1]}"}
 _USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
 _SMALL_ENCODING = "original  # small files stay as they are, unless training cannot read them"
 _TEMPLATE = """\
@@ -159,9 +210,7 @@ feeding:
   augment: [{first_step}, flip_horizontal]
 training:
   epochs: 10
-evaluation:
-  {metric}: {threshold}  # a model below it is not pushed{how}
-"""
+{evaluation}"""
 
 
 def _write_masks(masks: Masks, levels: Sequence[int | str]) -> list[str]:
@@ -189,6 +238,10 @@ def _write_labels(layout: Layout) -> str:
         ]
     if layout.column_types:
         lines.append(f"column_types: {_flow(layout.column_types)}")
+    if layout.tag_separator:
+        lines.append(f"tag_separator: {json.dumps(layout.tag_separator)}")
+    if layout.root_dir:
+        lines.append(f"root_dir: {json.dumps(layout.root_dir)}  # seen from the table's folder")
     if layout.label_pattern or not (layout.columns or layout.has_masks):
         lines += [
             "# Matched from the start of each path below the images folder; `label` is the class.",
@@ -230,8 +283,11 @@ def _count_evaluated(layout: Layout, total: int) -> float:
 
 
 def _is_stratified(layout: Layout) -> bool:
-    """Whether chance could change a class's share in the eval split, or leave it without images."""
-    if layout.splits or not layout.classes:  # Paths decide, or there are no classes.
+    """Whether chance could change a class's share in the eval split, or leave it without images.
+
+    Not where paths name the split, nor where there are no classes.
+    """
+    if layout.splits or not layout.classes or layout.kind_of_label != "classes":
         return False
     return layout.images < _FEW_IMAGES or min(layout.classes.values()) < _FEW_OF_A_CLASS
 
@@ -250,7 +306,8 @@ _SHARES: dict[int, tuple[float, ...]] = {2: (0.9, 0.1), 3: (0.8, 0.1, 0.1)}
 
 def _bad_fraction(layout: Layout) -> float:
     """A hundredth, or more if there are other files among the images."""
-    labelled = sum(layout.classes.values()) if layout.classes else layout.images
+    has_classes = layout.classes and layout.kind_of_label == "classes"
+    labelled = sum(layout.classes.values()) if has_classes else layout.images
     found = layout.images + layout.others
     return max(0.01, min(1.0, -(-(found - labelled) * 100 // found) / 100 + 0.01))
 

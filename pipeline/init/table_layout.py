@@ -2,36 +2,82 @@
 
 import collections
 import dataclasses
+import glob
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from image_pipeline.components import files
+from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.ingest.open_source import (
     complete_options,
     no_usable_row,
     open_source,
 )
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import label_of
+from image_pipeline.components.ingest.path_patterns import names_of
+from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.init.layout import SPLIT_NAMES, Layout
+from image_pipeline.init.tag_cells import find_separator
 
 _ORDER = {"train": 0, "eval": 1, "test": 2}
+_TAGS = ("tags", "keywords")  # what people call a column of tags
+_TRIED = 20  # paths that are looked for in other folders
 
 
 @dataclasses.dataclass
-class _Problems:
-    """The rows that cannot be used: how many, and what is wrong with the first."""
+class _Rows:
+    """What the rows of a table say.
 
-    count: int = 0
+    Attributes:
+      options: with all columns and types.
+      root: the folder that paths start from.
+      paths: of the rows that can be used.
+      names: their classes, tags or classes of boxes, counted.
+      values: of their labels, if these are numbers.
+      splits: that they name.
+      problems: how many rows cannot be used.
+      first: what is wrong with the first of them.
+      missing: paths where there is no file.
+    """
+
+    options: IngestOptions
+    root: str
+    paths: list[str] = dataclasses.field(default_factory=list)
+    names: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    values: list[float] = dataclasses.field(default_factory=list)
+    splits: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    problems: int = 0
     first: str = ""
+    missing: list[str] = dataclasses.field(default_factory=list)
 
     def leave_out(self, refs: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Said]]:
-        """The other rows, with what the table says of each."""
+        """The rows that can be used, with what the table says of each; counts the others."""
         for ref in refs:
             if ref.problem is None and ref.said is not None:
                 yield ref, ref.said
             else:
-                self.count += 1
+                self.problems += 1
                 self.first = self.first or ref.message
+                self.missing += [ref.path] * (ref.problem == MISSING_FILE)
+
+    def count(self, ref: ImageRef, said: Said) -> None:
+        """Takes a row into account that can be used."""
+        self.paths.append(ref.path)
+        self.splits.update(filter(None, [said.split]))
+        further: dict[str, Any] = dict(zip(order_names(self._types), said.further, strict=True))
+        if "boxes" in further:
+            self.names.update(box.name for box in further["boxes"][1])
+        else:
+            self.names.update(filter(None, names_of(ref, self.options)))
+        if self._types.get("label") == "float":
+            self.values.append(further["label"])
+
+    @property
+    def _types(self) -> Mapping[str, Any]:
+        return self.options.further_types
 
 
 def read_layout(table: str) -> tuple[Layout, list[str], str]:
@@ -46,34 +92,92 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
     Raises:
       UserError: if the table cannot be read.
     """
-    options = complete_options(table, IngestOptions())
+    rows = _read_rows(table, IngestOptions())
+    root_dir = None if rows.paths else _find_root(table, rows.missing)
+    if root_dir is not None:
+        rows = _read_rows(table, IngestOptions(root_dir=root_dir))
+    if not rows.paths:
+        raise no_usable_row(table, rows.problems, rows.first)
+    rows = _try_tags(table, rows)
+    splits, split_names, columns = _choose_splits(table, rows)
+    options = rows.options
+    of_boxes = (options.boxes and options.boxes.classes) or ()
+    names = {name: rows.names[name] for name in of_boxes or sorted(rows.names)}
+    has_label = "label" in options.columns
+    layout = Layout(
+        _name_kind(table, options),
+        len(rows.paths),
+        rows.problems,
+        label_pattern=None if has_label else options.path_label_pattern,
+        classes=names,
+        split_names=split_names,
+        splits=splits,
+        columns=columns,
+        column_types=options.column_types,
+        root_dir=root_dir,
+        tag_separator=options.tag_separator,
+        values=rows.values,
+    )
+    return layout, rows.paths, rows.root
+
+
+def _name_kind(table: str, options: IngestOptions) -> str:
+    if not (table.lower().endswith(".json") and options.has_boxes):
+        return "a table"
+    return "COCO files, one a split" if "{SPLIT}" in table else "a COCO file"
+
+
+def _read_rows(table: str, options: IngestOptions) -> _Rows:
+    options = complete_options(table, options)
     source = open_source(table, options)
-    classes: collections.Counter[str] = collections.Counter()
-    named: collections.Counter[str] = collections.Counter()
-    paths, problems = [], _Problems()
-    for ref, said in problems.leave_out(source.list()):
-        paths.append(ref.path)
-        classes.update(filter(None, [label_of(ref, options)]))
-        named.update(filter(None, [said.split]))
-    if not paths:
-        raise no_usable_row(table, problems.count, problems.first)
-    own, columns = _name_splits(named), dict(options.columns)
+    rows = _Rows(options, source.root)
+    for ref, said in rows.leave_out(source.list()):
+        rows.count(ref, said)
+    return rows
+
+
+def _try_tags(table: str, rows: _Rows) -> _Rows:
+    """The rows read with tags as labels, if cells of text hold several names each."""
+    options, columns = rows.options, rows.options.columns
+    named = next((name for name in columns if name in _TAGS), None)
+    if "label" not in columns and named and options.column_types[named] == "string":
+        given = options.model_copy(update={"columns": {"label": columns[named]}})
+        given = given.model_copy(update={"column_types": {}})
+        rows = _read_rows(table, given)
+    separator = find_separator(rows.names) if "label" not in rows.options.further_types else None
+    if separator is None or "label" not in rows.options.columns or rows.options.has_boxes:
+        return rows
+    columns = {"label": rows.options.columns["label"]}
+    update = {"columns": columns, "column_types": {}, "tag_separator": separator}
+    return _read_rows(table, rows.options.model_copy(update=update))
+
+
+def _find_root(table: str, missing: list[str]) -> str | None:
+    """A folder beside the table that has the files of its rows, as COCO's have."""
+    if not missing or not files.is_local(table):
+        return None
+    folder, _, name = table.rpartition("/")
+    parts = re.split(r"[_.\-]", os.path.splitext(name)[0])
+    below = ["", "images", *(f"{up}{part}" for part in parts if part for up in ("", "images/"))]
+    for candidate in (*(f"../{each}".rstrip("/") for each in below), *filter(None, below)):
+        place = glob.escape(os.path.join(folder, candidate)).replace("{SPLIT}", "*")
+        if any(glob.glob(f"{place}/{glob.escape(path)}") for path in missing[:_TRIED]):
+            return candidate
+    return None
+
+
+def _choose_splits(
+    table: str, rows: _Rows
+) -> tuple[dict[str, int], dict[str, str], dict[str, str | None]]:
+    """The rows of each split, what to call the splits that rows name, and the columns."""
+    columns, named = dict(rows.options.columns), rows.splits
+    own = _name_splits(named)
     if "{SPLIT}" in table and not own:
         own = {name: name for name in sorted(named)}
     if not own and "split" in columns:
         columns |= {"split": None, "table_split": columns["split"]}
-    layout = Layout(
-        "a table",
-        len(paths),
-        problems.count,
-        label_pattern=None if "label" in options.columns else options.path_label_pattern,
-        classes=dict(sorted(classes.items())),
-        split_names={name: split for name, split in own.items() if name != split},
-        splits=_count_splits(own, named),
-        columns=columns,
-        column_types=options.column_types,
-    )
-    return layout, paths, source.root
+    renamed = {name: split for name, split in own.items() if name != split}
+    return _count_splits(own, named), renamed, columns
 
 
 def _count_splits(own: Mapping[str, str], named: Mapping[str, int]) -> dict[str, int]:

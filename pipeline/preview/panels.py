@@ -9,7 +9,9 @@ import numpy as np
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.options import Options
 from image_pipeline.preview.samples import RecordViews
+from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
 from image_pipeline.show.mask_overlay import lay_over
+from image_pipeline.show.words import count_names
 
 # A view's longer side on a sheet: smaller views are magnified, greater ones shrunk.
 _LEAST_PX, _MOST_PX = 128, 256
@@ -48,7 +50,20 @@ def make_panels(views: RecordViews) -> list[Panel]:
     if views.model_input is not None:
         shown = np.round(scale_to_display(views.model_input) * 255).astype(np.uint8)
         pictures.append(("model's input", shown, ("mid-grey: the mean",)))
-    return [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
+    panels = [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
+    return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+
+
+def _show_boxes(panels: Sequence[Panel], boxes: Sequence[NamedBoxes]) -> list[Panel]:
+    """Draws boxes on the panels that have some, and names them below: a font lacks some letters."""
+    drawn = [
+        panel._replace(
+            pixels=draw_boxes(panel.pixels, own),
+            captions=(*panel.captions, count_names(own.names) or "no box"),
+        )
+        for panel, own in zip(panels, boxes, strict=False)
+    ]
+    return [*drawn, *panels[len(drawn) :]]
 
 
 def _show_masks(views: RecordViews) -> tuple[np.ndarray, np.ndarray, Sequence[np.ndarray]]:

@@ -14,11 +14,9 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.augment.partner import partner_of
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import find_index
-from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.components.dataset.paths import group_by_root
-from image_pipeline.components.dataset.stored import IMAGE_KEYS, StoredRecords, take_image
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding import parse
+from image_pipeline.components.feeding import boxes, parse
 from image_pipeline.components.feeding.finishing import make_augment
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
@@ -27,9 +25,9 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import find_moved
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
-from image_pipeline.components.views.fast import decode_image, decode_mask
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.show.mask_overlay import make_colors
+from image_pipeline.preview.stored_views import StoredViews
+from image_pipeline.show.box_overlay import NamedBoxes
 
 # Where there is no index, this many records are read to choose from.
 _MOST_READ = 1000
@@ -40,7 +38,7 @@ class RecordViews:
     """One record on its way to the model.
 
     Attributes:
-      label: the class's name.
+      label: the class's name, the tags, the value, or the names of boxes.
       stored: uint8 [height, width, channels], as ingest stored it.
       eval: uint8 [height_px, width_px, channels], what evaluation and serving see.
       train: uint8 [epochs, height_px, width_px, channels], what training sees, epoch by epoch.
@@ -50,6 +48,8 @@ class RecordViews:
         None without one.
       masks: of `stored`, `eval` and `train`, uint8 [..., height, width, 1]; None without masks.
       mask_colors: uint8 [256, 3], of the masks' ids.
+      boxes: of `stored`, `eval` and each of `train`, as the model gets them: without crowds and
+        what is not visible enough, which the stored image shows; None without boxes.
     """
 
     label: str
@@ -60,6 +60,7 @@ class RecordViews:
     model_input: np.ndarray | None = None
     masks: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     mask_colors: np.ndarray | None = None
+    boxes: tuple[NamedBoxes, ...] | None = None
 
 
 def read_views(
@@ -94,36 +95,40 @@ def read_views(
     """
     paths = match_files(files)
     moved = find_moved(paths)
-    has_masks = moved == "masks"
     apply.check_user_steps(feeding.augment, moved)
     # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
-    columns = [record.MASK_COLUMN] if has_masks else []
-    drawn = parse.as_drawn(parse.parse_batch(chosen, parse.columns_to_parse(columns)))
-    reader = _Reader(paths, view, feeding, drawn, columns)
-    evals, eval_masks = reader.read_eval()
+    stored = StoredViews(paths, chosen, moved)
+    reader = _Reader(paths, view, feeding, stored)
+    evals = reader.read_eval()
     trained = reader.read_train(seed, epochs)
-    colors = make_colors(_read_mask_options(paths)) if has_masks else None
     transform = None if transform_graph_dir is None else TransformGraph(transform_graph_dir)
-    inputs = [None] * len(evals) if transform is None else transform.transform_images(evals).numpy()
+    shown = evals.images
+    inputs = [None] * len(shown) if transform is None else transform.transform_images(shown).numpy()
     return [
         RecordViews(
-            label=drawn["label"][number].numpy().decode(errors="replace"),
-            stored=_decode_stored(drawn, number),
-            eval=evals[number],
-            train=np.stack([images[number] for images, _, _ in trained]),
-            shares=tuple(shares[number] for _, shares, _ in trained),
+            label=stored.labels[number],
+            stored=stored.decode(number),
+            eval=shown[number],
+            train=np.stack([own.images[number] for own in trained]),
+            shares=tuple(own.shares[number] for own in trained),
             model_input=inputs[number],
             masks=None
-            if eval_masks is None
+            if evals.masks is None
             else (
-                _decode_stored_mask(drawn, number),
-                eval_masks[number],
-                np.stack([masks[number] for _, _, masks in trained if masks is not None]),
+                stored.decode_mask(number),
+                evals.masks[number],
+                np.stack([own.masks[number] for own in trained if own.masks is not None]),
             ),
-            mask_colors=colors,
+            mask_colors=stored.mask_colors,
+            boxes=None
+            if evals.boxes is None
+            else (
+                stored.read_boxes(number),
+                *(own.boxes[number] for own in (evals, *trained) if own.boxes is not None),
+            ),
         )
-        for number in range(min(records, len(evals)))
+        for number in range(min(records, len(shown)))
     ]
 
 
@@ -163,52 +168,49 @@ def _read_spread(paths: list[str], count: int) -> np.ndarray:
     return np.array(chosen, object)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Views:
+    """The views of the chosen records in one epoch, with what moves with them.
+
+    Attributes:
+      images: uint8 [records, height, width, channels].
+      shares: of each record, the classes of its view with their shares.
+      masks: uint8 [records, height, width, 1], or None.
+      boxes: of each record, or None.
+    """
+
+    images: np.ndarray
+    shares: list[dict[str, float]]
+    masks: np.ndarray | None
+    boxes: list[NamedBoxes] | None
+
+
 class _Reader:
     """Views the same records repeatedly."""
 
     def __init__(
-        self,
-        paths: list[str],
-        view: ViewOptions,
-        feeding: FeedingOptions,
-        drawn: parse.Tensors,
-        columns: Sequence[record.Column],
+        self, paths: list[str], view: ViewOptions, feeding: FeedingOptions, stored: StoredViews
     ):
-        count = len(drawn["label"])
-        self._paths, self._view, self._feeding, self._drawn = paths, view, feeding, drawn
-        self._columns = columns
+        count = len(stored.labels)
+        self._paths, self._view, self._feeding, self._stored = paths, view, feeding, stored
         # The records have been chosen, so the options that choose and order them do not apply.
         self._own = FeedingOptions(
             batch_size=count + count % 2, source="streaming", augment=feeding.augment
         )
 
-    def read_eval(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The deterministic views: uint8 [records, height, width, channels]; and their masks."""
-        (views,) = self._make_epochs(Passes(mode="eval"))
-        masks = views[record.MASK].numpy() if self._columns else None
-        return views[contract.IMAGE_INPUT].numpy(), masks
+    def read_eval(self) -> _Views:
+        """The deterministic views."""
+        (batch,) = self._make_epochs(Passes(mode="eval"))
+        return self._finish(self._as_batch(batch), batch)
 
-    def read_train(
-        self, seed: int, epochs: int
-    ) -> list[tuple[np.ndarray, list[dict[str, float]], np.ndarray | None]]:
-        """For each epoch the random views, the classes' shares in each, and the masks."""
+    def read_train(self, seed: int, epochs: int) -> list[_Views]:
+        """The random views of each epoch."""
         try:
-            augment = make_augment(self._feeding, self._view, "masks" if self._columns else None)
-            views = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
-                lambda batch: augment(
-                    Batch(batch[contract.IMAGE_INPUT], batch.get(record.MASK)),
-                    batch[KEY],
-                    batch[MIRRORED],
-                )
+            augment = make_augment(self._feeding, self._view, self._stored.moved)
+            batches = self._make_epochs(Passes(mode="train", seed=seed, epochs=epochs)).map(
+                lambda batch: (augment(self._as_batch(batch), batch[KEY], batch[MIRRORED]), batch)
             )
-            return [
-                (
-                    view.images.numpy(),
-                    self._name_shares(view.own_share),
-                    None if view.masks is None else view.masks.numpy(),
-                )
-                for view in views
-            ]
+            return [self._finish(views, batch) for views, batch in batches]
         except UserError:
             raise
         except Exception as error:
@@ -216,22 +218,48 @@ class _Reader:
 
     def _make_epochs(self, passes: Passes) -> Any:
         """A data set of one batch per epoch, made by tf.data as in training."""
-        drawn = passes.count_epochs().map(lambda epoch: (epoch, self._drawn))
-        return ImageBatches(self._paths, self._view, self._own, passes, self._columns).make_images(
+        stored = self._stored
+        drawn = passes.count_epochs().map(lambda epoch: (epoch, stored.drawn))
+        return ImageBatches(self._paths, self._view, self._own, passes, stored.columns).make_images(
             drawn
         )
 
+    def _as_batch(self, batch: Mapping[str, Any]) -> Batch:
+        return Batch(
+            batch[contract.IMAGE_INPUT],
+            masks=batch.get(record.MASK),
+            boxes=batch.get(boxes.BOXES),
+            visible=batch.get(boxes.VISIBLE),
+        )
+
+    def _finish(self, views: Batch, batch: Mapping[str, Any]) -> _Views:
+        return _Views(
+            views.images.numpy(),
+            self._name_shares(views.own_share),
+            None if views.masks is None else views.masks.numpy(),
+            None if views.boxes is None else self._name_boxes(views, batch[boxes.BOX_LABELS]),
+        )
+
+    def _name_boxes(self, views: Batch, labels: Any) -> list[NamedBoxes]:
+        """The boxes that the model gets."""
+        kept = boxes.finish_boxes(views.boxes, views.visible, labels, self._feeding.min_visible)
+        places, ids, counts = (
+            kept[key].numpy() for key in (boxes.BOXES, boxes.LABELS, boxes.COUNT)
+        )
+        return [
+            self._stored.name_boxes(places[number, :count], ids[number, :count].tolist())
+            for number, count in enumerate(counts.tolist())
+        ]
+
     def _name_shares(self, own_share: Any) -> list[dict[str, float]]:
         """The classes' shares in each view, from float32 [records], see `Batch`, or None."""
-        labels = self._drawn["label"]
+        labels = self._stored.labels
         own = np.ones(len(labels)) if own_share is None else own_share.numpy()
+        partners = partner_of(np.arange(len(labels))).numpy().tolist()
         named = []
-        for one, other, share in zip(
-            labels.numpy(), partner_of(labels).numpy(), own.tolist(), strict=True
-        ):
-            parts = {other.decode(errors="replace"): 1 - share} if share < 1 else {}
-            name = one.decode(errors="replace")
-            named.append({name: parts.pop(name, 0) + share, **parts})
+        for one, other, share in zip(labels, partners, own.tolist(), strict=True):
+            parts = {labels[other]: 1 - share} if share < 1 else {}
+            named.append({one: parts.pop(one, 0) + share, **parts})
         return named
 
     def _explain(self, error: Exception) -> Exception:
@@ -244,20 +272,3 @@ class _Reader:
             f"the steps of feeding.augment must work on a batch, but with {', '.join(steps)} "
             f"there was {type(error).__name__}: {lines[-1] if lines else ''}"
         )
-
-
-def _decode_stored(drawn: Mapping[str, Any], number: int) -> np.ndarray:
-    """Decodes one of the drawn records as it is stored: uint8 [height, width, channels]."""
-    image = take_image({key: drawn[key][number].numpy() for key in IMAGE_KEYS})
-    return decode_image(image, image.channels)
-
-
-def _decode_stored_mask(drawn: Mapping[str, Any], number: int) -> np.ndarray:
-    size = (int(drawn[record.HEIGHT][number]), int(drawn[record.WIDTH][number]))
-    return decode_mask(drawn[record.MASK][number].numpy(), size)
-
-
-def _read_mask_options(paths: Sequence[str]) -> dict[str, Any] | None:
-    """`ingest.masks` of the first data set."""
-    root, _ = group_by_root(paths)[0]
-    return read_manifest(root).options.get("masks")

@@ -1,10 +1,11 @@
 """The books, classes and shards of a data set, from its manifest; and sample images of classes."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.report.data_set import DataSet
@@ -12,6 +13,7 @@ from image_pipeline.show.ingest_summary import summarize_manifest
 
 _MOST_SAMPLES = 96
 _MOST_A_CLASS = 8
+_MOST_VALUES = 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,17 +129,44 @@ def _sum_up(values: list[int]) -> tuple[int, int, int]:
 
 
 def choose_samples(data: DataSet) -> Samples:
-    """Chooses a bounded number of images of each class, by record id.
+    """Chooses a bounded number of images of each class, tag or class of boxes, by record id.
 
-    Of more classes than images, every so many are shown.
+    Of more classes than images, every so many are shown. Of values, images are shown from the least
+    to the greatest, at even ranks.
     """
-    label, names = data.index.label, data.index.classes
+    if data.values is not None:
+        return _choose_by_value(data, data.values)
+    among, label, names = _list_named(data)
     each = min(_MOST_A_CLASS, max(1, _MOST_SAMPLES // len(names)))
     shown = np.unique(np.linspace(0, len(names) - 1, min(len(names), _MOST_SAMPLES)).astype(int))
     order = np.argsort(label, kind="stable")
     ends = np.searchsorted(label[order], [shown, shown + 1])
     rows = [
-        ClassSample(names[code], data.choose_rows(each, order[start:end]).tolist())
+        ClassSample(names[code], data.choose_rows(each, among[order[start:end]]).tolist())
         for code, start, end in zip(shown.tolist(), *ends.tolist(), strict=True)
     ]
     return Samples(len(names), rows)
+
+
+def _list_named(data: DataSet) -> tuple[np.ndarray, np.ndarray, Sequence[str]]:
+    """Pairs of a row and the number of its class's name, or of each tag or class of boxes it has.
+
+    The third value is the names; rows without any have the name "", as those without a class.
+    """
+    lists = data.names
+    if lists is None:
+        return np.arange(len(data.index)), data.index.label, data.index.classes
+    rows = pc.list_parent_indices(lists).to_numpy()
+    bare = np.setdiff1d(np.arange(len(data.index)), rows)
+    names = [*lists.flatten().to_pylist(), *[""] * len(bare)]
+    found, label = np.unique(np.array(names, object), return_inverse=True)
+    # An image with several boxes of a class is one of its images.
+    pairs = np.unique(np.stack([label, np.concatenate([rows, bare])]), axis=1)
+    return pairs[1], pairs[0], found.tolist()
+
+
+def _choose_by_value(data: DataSet, values: np.ndarray) -> Samples:
+    order = np.argsort(values, kind="stable")
+    shown = np.unique(np.linspace(0, len(order) - 1, _MOST_VALUES).astype(int))
+    rows = [ClassSample(data.say_label(row), [row]) for row in order[shown].tolist()]
+    return Samples(len(rows), rows)

@@ -2,13 +2,16 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
+from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.dataset.stored import StoredRecords
@@ -16,12 +19,15 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.views.fast import decode_image
+from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import lay_over, make_colors
+from image_pipeline.show.words import count_names, format_fact
 
 SOURCE_COLUMNS = (
     *("source", "source_format", "source_bytes", "source_height", "source_width"),
     *("orientation", "notes", "format", "group"),
 )
+_SIDES = (record.BOX_YMIN, record.BOX_XMIN, record.BOX_YMAX, record.BOX_XMAX)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +41,8 @@ class DataSet:
       split: int8 [records], number of the record's split in `splits`.
       records: reads records by their row.
       mask_colors: uint8 [256, 3], of each id of masks; None without masks.
+      label: the column of labels that are no class.
+      has_boxes: whether images have boxes.
     """
 
     splits: tuple[str, ...]
@@ -43,6 +51,31 @@ class DataSet:
     split: np.ndarray
     records: StoredRecords
     mask_colors: np.ndarray | None = None
+    label: record.Column | None = None
+    has_boxes: bool = False
+
+    @property
+    def tags(self) -> pa.ListArray | None:
+        """The tags of each record; None where labels are no tags."""
+        return self._read_label("strings")
+
+    @property
+    def values(self) -> np.ndarray | None:
+        """Float64 [records], the value of each; None where labels are no values."""
+        found = self._read_label("float")
+        return None if found is None else found.to_numpy()
+
+    @property
+    def names(self) -> pa.ListArray | None:
+        """The tags of each record, or the classes of its boxes; None if it has neither."""
+        if self.has_boxes:
+            return self.table[index_name(record.BOX_TEXT)].combine_chunks()
+        return self.tags
+
+    def _read_label(self, type_: str) -> pa.Array | None:
+        if self.label is None or self.label != record.LABEL_COLUMNS[type_]:
+            return None
+        return self.table[index_name(self.label)].combine_chunks()
 
     @property
     def channels(self) -> int:
@@ -76,9 +109,29 @@ class DataSet:
         """The path of a record's source below the images folder."""
         return self.table["source"][row].as_py()
 
-    def name_class(self, row: int) -> str:
-        """The class of a record."""
-        return self.index.classes[self.index.label[row]]
+    def say_label(self, row: int) -> str:
+        """What a record's image is said to be, by class, tags, value or boxes; "" for nothing."""
+        if self.has_boxes:
+            return count_names(self.read_boxes(row).names)
+        if self.label is None:
+            return self.index.classes[self.index.label[row]]
+        said = self._cell(self.label, row)
+        return ", ".join(said) if isinstance(said, list) else format_fact(said)
+
+    def read_boxes(self, row: int) -> NamedBoxes:
+        """The boxes of a record; those of crowds say so."""
+        sides = [self._cell(column, row) for column in _SIDES]
+        names = (
+            f"{name} (crowd)" if is_crowd else name
+            for name, is_crowd in zip(
+                self._cell(record.BOX_TEXT, row), self._cell(record.BOX_CROWD, row), strict=True
+            )
+        )
+        ids = tuple(number - 1 for number in self._cell(record.BOX_LABEL, row))
+        return NamedBoxes(np.array(sides, np.float32).reshape(4, -1).T, ids, tuple(names))
+
+    def _cell(self, column: record.Column, row: int) -> Any:
+        return self.table[index_name(column)][row].as_py()
 
     def choose_rows(self, most: int, among: np.ndarray | None = None) -> np.ndarray:
         """Chooses records by their ids, which are hashes: always the same ones, spread evenly.
@@ -117,12 +170,16 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
             "is not one; copy it to a local disk, or ingest again."
         )
     splits = tuple(filled)
+    own = [] if manifest.label is None else [manifest.label]
+    own += record.BOX_COLUMNS if manifest.has_boxes else []
     of_shard = np.array([splits.index(parse_split(path)) for path in index.shard_paths], np.int8)
     return DataSet(
         splits=splits,
         index=index,
-        table=read_table(index.shard_paths, SOURCE_COLUMNS),
+        table=read_table(index.shard_paths, [*SOURCE_COLUMNS, *map(index_name, own)]),
         split=of_shard[index.shard],
         records=StoredRecords(index),
         mask_colors=make_colors(manifest.options.get("masks")) if manifest.has_masks else None,
+        label=manifest.label,
+        has_boxes=manifest.has_boxes,
     )

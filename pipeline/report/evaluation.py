@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.training.signatures import PROBABILITIES
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.model_answers import MOST_RECORDS, ask_model
 
-MOST_RECORDS = 5000
-_BATCH = 128
 _MOST_WORST = 12
 _MOST_CONFUSED = 12
 # With more classes nobody can read the matrix; the list of confusions remains.
@@ -32,7 +31,7 @@ def wilson_interval(right: int, total: int) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True)
 class ClassAccuracy:
-    """The accuracy of a class in the eval split; of masks its IoU, and its pixels for records."""
+    """The accuracy of a class in the eval split; of masks IoU and pixels, of tags F1 and images."""
 
     name: str
     records: int
@@ -47,8 +46,8 @@ class Metrics:
     Attributes:
       records: how many.
       metrics: name to value.
-      accuracy, interval: None where no record had a class. Of masks it is the mean IoU, whose
-        interval is only known if the Evaluator estimated it.
+      accuracy, interval: None where no record had a class. Of others than classes it is what
+        `measure` says, and its interval is only known if the Evaluator estimated it.
       method: of the intervals: the Evaluator's own, if it estimated them, or Wilson's.
       blessed: whether the model was good enough.
       classes: the weakest first: by the lower bounds that the Evaluator estimated, or else by
@@ -126,7 +125,7 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
 
     Args:
       summary: the run's summary.
-      eval_classes: records (of masks: pixels) of each class in the eval split.
+      eval_classes: records (of masks: pixels; of tags: images) of each class in the eval split.
     """
     evaluation = summary["evaluation"]
     overall = dict(evaluation["overall"])
@@ -163,7 +162,7 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
 def score_split(
     data: DataSet, model_dir: str, names: list[str], split: str = "eval", most: int = MOST_RECORDS
 ) -> Predictions:
-    """Runs the model over records of a split, chosen by record id.
+    """Runs the model over records of a split; the arguments are those of `ask_model`.
 
     Args:
       data: the data set.
@@ -171,28 +170,12 @@ def score_split(
       names: the vocabulary, in the order of the probabilities.
       split: the split's name.
       most: how many records to read at most.
-
-    Raises:
-      UserError: if the data set has no such split.
     """
-    from image_pipeline.components.training.scoring import score_records
-
-    if split not in data.splits:
-        raise UserError(
-            f"the split {split} must have records, but has none; give it a larger share of "
-            "ingest.splits."
-        )
-    among = np.flatnonzero(data.split == data.splits.index(split))
-    rows = data.choose_rows(most, among)
-    serialized = (
-        [data.records.read(row) for row in rows[start : start + _BATCH].tolist()]
-        for start in range(0, len(rows), _BATCH)
-    )
-    probabilities = np.concatenate(list(score_records(model_dir, serialized)))
+    rows, probabilities, of = ask_model(data, model_dir, PROBABILITIES, split, most)
     number = {name: code for code, name in enumerate(names)}
     of_class = np.array([number.get(name, -1) for name in data.index.classes])
     labels = of_class[data.index.label[rows]]
-    return describe_predictions(rows, labels, probabilities, names, of=len(among))
+    return describe_predictions(rows, labels, probabilities, names, of)
 
 
 def describe_predictions(
@@ -265,7 +248,7 @@ def _list_worst(
 
 
 def _no_interval(accuracy: float, records: int) -> None:
-    """Pixels of an image are no separate trials, and so their number says nothing of chance."""
+    """Pixels or tags of an image are no separate trials: their number says nothing of chance."""
 
 
 def _interval(accuracy: float, records: int) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
+from image_pipeline.report.box_table import describe_boxes
 from image_pipeline.report.classes import (
     choose_samples,
     describe_books,
@@ -16,8 +17,9 @@ from image_pipeline.report.classes import (
 )
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
-from image_pipeline.report.evaluation import Predictions, describe_metrics, score_split
+from image_pipeline.report.evaluation import describe_metrics, score_split
 from image_pipeline.report.leakage import check_leakage
+from image_pipeline.report.misses import list_misses
 from image_pipeline.report.notices import list_notices
 from image_pipeline.report.pixels import describe_pixels
 from image_pipeline.report.problems import (
@@ -27,7 +29,9 @@ from image_pipeline.report.problems import (
 )
 from image_pipeline.report.shapes import describe_shapes
 from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
+from image_pipeline.report.tag_table import describe_tags
 from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
+from image_pipeline.report.value_table import describe_values
 from image_pipeline.run_config import read_config
 
 _NOT_A_RUN = "Only the report of a run has this."
@@ -74,6 +78,9 @@ def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dic
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
         **describe_masks(manifest),
+        **describe_tags(data),
+        **describe_values(data),
+        **describe_boxes(manifest, data),
         "shapes": describe_shapes(data),
         "pixels": describe_pixels(data),
         "samples": choose_samples(data),
@@ -125,40 +132,40 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
     return {
         "anomalies": read_anomalies(anomalies_dir) if anomalies_dir else None,
         "training": None if history is None else describe_training(history),
-        "metrics": describe_metrics(summary, _count_eval(source.manifest)),
-        "predictions": _score(source, data, absent),
+        "metrics": describe_metrics(summary, _count_eval(source.manifest, data)),
+        **_score(source, data, absent),
         "statistics": summary["statistics"],
     }
 
 
-def _count_eval(manifest: Manifest) -> dict[str, int]:
-    """Records of each class in the eval split; of masks their pixels, of boxes these."""
-    if manifest.has_boxes:
-        return {} if "eval" not in manifest.splits else manifest.splits["eval"].box_counts or {}
-    if manifest.mask_classes is None or "eval" not in manifest.splits:
-        return manifest.books.classes.get("eval", {})
-    pixels = manifest.splits["eval"].mask_pixels or {}
-    return {name: pixels.get(str(id_), 0) for id_, name in enumerate(manifest.mask_classes)}
+def _count_eval(manifest: Manifest, data: DataSet) -> dict[str, int]:
+    """Records of each class in the eval split; masks: pixels; tags: images; or boxes."""
+    others = (describe_tags(data) | describe_boxes(manifest, data)).values()
+    for table in (*describe_masks(manifest).values(), *(each.table for each in others)):
+        if "eval" in table.splits:
+            number = table.splits.index("eval")
+            return {row.name: row.counts[number] for row in table.rows}
+    return manifest.books.classes.get("eval", {})
 
 
-def _score(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
+def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
+    """`predictions` of classes; it is None for others, but tags and values have `misses`."""
     if source.manifest.has_masks:
         absent["predictions"] = "Masks are predicted pixel by pixel; there is no list of records."
-        return None
+        return {"predictions": None}
     if source.manifest.has_boxes:
-        absent["predictions"] = "Boxes are found, any number an image; there is no list of records."
-        return None
-    if source.manifest.label is not None:
-        absent["predictions"] = "Tags and values have no one class that could be another."
-        return None
-    model_dir = source.artifact("model")
-    graph = source.read_graph()
-    vocabulary = graph and graph.vocabulary
-    if model_dir is None or not vocabulary:
+        absent["predictions"] = "Boxes are matched box by box; there is no list of records."
+        return {"predictions": None}
+    model_dir, graph = source.artifact("model"), source.read_graph()
+    vocabulary = (graph and graph.vocabulary) or []
+    if model_dir is None or (data.values is None and not vocabulary):
         absent["predictions"] = "There is no model, or no vocabulary of its classes."
-        return None
+        return {"predictions": None}
+    model_dir = f"{model_dir}/Format-Serving"
     try:
-        return score_split(data, f"{model_dir}/Format-Serving", vocabulary)
+        if source.manifest.label is not None:
+            return {"predictions": None, "misses": list_misses(data, model_dir, vocabulary)}
+        return {"predictions": score_split(data, model_dir, vocabulary)}
     except (OSError, UserError) as error:
         absent["predictions"] = f"The model cannot be run over the eval split: {error}"
-        return None
+        return {"predictions": None}

@@ -29,8 +29,7 @@ def list_notices(figures: dict[str, Any]) -> list[Notice]:
     """
     found = [
         *_notice_books(figures),
-        *_notice_classes(figures["classes"], "record"),
-        *(_notice_classes(masks, "pixel") if (masks := figures.get("mask_classes")) else []),
+        *_notice_labels(figures),
         *_notice_leakage(figures["leakage"]),
         *_notice_run(figures),
     ]
@@ -59,14 +58,28 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _notice_classes(classes: ClassTable, unit: str) -> list[tuple[str, str]]:
-    total = len(classes.rows)
+def _notice_labels(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    if tags := figures.get("tags"):
+        return _notice_classes(tags.table, "record", "tag")
+    if boxes := figures.get("boxes"):
+        return _notice_classes(boxes.table, "box")
+    masks = figures.get("mask_classes")
+    of_masks = _notice_classes(masks, "pixel") if masks else []
+    return _notice_classes(figures["classes"], "record") + of_masks
+
+
+def _notice_classes(table: ClassTable, unit: str, kind: str = "class") -> list[tuple[str, str]]:
+    total, kinds = len(table.rows), "Tags" if kind == "tag" else "Classes"
+    units = "boxes" if unit == "box" else f"{unit}s"
     found = [
-        ("classes", f"Classes without a {unit} in the split {split}: {lacking:,} of {total:,}.")
-        for split, lacking in classes.missing
+        (
+            "classes",
+            f"{kinds} without a {unit} in the split {split}: {lacking:,} of {total:,}.",
+        )
+        for split, lacking in table.missing
     ]
-    if classes.ratio and classes.ratio >= _UNEVEN_CLASSES:
-        text = f"The largest class has {classes.ratio:,.0f} times the {unit}s of the smallest."
+    if table.ratio and table.ratio >= _UNEVEN_CLASSES:
+        text = f"The largest {kind} has {table.ratio:,.0f} times the {units} of the smallest."
         found.append(("classes", text))
     return found
 

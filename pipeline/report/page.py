@@ -74,5 +74,5 @@ def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) 
         charts=charts,
         thumbnails=thumbnails,
         name_source=data.name_source,
-        data_label=data.name_class,
+        data_label=data.say_label,
     )

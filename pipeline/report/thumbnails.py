@@ -12,6 +12,7 @@ from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import shrink
+from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
 from image_pipeline.show.html import make_data_uri
 
 SIDE_PX = 112
@@ -38,10 +39,14 @@ class Thumbnails:
             return None
         if row not in self._made:
             try:
-                self._made[row] = make_thumbnail(self._data.read_shown(row))
+                self._made[row] = self._make(row)
             except ValueError:
                 self._made[row] = None
         return self._made[row]
+
+    def _make(self, row: int) -> str:
+        boxes = self._data.read_boxes(row) if self._data.has_boxes else None
+        return make_thumbnail(self._data.read_shown(row), boxes)
 
     def of_quarantined(self, sha256: str | None) -> str | None:
         """The thumbnail of whatever can be decoded of a rejected file; None if nothing can."""
@@ -55,13 +60,15 @@ class Thumbnails:
         return None if pixels is None else make_thumbnail(pixels)
 
 
-def make_thumbnail(pixels: np.ndarray) -> str:
+def make_thumbnail(pixels: np.ndarray, boxes: NamedBoxes | None = None) -> str:
     """Shrinks an image, and writes it as a data URI.
 
     Args:
       pixels: uint8 [height, width, 1 or 3].
+      boxes: what is drawn on the small image.
     """
     small = shrink(pixels, SIDE_PX)
+    small = small if boxes is None else draw_boxes(small, boxes)
     picture = Image.fromarray(small[..., 0] if small.shape[2] == 1 else small)
     lossless = max(small.shape) <= _LOSSLESS_SIDE_PX
     if lossless:

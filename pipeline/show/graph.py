@@ -1,5 +1,7 @@
 """Prints what a transform graph is."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from image_pipeline.components.dataset import record
@@ -27,7 +29,7 @@ def print_graph(path: str, among: int, graph: GraphFigures, console: Console) ->
     which = f" (the latest of {among:,})" if among else ""
     print_rows([("transform graph", path + which)], console)
     print_rows([*_input_rows(graph), *_origin_rows(graph), *_statistics_rows(graph)], console)
-    print_rows(_mask_rows(graph) if graph.mask_classes else _class_rows(graph), console)
+    print_rows(_label_rows(graph), console)
 
 
 def _input_rows(graph: GraphFigures) -> list[tuple[str, str]]:
@@ -69,15 +71,25 @@ def _statistics_rows(graph: GraphFigures) -> list[tuple[str, str]]:
     return rows
 
 
-def _mask_rows(graph: GraphFigures) -> list[tuple[str, str]]:
-    total = max(1, sum(graph.mask_pixels))
-    rows = [("mask classes", f"{len(graph.mask_classes):,}, shares of the pixels that have one")]
-    for number, name in enumerate(graph.mask_classes[:_MOST_CLASSES]):
-        rows.append((f"  {number}", f"{name}  {graph.mask_pixels[number] / total:.2%}"))
-    if len(graph.mask_classes) > _MOST_CLASSES:
-        rows.append(
-            ("  …", f"and {len(graph.mask_classes) - _MOST_CLASSES:,} more; --json has all")
-        )
+def _label_rows(graph: GraphFigures) -> list[tuple[str, str]]:
+    if graph.mask_classes:
+        title = "mask classes", "shares of the pixels that have one"
+        return _count_rows(*title, graph.mask_classes, graph.mask_pixels)
+    if graph.box_classes:
+        return _count_rows("box classes", "shares of boxes", graph.box_classes, graph.box_counts)
+    return _class_rows(graph)
+
+
+def _count_rows(
+    title: str, of_what: str, names: Sequence[str], counts: Sequence[int]
+) -> list[tuple[str, str]]:
+    """The classes of pixels or boxes by their ids, with their shares."""
+    total = max(1, sum(counts))
+    rows = [(title, f"{len(names):,}, {of_what}")]
+    for number, name in enumerate(names[:_MOST_CLASSES]):
+        rows.append((f"  {number}", f"{name}  {counts[number] / total:.2%}"))
+    if len(names) > _MOST_CLASSES:
+        rows.append(("  …", f"and {len(names) - _MOST_CLASSES:,} more; --json has all"))
     return rows
 
 

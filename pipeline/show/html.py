@@ -19,6 +19,7 @@ _FILTERS = {
     "bytes": words.format_bytes,
     "count": words.format_count,
     "share": words.format_share,
+    "figure": words.format_figure,
     "fact": words.format_fact,
     "change": words.format_change,
     "measured": words.format_measured,

@@ -7,16 +7,20 @@ from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import SKIPPED
 from image_pipeline.components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
 from image_pipeline.components.names import printable
+from image_pipeline.show.said import said_rows, summarize_said
 from image_pipeline.show.words import format_count
 
 _MOST_NAMES = 5
 
 
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
-    """The numbers of an ingest; and `unserved`, images that a served model sees differently."""
-    return summarize_manifest(read_manifest(examples_dir)) | {
-        "unserved": count_unserved(examples_dir)
-    }
+    """The numbers of an ingest, with what is said of its images, see `summarize_said`.
+
+    And `unserved`, images that a served model sees differently.
+    """
+    manifest = read_manifest(examples_dir)
+    unserved = {"unserved": count_unserved(examples_dir)}
+    return summarize_manifest(manifest) | summarize_said(examples_dir, manifest) | unserved
 
 
 def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
@@ -59,6 +63,7 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         ("rejected", f"{ingest['quarantined']:,}" + (f" ({reasons})" if reasons else "")),
         ("duplicates", f"{ingest['duplicates']:,}"),
         ("shards", f"{shards:,}, {ingest['bytes'] / 1e6:,.1f} MB"),
+        *said_rows(ingest),
     ]
     if ingest.get("skipped"):
         examples = ingest["skipped_examples"]

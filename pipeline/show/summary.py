@@ -165,9 +165,12 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     """Prints a run's results."""
     console.print()
     rows = _span_rows(summary["spans"])
+    of_model = _model_rows(summary)
     if "ingest" in summary:
-        rows += ingest_rows(summary["ingest"])
-    print_rows([*rows, *_model_rows(summary)], console)
+        # What the analysis says of tags and masks is of those that the model is trained on.
+        told = {name for name, _ in of_model}
+        rows += [row for row in ingest_rows(summary["ingest"]) if row[0] not in told]
+    print_rows([*rows, *of_model], console)
     paths = [(name.replace("_", " "), path) for name, path in summary["paths"].items() if path]
     print_rows(paths, console, style="dim")
     if profile := summary.get("profile"):

@@ -1,6 +1,8 @@
 """Numbers as people read them."""
 
+import collections
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -56,9 +58,22 @@ def format_count(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'' if count == 1 else ending}"
 
 
+def count_names(names: Iterable[str]) -> str:
+    """Names and how often each occurs, as in "cat × 2, dog"."""
+    counts = collections.Counter(names)
+    return ", ".join(name if n == 1 else f"{name} × {n:,}" for name, n in counts.items())
+
+
 def format_share(share: float) -> str:
     """A share in percent, with one decimal."""
     return f"{share * 100:.1f} %"
+
+
+def format_figure(value: float | None, measure: str) -> str:
+    """What a model is judged by: a share in percent, an error with five digits."""
+    if value is not None and measure in SHARES.values():
+        return format_share(value)
+    return format_fact(value)
 
 
 def format_fact(value: Any) -> str:

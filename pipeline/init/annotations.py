@@ -1,0 +1,68 @@
+"""Files of boxes in a folder of images: COCO's, which are read, YOLO's and Pascal VOC's."""
+
+import collections
+import os
+import re
+from collections.abc import Collection, Mapping
+
+from image_pipeline.components import files
+from image_pipeline.init.layout import SPLIT_NAMES, list_images_of
+
+_COCO = re.compile(r"(.*/)?([^/]*coco[^/]*|(_?annotations|instances)[^/]*)\.json", re.IGNORECASE)
+_SPLIT = re.compile("|".join(sorted(SPLIT_NAMES, key=len, reverse=True)), re.IGNORECASE)
+_YOLO = re.compile(rb"\s*\d+(\s+[\d.e+-]+){4,}\s*")
+_KINDS = {".txt": "YOLO", ".xml": "Pascal VOC"}
+
+
+def find_coco(paths: Collection[str]) -> str | None:
+    """The COCO file of boxes in a folder, or a pattern of those of its splits.
+
+    Args:
+      paths: of all files, relative to the folder.
+
+    Returns:
+      A path or pattern relative to the folder, as `--images` takes them; None if there is none. Of
+      several files that are not of splits, it is the first.
+    """
+    found = sorted(path for path in paths if _COCO.fullmatch(path))
+    patterns: dict[str, set[str]] = collections.defaultdict(set)
+    for path in found:
+        folder, slash, name = path.rpartition("/")
+        if match := _SPLIT.search(name):
+            pattern = f"{name[: match.start()]}{{SPLIT}}{name[match.end() :]}"
+            patterns[f"{folder}{slash}{pattern}"].add(SPLIT_NAMES[match[0].lower()])
+    whole = (pattern for pattern, splits in patterns.items() if {"train"} < splits)
+    return next(whole, found[0] if found else None)
+
+
+def explain_boxes(folder: str, paths: Collection[str]) -> str | None:
+    """What to do about files of boxes that ingest does not read; None if there are none.
+
+    Args:
+      folder: the folder, or its URI.
+      paths: of all its files, relative to it.
+    """
+    images = {_stem(path) for path in list_images_of(paths)}
+    for ending, kind in _KINDS.items():
+        own = {_stem(path): path for path in paths if path.lower().endswith(ending)}
+        if 2 * len(images & own.keys()) >= len(images) and _are_boxes(folder, own, kind):
+            some = next(iter(own.values()))
+            return (
+                f"{folder!r} has boxes as {kind} has them, such as {some!r}: these are to be made "
+                "a table first, by the lines in docs/boxes.md; then give the table."
+            )
+    return None
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(path.rpartition("/")[2])[0]
+
+
+def _are_boxes(folder: str, own: Mapping[str, str], kind: str) -> bool:
+    """Whether the first file that is not empty has boxes: captions may be beside images, too."""
+    for path in sorted(own.values()):
+        content = files.read_file(files.join(folder, path))
+        if content.strip():
+            line = content.strip().splitlines()[0]
+            return b"<annotation" in content if kind != "YOLO" else bool(_YOLO.fullmatch(line))
+    return False

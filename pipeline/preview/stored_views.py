@@ -1,0 +1,102 @@
+"""Some records as they are stored: their images, and what is said of them."""
+
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components.augment.batch import Moved
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.manifest import Manifest, has_manifest, read_manifest
+from image_pipeline.components.dataset.paths import match_path
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
+from image_pipeline.components.feeding import boxes, parse
+from image_pipeline.components.feeding.records import find_label
+from image_pipeline.components.feeding.tags import SEPARATOR
+from image_pipeline.components.views.fast import decode_image, decode_mask
+from image_pipeline.show.box_overlay import NamedBoxes
+from image_pipeline.show.mask_overlay import make_colors
+from image_pipeline.show.words import count_names, format_fact
+
+
+class StoredViews:
+    """Some records, parsed.
+
+    Attributes:
+      moved: what moves with the images.
+      columns: those that it takes, for `ImageBatches`.
+      drawn: the records as `ImageBatches.make_images` takes them.
+      labels: what each image is said to be: its class, tags, value, or its boxes.
+      mask_colors: uint8 [256, 3], of masks' ids; None without masks.
+    """
+
+    def __init__(self, paths: list[str], chosen: np.ndarray, moved: Moved | None):
+        """Parses records.
+
+        Args:
+          paths: of the shards that they are from.
+          chosen: object [n], serialized records.
+          moved: what belongs to their images.
+        """
+        self.moved = moved
+        self.columns: tuple[record.Column, ...] = {
+            None: (),
+            "masks": (record.MASK_COLUMN,),
+            "boxes": boxes.COLUMNS,
+        }[moved]
+        self._label = next(iter(find_label(paths)), None)
+        own = [] if self._label is None else [self._label]
+        own += [record.BOX_TEXT] if moved == "boxes" else []
+        columns = parse.columns_to_parse([*self.columns, *own])
+        self.drawn = parse.as_drawn(parse.parse_batch(chosen, columns))
+        self._manifest = _read_manifest(paths)
+        options = None if self._manifest is None else self._manifest.options.get("masks")
+        self.mask_colors = make_colors(options) if moved == "masks" else None
+        self.labels = [self._say_label(number) for number in range(len(chosen))]
+
+    def decode(self, number: int) -> np.ndarray:
+        """One of the images: uint8 [height, width, channels]."""
+        image = take_image({key: self.drawn[key][number].numpy() for key in IMAGE_KEYS})
+        return decode_image(image, image.channels)
+
+    def decode_mask(self, number: int) -> np.ndarray:
+        """The mask of one of the images: uint8 [height, width, 1]."""
+        size = (int(self.drawn[record.HEIGHT][number]), int(self.drawn[record.WIDTH][number]))
+        return decode_mask(self.drawn[record.MASK][number].numpy(), size)
+
+    def read_boxes(self, number: int) -> NamedBoxes:
+        """The boxes of one of the images, with its crowds."""
+        sides = [self._cell(column, number) for column in boxes.COLUMNS]
+        is_box = sides[4] > 0  # The others pad the list.
+        places = np.stack(sides[:4], axis=1)[is_box]
+        named = self.name_boxes(places, (sides[4][is_box] - 1).tolist())
+        texts = (
+            f"{name} (crowd)" if is_crowd else name
+            for name, is_crowd in zip(named.names, sides[5][is_box].tolist(), strict=True)
+        )
+        return named._replace(names=tuple(texts))
+
+    def name_boxes(self, places: np.ndarray, ids: list[int]) -> NamedBoxes:
+        """Boxes by the ids of their classes, from 0 on."""
+        names = None if self._manifest is None else self._manifest.box_classes
+        texts = (names[id_] if names and id_ < len(names) else str(id_) for id_ in ids)
+        return NamedBoxes(places, tuple(ids), tuple(texts))
+
+    def _cell(self, column: record.Column, number: int) -> Any:
+        return self.drawn[column.key][number].numpy()
+
+    def _say_label(self, number: int) -> str:
+        if self.moved == "boxes":
+            return count_names(self.read_boxes(number).names)
+        if self._label is None:
+            return self.drawn["label"][number].numpy().decode(errors="replace")
+        said = self._cell(self._label, number)
+        if self._label.is_list:
+            return ", ".join(said.decode(errors="replace").split(SEPARATOR))
+        return format_fact(float(said))
+
+
+def _read_manifest(paths: list[str]) -> Manifest | None:
+    """That of the first data set; None of files without one."""
+    match = match_path(paths[0])
+    root = match["root"] if match else None
+    return None if root is None or not has_manifest(root) else read_manifest(root)

@@ -1,0 +1,96 @@
+"""Boxes drawn on their images with the names of their classes, so that a wrong box is seen."""
+
+import colorsys
+import functools
+import os
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+_POINTS = 10
+# On smaller pictures, names would hide what is in the boxes.
+_NAMED_SIDE_PX = 120
+_GOLDEN = 0.618034  # Hues at this distance differ however many there are.
+
+
+class NamedBoxes(NamedTuple):
+    """The boxes of an image.
+
+    Attributes:
+      places: float [boxes, 4]: top, left, bottom and right, as shares of the image's sides.
+      ids: the classes' ids, from 0 on.
+      names: the classes' names.
+    """
+
+    places: np.ndarray
+    ids: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+def draw_boxes(pixels: np.ndarray, boxes: NamedBoxes) -> np.ndarray:
+    """Draws an image's boxes, each class in a colour of its own, the smallest last.
+
+    Args:
+      pixels: uint8 [height, width, 1 or 3].
+      boxes: the image's. Names are written unless the picture is small.
+
+    Returns:
+      uint8 [height, width, 3].
+    """
+    rgb = pixels.repeat(3, axis=2) if pixels.shape[2] == 1 else pixels
+    picture = Image.fromarray(np.ascontiguousarray(rgb))
+    draw = ImageDraw.Draw(picture)
+    is_named = max(picture.size) >= _NAMED_SIDE_PX
+    drawn = [
+        (_corners(boxes.places[number], picture.size), color_of(boxes.ids[number]), number)
+        for number in np.argsort(-_areas(boxes.places), kind="stable").tolist()
+    ]
+    for corners, color, number in drawn if is_named else ():
+        _write(draw, corners, boxes.names[number], color)
+    for corners, color, _ in drawn:  # Over all names, which would hide small boxes.
+        draw.rectangle(corners, outline=color, width=2 if is_named else 1)
+    return np.asarray(picture)
+
+
+def color_of(number: int) -> tuple[int, int, int]:
+    """The colour of a class by its id, from 0 on."""
+    red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN % 1, 0.8, 1.0)
+    return round(red * 255), round(green * 255), round(blue * 255)
+
+
+def _areas(places: np.ndarray) -> np.ndarray:
+    sides = places[:, 2:] - places[:, :2]
+    return sides[:, 0] * sides[:, 1]
+
+
+def _corners(place: np.ndarray, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The outermost pixels of a box: left, top, right, bottom."""
+    width, height = size
+    top, left, bottom, right = place.tolist()
+    x0, y0 = (min(int(share * side), side - 1) for share, side in ((left, width), (top, height)))
+    x1 = max(x0, min(round(right * width), width) - 1)
+    return x0, y0, x1, max(y0, min(round(bottom * height), height) - 1)
+
+
+def _write(
+    draw: ImageDraw.ImageDraw,
+    corners: tuple[int, int, int, int],
+    name: str,
+    color: tuple[int, int, int],
+) -> None:
+    """Writes a name on its colour above its box, or where there is no room, inside of it."""
+    x, top = corners[:2]
+    left, upper, right, lower = draw.textbbox((0, 0), name, _font())
+    y = max(0, top - (lower - upper) - 2)
+    x = max(0, min(x, int(draw.im.size[0] - (right - left)) - 3))
+    draw.rectangle((x, y, x + right - left + 2, y + lower - upper + 2), fill=color)
+    draw.text((x + 1 - left, y + 1 - upper), name, (0, 0, 0), _font())
+
+
+@functools.cache
+def _font() -> ImageFont.FreeTypeFont:
+    """The font of the sheets."""
+    path = os.path.join(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
+    return ImageFont.truetype(path, _POINTS)
