@@ -167,7 +167,8 @@ def _check_answers(
     outputs = served.predict(grey)
     for each in tf.nest.flatten(outputs):
         check_probabilities(each.numpy(), "a grey image")
-    if (values := task.find_values(outputs).shape[-1]) != num_classes:
+    found = task.find_values(outputs)
+    if (values := 0 if found is None else found.shape[-1]) != num_classes:
         raise ValueError(
             f"class_names must name the model's {values} classes, "
             f"got {num_classes} names; pass the transform graph's vocabulary."

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import keras
 
+from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.feeding.records import find_moved
 from image_pipeline.components.training.choose_task import find_task, name_model
@@ -78,7 +79,7 @@ class ModelStep:
         floats = keras.ops.cast(images, "float32")
         if self._task is DETECTION:
             return floats, labels
-        each = keras.ops.shape(images)[: 1 + len(self._task.lead_shape(self._view))]
+        each = keras.ops.shape(images)[: 3 if self._task is SEGMENTATION else 1]
         return floats, keras.ops.zeros(each, "int64")
 
 
@@ -152,7 +153,11 @@ def profile_steps(
 def _find_task(subject: Subject) -> Task:
     if subject.graph_dir is not None:
         return find_task(subject.graph_dir)
-    by_moved = {None: CLASSIFICATION, "masks": SEGMENTATION, "boxes": DETECTION}
+    by_moved: dict[Moved | None, Task] = {
+        None: CLASSIFICATION,
+        "masks": SEGMENTATION,
+        "boxes": DETECTION,
+    }
     return by_moved[find_moved(subject.patterns)]
 
 

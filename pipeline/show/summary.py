@@ -122,8 +122,8 @@ def _read_measures(evaluation_dir: str, results: Mapping[str, Any]) -> dict[str,
     if measure := _MEASURES.get(results.get("label", "")):
         names = [each["name"] for each in results["classes"]]
         return read_evaluation(evaluation_dir, names, measure)
-    if names := results.get("box_classes"):
-        return read_evaluation(evaluation_dir, names, "mAP50-95")
+    if results.get("box_classes"):
+        return read_evaluation(evaluation_dir, results["box_classes"], "mAP50-95")
     return read_evaluation(evaluation_dir, results.get("mask_classes"))
 
 
