@@ -54,7 +54,6 @@ class ModelStep:
           UserError: if it cannot be loaded.
         """
         view, graph_dir = subject.view, subject.graph_dir
-        self._view = view
         self._task = _find_task(subject)
         training = name_model(subject.training, self._task)
         build_model = load_named("training.model", training.model)
