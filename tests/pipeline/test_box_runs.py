@@ -37,15 +37,8 @@ def run(folder, output, exit_code=0, **options):
         "evaluation.min_map_50_95": LEAST,
     } | options
     sets = [part for pair in given.items() for part in ("--set", "=".join(map(str, pair)))]
-    return call(
-        "run",
-        "--images",
-        folder / "raw" / "table.jsonl",
-        "--output",
-        output,
-        *sets,
-        exit_code=exit_code,
-    )
+    places = ("--images", folder / "raw" / "table.jsonl", "--output", output)
+    return call("run", *places, *sets, exit_code=exit_code)
 
 
 @pytest.fixture(scope="module")
