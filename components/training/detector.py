@@ -15,7 +15,7 @@ from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.unet import join_finer
 
 STRIDE_PX = 4  # between the points of the grid
-_FILTERS = (32, 64, 96, 128, 128, 128)  # of maps of 1/2, 1/4 … of the image
+_FILTERS = (16, 32, 64, 96, 128, 128)  # of maps of 1/2, 1/4 … of the image
 _SMALLEST_MAP_PX = 4
 # Before training, a point finds each class with this probability, as in RetinaNet: the loss of all
 # points that have nothing to find would drown the others'.

