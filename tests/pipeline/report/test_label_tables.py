@@ -157,5 +157,5 @@ def test_the_lines_after_an_ingest_say_what_there_is(folder):
     assert lines == {
         "tags": "3, most sky (12), fewest <b> (3)",
         "values": "0.5 to 6.25, mean 3.375",
-        "boxes": "21, classes 2, most cat (15), fewest ant (6)",
+        "boxes": "21 of 2 classes, most cat (15), fewest ant (6)",
     }
