@@ -156,14 +156,16 @@ def describe_labels(layout: Layout) -> str:
 
 
 def _write_evaluation(layout: Layout) -> str:
-    """The lines that say when a model is good enough; none where the default says it."""
+    """The lines that say when a model is good enough; none where all values are the same."""
     kind = layout.kind_of_label
-    if kind == "boxes" or (kind == "values" and not np.var(layout.values)):
+    if kind == "values" and not np.var(layout.values):
         return ""
     option, how = "min_accuracy", ""
     threshold: float = 0.5
     if kind == "masks":
         option, threshold = "min_mean_iou", EvaluationOptions().min_mean_iou
+    elif kind == "boxes":
+        option, threshold = "min_map_50_95", EvaluationOptions().min_map_50_95
     elif kind == "tags":
         option, (threshold, how) = "min_f1", _choose_f1(layout)
     elif kind == "values":

@@ -86,12 +86,12 @@ class StoredViews:
 
     def _say_label(self, number: int) -> str:
         if self.moved == "boxes":
-            return count_names(self.read_boxes(number).names)
+            return count_names(self.read_boxes(number).names) or "no box"
         if self._label is None:
             return self.drawn["label"][number].numpy().decode(errors="replace")
         said = self._cell(self._label, number)
         if self._label.is_list:
-            return ", ".join(said.decode(errors="replace").split(SEPARATOR))
+            return ", ".join(said.decode(errors="replace").split(SEPARATOR)) or "no tag"
         return format_fact(float(said))
 
 

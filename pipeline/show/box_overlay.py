@@ -69,7 +69,7 @@ def _corners(place: np.ndarray, size: tuple[int, int]) -> tuple[int, int, int, i
     """The outermost pixels of a box: left, top, right, bottom."""
     width, height = size
     top, left, bottom, right = place.tolist()
-    x0, y0 = (min(int(share * side), side - 1) for share, side in ((left, width), (top, height)))
+    x0, y0 = (min(round(share * side), side - 1) for share, side in ((left, width), (top, height)))
     x1 = max(x0, min(round(right * width), width) - 1)
     return x0, y0, x1, max(y0, min(round(bottom * height), height) - 1)
 

@@ -45,8 +45,11 @@ def said_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     for kind in ("boxes", "tags"):
         if counts := summary.get(kind):
             rows = [{"name": name, "records": count} for name, count in counts.items()]
-            total = f"{sum(counts.values()):,}, classes " if kind == "boxes" else ""
-            return [(kind, total + format_classes(rows))]
+            text = format_classes(rows)
+            if kind == "boxes":
+                of_what = format_count(len(rows), "class")
+                text = f"{sum(counts.values()):,} of {of_what}, {text.partition(', ')[2]}"
+            return [(kind, text)]
     if values := summary.get("values"):
         least, mean, most = (format_fact(values[name]) for name in ("least", "mean", "most"))
         return [("values", f"{least} to {most}, mean {mean}")]

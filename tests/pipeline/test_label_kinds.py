@@ -52,6 +52,15 @@ def _run(folder, say, *options):
     return rows, summary, {name: value.numpy() for name, value in answers.items()}
 
 
+def _report(folder):
+    """The words of the run's report, and its figures."""
+    command = ["report", folder / "out", "--output", folder / "report.html", "--json"]
+    result = CliRunner().invoke(cli, list(map(str, command)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    page = (folder / "report.html").read_text()
+    return " ".join(page.split()), json.loads(result.output.splitlines()[-1])
+
+
 def test_tags_are_learned_evaluated_and_served(tmp_path):
     def say(bright):
         return {"tags": [name for name, is_on in zip(NAMES, bright, strict=True) if is_on]}
@@ -67,6 +76,15 @@ def test_tags_are_learned_evaluated_and_served(tmp_path):
     likely = [{tag.decode() for tag in row} - {""} for row in answers["tags"]]
     right = [found == set(row["tags"]) for found, row in zip(likely, rows, strict=False)]
     assert np.mean(right) > 0.6 and likely[-1] == set()
+    page, figures = _report(tmp_path / "tags")
+    misses = figures["misses"]
+    assert misses["records"] == misses["of"] == evaluation["overall"]["records"]
+    assert f"it answers just the right tags for {misses['right']:,}." in page
+    off = [bool(each["missed"] or each["wrong"]) for each in misses["worst"]]
+    assert off.count(True) <= misses["records"] - misses["right"]
+    assert f"<p>F1 {evaluation['overall']['F1']:,.4g} on" in page and "<h3>By tag" in page
+    images = {row["name"]: row["counts"][1] for row in figures["tags"]["table"]["rows"]}
+    assert {row["name"]: row["records"] for row in figures["metrics"]["classes"]} == images
 
 
 def test_values_are_learned_evaluated_and_served(tmp_path):
@@ -82,3 +100,9 @@ def test_values_are_learned_evaluated_and_served(tmp_path):
     assert values.shape == (81,) and values[-1] == 0
     errors = values[:-1] - [row["label"] for row in rows]
     assert np.mean(np.square(errors)) < 0.2
+    page, figures = _report(tmp_path / "values")
+    worst = figures["misses"]["worst"]
+    assert [each["error"] for each in worst] == sorted((e["error"] for e in worst), reverse=True)
+    assert {each["value"] for each in worst} <= {row["label"] for row in rows}
+    assert f"is {worst[0]['value']:,.5g}, predicted as {worst[0]['prediction']:,.5g}" in page
+    assert "<p>Mean squared error" in page and "By class" not in page

@@ -119,6 +119,27 @@ def test_a_table_for_each_split(photos):
         list_tables(str(photos / "nope.{SPLIT}.txt"))
 
 
+@pytest.mark.parametrize("root", ["../{SPLIT}2017", "{SPLIT}", "../x/{SPLIT}/in"])
+def test_each_splits_paths_may_start_from_a_folder_of_its_own(tmp_path, root):
+    table = tmp_path / "lists" / "of_{SPLIT}.txt"
+    for split in ("train", "val"):
+        folder = table.parent / root.replace("{SPLIT}", split)
+        _write(folder, **{"a.jpg": split})
+        absolute = folder.resolve() / "a.jpg"
+        _write(table.parent, **{f"of_{split}.txt": f"a.jpg x\n./a.jpg y\n{absolute} x\n"})
+    refs = _list(table, root_dir=root)
+    own = root.removeprefix("../").removeprefix("x/")
+    assert {ref.problem for ref in refs} == {"listed_twice"}
+    for split in ("train", "val"):
+        _write(table.parent, **{f"of_{split}.txt": "a.jpg x\nno.jpg y\n"})
+    refs = _list(table, root_dir=root)
+    assert [(ref.path, ref.size_bytes, ref.said.split) for ref in refs] == [
+        (f"{own.replace('{SPLIT}', split)}/{name}", size, split)
+        for split, own_size in (("train", 5), ("val", 3))
+        for name, size in (("a.jpg", own_size), ("no.jpg", 0))
+    ]
+
+
 def test_the_fingerprint_sees_a_changed_cell(photos):
     table = photos / "t.csv"
     table.write_text("path,label\na/1.jpg,x\n")

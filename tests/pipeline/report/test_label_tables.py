@@ -1,0 +1,161 @@
+"""Reports of images with tags, values or boxes: what they count, choose and show."""
+
+import json
+
+import numpy as np
+import pytest
+from markupsafe import escape
+
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.named_folder import find_whole_run
+from image_pipeline.report.box_table import describe_boxes
+from image_pipeline.report.classes import choose_samples
+from image_pipeline.report.data_set import open_data_set
+from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.page import render_page
+from image_pipeline.report.tag_table import describe_tags
+from image_pipeline.report.thumbnails import Thumbnails
+from image_pipeline.report.value_table import describe_values
+from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
+from tests.drawings import draw, encode_png
+from tests.ingest_runs import ingest
+
+pytestmark = pytest.mark.beam
+
+COUNT, SIDE = 24, 160
+TAGS = ("sky", "tree", "<b>")
+
+
+def tags_of(number):
+    """Every image that 2, 3 or 8 divides has a tag for it."""
+    return [tag for tag, every in zip(TAGS, (2, 3, 8), strict=True) if number % every == 0]
+
+
+def boxes_of(number):
+    """Every second image has a small box, every fourth a large one, every eighth a crowd, too."""
+    sides = [[0, 0, 10, 20], [10, 30, 100, 120], [40, 40, 40, 40]][: (2, 0, 1, 0)[number % 4]]
+    named = [
+        {"bbox": box, "category": name} for box, name in zip(sides, ("cat", "ant"), strict=False)
+    ]
+    crowd = {"bbox": [40, 40, 40, 40], "category": "cat", "iscrowd": 1}
+    return named + [crowd] * (number % 8 == 0)
+
+
+SAID = {
+    "tags": lambda n: {"tags": tags_of(n)},
+    "values": lambda n: {"label": n / 4 + 0.5},
+    "boxes": lambda n: {"boxes": boxes_of(n)},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("said")
+    for number in range(COUNT):
+        (folder / f"{number:02d}.png").write_bytes(encode_png(draw(number, SIDE, SIDE)))
+    for kind, say in SAID.items():
+        rows = [{"path": f"{n:02d}.png", "split": ("train", "eval")[n % 3 == 1], **say(n)}
+                for n in range(COUNT)]  # fmt: skip
+        (folder / f"{kind}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        ingest(folder / f"{kind}.jsonl", folder / kind)
+    return folder
+
+
+def _open(folder, kind):
+    manifest = read_manifest(str(folder / kind))
+    return manifest, open_data_set(str(folder / kind), manifest)
+
+
+def _page(folder, kind):
+    source = find_whole_run(str(folder / kind))
+    data = open_data_set(source.data_dir, source.manifest)
+    figures = gather_figures(source, data)
+    page = render_page(figures, Thumbnails(data, source.data_dir), data)
+    return figures, " ".join(page.split())
+
+
+def test_tags_are_counted_by_split(folder):
+    (tags,) = describe_tags(_open(folder, "tags")[1]).values()
+    assert tags.table.splits == ["train", "eval"]
+    assert {row.name: row.counts for row in tags.table.rows} == {
+        tag: [sum(tag in tags_of(n) for n in range(COUNT) if (n % 3 == 1) is held)
+              for held in (False, True)]
+        for tag in TAGS
+    }  # fmt: skip
+    assert tags.without == [sum(not tags_of(n) for n in range(COUNT) if n % 3 != 1), 4]
+    assert (tags.median, tags.most) == (1, 3)
+    assert describe_tags(_open(folder, "boxes")[1]) == {}
+
+
+def test_the_page_of_tags_lists_them_under_thumbnails(folder):
+    figures, page = _page(folder, "tags")
+    assert "3 tags; an image has 1 in the median, 3 at most." in page
+    assert "Images without any tag: 4 of train, 4 of eval." in page
+    assert f"<figcaption>{escape('<b>, sky, tree')}</figcaption>" in page
+    assert "<h3>(no tag)</h3>" in page and "no label" not in page
+    assert "Tags without a record in the split eval: 1 of 3." in page
+    assert [row.name for row in figures["samples"].rows] == ["", "<b>", "sky", "tree"]
+
+
+def test_values_are_counted_by_split(folder):
+    _, data = _open(folder, "values")
+    (values,) = describe_values(data).values()
+    own = [np.array([n / 4 + 0.5 for n in range(COUNT) if (n % 3 == 1) is held])
+           for held in (False, True)]  # fmt: skip
+    for row, expected in zip(values.splits, own, strict=True):
+        assert row.records == len(expected) and row.mean == expected.mean()
+        assert row.quartiles == np.percentile(expected, [0, 25, 50, 75, 100]).tolist()
+    assert (values.histogram.min, values.histogram.max) == (0.5, 6.25)
+    assert sum(values.histogram.counts) == COUNT
+    shown = choose_samples(data)
+    assert [each.name for each in shown.rows] == [f"{n / 4 + 0.5:,.5g}" for n in range(COUNT)]
+
+
+def test_the_page_of_values_tells_them_under_thumbnails(folder):
+    _, page = _page(folder, "values")
+    assert "<b>0.5 to 6.25</b>" in page and "Values of all splits" in page
+    assert "24 images from the least value to the greatest, at even ranks." in page
+    assert "<figcaption>5.75</figcaption>" in page
+
+
+def test_boxes_are_counted_by_class_size_and_image(folder):
+    (boxes,) = describe_boxes(*_open(folder, "boxes")).values()
+    of_split = [[boxes_of(n) for n in range(COUNT) if (n % 3 == 1) is held] for held in (False, 1)]
+    of_split[1] = [boxes_of(n) for n in range(COUNT) if n % 3 == 1]
+    for number, (row, images) in enumerate(zip(boxes.splits, of_split, strict=True)):
+        flat = [box for own in images for box in own]
+        assert (row.images, row.boxes) == (len(images), len(flat))
+        assert row.without == sum(not own for own in images)
+        assert row.most == 3 and row.median == np.median(list(map(len, images)))
+        crowds = sum(box.get("iscrowd", 0) for box in flat)
+        ants = sum(box["category"] == "ant" for box in flat)
+        assert row.crowds == crowds
+        # 10 · 20 px, 40 · 40 px and 100 · 120 px.
+        assert row.sizes == {"small": len(flat) - ants - crowds, "medium": crowds, "large": ants}
+        table = {each.name: each.counts[number] for each in boxes.table.rows}
+        assert table == {"ant": ants, "cat": len(flat) - ants}
+
+
+def test_the_page_of_boxes_names_and_draws_them(folder):
+    figures, page = _page(folder, "boxes")
+    assert "Boxes of 2 classes." in page and "images without a box" in page
+    assert "<figcaption>cat, ant, cat (crowd)</figcaption>" in page
+    assert [row.name for row in figures["samples"].rows] == ["", "ant", "cat"]
+    _, data = _open(folder, "boxes")
+    bare = [row for row in range(COUNT) if not data.say_label(row)]
+    thumbnails = Thumbnails(data, str(folder / "boxes"))
+    plain = _open(folder, "tags")[1]
+    rows = plain.find_rows(data.name_source(row) for row in range(COUNT))
+    shown = Thumbnails(plain, str(folder / "tags"))
+    for row in range(COUNT):
+        same = thumbnails.of_row(row) == shown.of_row(rows[data.name_source(row)])
+        assert same is (row in bare)
+
+
+def test_the_lines_after_an_ingest_say_what_there_is(folder):
+    lines = {kind: dict(ingest_rows(summarize_data_set(str(folder / kind))))[kind] for kind in SAID}
+    assert lines == {
+        "tags": "3, most sky (12), fewest <b> (3)",
+        "values": "0.5 to 6.25, mean 3.375",
+        "boxes": "21 of 2 classes, most cat (15), fewest ant (6)",
+    }
