@@ -188,15 +188,13 @@ def _read_sources(
 ) -> tuple[Sources, list[str]]:
     """Reads the plan's columns of all rows, and the labels that the label codes stand for."""
     split_codes = {split: code for code, split in enumerate(options.splits)}
-    label_codes: dict[str | None, int] = {}
+    label_codes: dict[object, int] = {}
     stratum_codes: dict[object, int] = {}
     mask_ids: set[int] = set()
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for path in paths:
         rows = read_rows(path)
         window = slice(done, done + len(rows))
-        for label in rows["label"].unique().to_pylist():
-            label_codes.setdefault(label, len(label_codes))
         content = _halves(rows["sha256"])
         sources.is_good[window] = rows["reason"].is_null().to_numpy()
         sources.is_skipped[window] = rows["is_skipped"].is_valid().to_numpy()
@@ -204,23 +202,37 @@ def _read_sources(
         sources.record_id[window] = _halves(rows["record_id"])
         sources.group[window] = _hash_groups(rows["group"].to_pylist(), content[:, 0])
         sources.forced_split[window] = _codes(rows["forced_split"], split_codes)
-        sources.label[window] = _codes(rows["label"], label_codes)
-        sources.answer[window] = sources.label[window]
-        if "label" in options.further_types or options.has_masks or options.has_boxes:
-            sources.answer[window] = [_hash(said) for said in read_answers(rows, options)]
-        if options.has_masks:
-            mask_ids.update(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
+        sources.label[window] = _number(rows["label"].to_pylist(), label_codes)
+        sources.answer[window] = _code_answers(rows, sources.label[window], options)
         sources.stratum[window] = sources.label[window]
         if isinstance(options.stratify, str):
             strata = _read_column(rows, options.stratify, options)
-            for value in strata:
-                stratum_codes.setdefault(value, len(stratum_codes))
-            sources.stratum[window] = [stratum_codes[value] for value in strata]
+            sources.stratum[window] = _number(strata, stratum_codes)
         sources.stored_bytes[window] = rows["payload_length"].to_numpy()
         sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
+        mask_ids |= _find_mask_ids(rows, options)
         done += len(rows)
     check_mask_ids(mask_ids, options)
-    return sources, [label or "" for label in label_codes]
+    return sources, [str(label or "") for label in label_codes]
+
+
+def _find_mask_ids(rows: pa.Table, options: IngestOptions) -> set[int]:
+    """The class ids that occur in the masks."""
+    if not options.has_masks:
+        return set()
+    return set(rows["mask_ids"].combine_chunks().flatten().unique().to_pylist())
+
+
+def _number(values: Sequence[object], codes: dict[object, int]) -> np.ndarray:
+    """A code for each value, int32 [n]; values without one yet get the next."""
+    return np.array([codes.setdefault(value, len(codes)) for value in values], np.int32)
+
+
+def _code_answers(rows: pa.Table, label: np.ndarray, options: IngestOptions) -> np.ndarray:
+    """A code for all that is said of each image: the label's, where that is all."""
+    if "label" in options.further_types or options.has_masks or options.has_boxes:
+        return np.array([_hash(said) for said in read_answers(rows, options)], np.int64)
+    return label
 
 
 def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
