@@ -57,6 +57,15 @@ def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
     return [], list(map(_read_one, cell))
 
 
+def may_be_boxes(cell: Any) -> bool:
+    """Whether a cell is written as boxes are, right or wrong, or is empty."""
+    if isinstance(cell, str):
+        start = "".join(cell[:9].split())
+        return not start or start.startswith(("[[", "[{", "[]", "{", "null"))
+    first = cell[0] if cell and isinstance(cell, list) else cell
+    return not cell or isinstance(first, Mapping) or (first is not cell and isinstance(first, list))
+
+
 def _transpose(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One object of lists as a list of objects."""
     known = {key: values for key, values in lists.items() if key in (*_NUMBERS, *_NAMES, *_CROWD)}

@@ -3,7 +3,7 @@
 import pytest
 
 from image_pipeline.components.images.boxes import SaidBox
-from image_pipeline.components.sources.box_cells import StatedBoxes, read_boxes
+from image_pipeline.components.sources.box_cells import StatedBoxes, may_be_boxes, read_boxes
 from image_pipeline.components.sources.column_types import BoxGuess
 
 pytestmark = pytest.mark.unit
@@ -57,6 +57,28 @@ def test_a_tables_own_keys_are_not_those_of_a_stated_size(size):
     guess = BoxGuess()
     guess.see(cell)
     assert guess.classes == ("cat",)
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_so"),
+    [
+        (None, True),
+        ("", True),
+        ("[[1, 2", True),
+        ('[\n {"a"', True),
+        ("{}", True),
+        ([{"bbox": None}], True),
+        ([[1]], True),
+        ({"foo": 3}, True),
+        ("two cats", False),
+        ("[sic]", False),
+        (["cat"], False),
+        ([], True),
+        (3, False),
+    ],
+)
+def test_a_cell_is_written_as_boxes_are_even_if_it_is_wrong(cell, is_so):
+    assert may_be_boxes(cell) is is_so
 
 
 def test_an_object_of_nothing_is_no_box():

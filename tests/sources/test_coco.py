@@ -112,6 +112,16 @@ def test_a_json_file_is_a_table(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("half", ["\\ud800", "\\uDC00"])
+def test_half_a_character_is_no_text(tmp_path, half):
+    path = tmp_path / "images.json"
+    path.write_text(f'[{{"image": "{half}.jpg"}}, {{"image": "\\ud83d\\ude00.jpg"}}]')
+    assert list(read_rows(str(path))) == [
+        Row(1, {}, "it is no JSON object"),
+        Row(2, {"image": "\N{GRINNING FACE}.jpg"}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
