@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pydantic
 
 from image_pipeline.components.images.bad_image import BadImage
@@ -126,7 +127,7 @@ def prepare_boxes(
                 raise BadImage(BAD_BOX, f"box {number}, {_describe(box)}, {problem}")
             dropped += 1
             continue
-        clipped += _is_cut(sides, inside, image)
+        clipped += _is_cut(sides, inside, _size_of(image, orientation))
         left, top, right, bottom = _turn(inside, orientation)
         area = (right - left) * image.width * (bottom - top) * image.height
         place = (left, right, top, bottom, box.name, ids[box.name], area, int(box.is_crowd))
@@ -172,10 +173,15 @@ def _to_shares(
     }[format_.removeprefix("rel_")]
     if format_.startswith("rel_"):
         return sides
-    width, height = image.source_width, image.source_height
-    if image.orientation > 4 and orientation == 1:  # They are of the upright image.
-        width, height = height, width
+    width, height = _size_of(image, orientation)
     return sides[0] / width, sides[1] / height, sides[2] / width, sides[3] / height
+
+
+def _size_of(image: PreparedImage, orientation: int) -> tuple[int, int]:
+    """Width and height of the image that boxes are of, which have still to be turned so."""
+    is_upright = image.orientation > 4 and orientation == 1
+    width, height = image.source_width, image.source_height
+    return (height, width) if is_upright else (width, height)
 
 
 def _turn(sides: Sequence[float], orientation: int) -> tuple[float, float, float, float]:
@@ -194,15 +200,17 @@ def _find_problem(
         return "has no area"
     if inside[2] <= inside[0] or inside[3] <= inside[1]:
         return "lies outside of the image"
+    left, top, right, bottom = map(np.float32, inside)  # as records have them
+    if right <= left or bottom <= top:
+        return "has no area"
     if box.name not in ids:
         return "is of a class that is not one of ingest.boxes.classes"
     return None
 
 
-def _is_cut(sides: Sequence[float], inside: Sequence[float], image: PreparedImage) -> bool:
+def _is_cut(sides: Sequence[float], inside: Sequence[float], size: tuple[int, int]) -> bool:
     """Whether more than half a pixel of a side was cut off; less comes of rounding."""
-    widths = (image.source_width, image.source_height) * 2
-    cut = (abs(a - b) * width for a, b, width in zip(sides, inside, widths, strict=True))
+    cut = (abs(a - b) * length for a, b, length in zip(sides, inside, size * 2, strict=True))
     return max(cut) > 0.5
 
 

@@ -1,7 +1,7 @@
 """A cell of boxes, in the ways that people write it, to `SaidBox`es."""
 
 import json
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,8 +9,7 @@ from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.names import decode_name
 
 SIZE, BOXES, CLASSES = "size", "boxes", "classes"
-"""Keys of a cell that states its image's width and height beside the boxes, as COCO does; and, the
-first one, all classes."""
+"""Keys of a `StatedBoxes`."""
 
 _NUMBERS = ("bbox", "bboxes", "box", "boxes")
 _NAMES = (
@@ -18,6 +17,13 @@ _NAMES = (
     *("category_name", "class_name", "category_id", "class_id"),
 )
 _CROWD = ("iscrowd", "is_crowd", "crowd")
+
+
+class StatedBoxes(dict[str, Any]):
+    """A cell that states its image's width and height beside the boxes, as COCO does.
+
+    The first one states all classes, too.
+    """
 
 
 def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
@@ -42,7 +48,7 @@ def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
             raise ValueError(f"{cell[:40]!r} is no JSON") from error
     if not cell:
         return [], []
-    if isinstance(cell, Mapping) and SIZE in cell and BOXES in cell:
+    if isinstance(cell, StatedBoxes):
         return list(cell[SIZE]), list(map(_read_one, cell[BOXES]))
     if isinstance(cell, Mapping):
         cell = _transpose(cell)
@@ -51,9 +57,21 @@ def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
     return [], list(map(_read_one, cell))
 
 
+def may_be_boxes(cell: Any) -> bool:
+    """Whether a cell is written as boxes are, right or wrong, or is empty."""
+    if isinstance(cell, str):
+        start = "".join(cell[:9].split())
+        return not start or start.startswith(("[[", "[{", "[]", "{", "null"))
+    first = cell[0] if cell and isinstance(cell, list) else cell
+    return not cell or isinstance(first, Mapping) or (first is not cell and isinstance(first, list))
+
+
 def _transpose(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One object of lists as a list of objects."""
-    kept = {key: values for key, values in lists.items() if key in (*_NUMBERS, *_NAMES, *_CROWD)}
+    known = {key: values for key, values in lists.items() if key in (*_NUMBERS, *_NAMES, *_CROWD)}
+    kept = {key: values for key, values in known.items() if values is not None}
+    if known and not kept:
+        return []  # As Parquet has an object that is not there.
     are_lists = all(isinstance(values, list) for values in kept.values())
     if not kept or not are_lists or len({len(values) for values in kept.values()}) > 1:
         raise ValueError("an object of boxes must have lists of one length")
@@ -83,7 +101,7 @@ def _read_one(box: Any) -> SaidBox:
 def _are_numbers(numbers: Any) -> bool:
     is_list = isinstance(numbers, list) and len(numbers) == 4
     return is_list and all(
-        isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < math.inf
+        isinstance(n, int | float) and not isinstance(n, bool) and abs(n) <= sys.float_info.max
         for n in numbers
     )
 

@@ -1,10 +1,11 @@
 """A COCO file (https://cocodataset.org/#format-data) as rows: an image each, with its boxes."""
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE
+from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
+from image_pipeline.components.names import decode_name
 
 
 class CocoError(ValueError):
@@ -22,21 +23,17 @@ def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
       `box_cells.read_boxes`. The first one also tells all classes, in the order of their ids.
 
     Raises:
-      CocoError: if it is none, or an annotation is of an image that is not listed.
+      CocoError: if it is none, or an annotation is of an image that is not listed, or of two.
     """
     images, annotations, categories = (
         _list_objects(content, key) for key in ("images", "annotations", "categories")
     )
-    names = {each.get("id"): each.get("name") for each in sorted(categories, key=_id_of)}
+    names = {each.get("id"): _name_of(each) for each in sorted(categories, key=_id_of)}
     boxes: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
     for each in annotations:
         boxes[each.get("image_id")].append(_take_box(each, names))
-    rows = [_take_image(each, boxes.pop(each.get("id"), [])) for each in images]
-    if boxes:
-        raise CocoError(
-            f"{len(boxes)} images have annotations, but are not listed, such as the one with the "
-            f"id {next(iter(boxes))!r} (or its id is there twice); list each image once."
-        )
+    _check_ids(collections.Counter(each.get("id") for each in images), boxes)
+    rows = [_take_image(each, boxes.get(each.get("id"), [])) for each in images]
     for row in rows[:1]:
         row[BOXES][CLASSES] = list(names.values())
     return rows
@@ -44,7 +41,7 @@ def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _list_objects(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     listed = content.get(key)
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+    if not isinstance(listed, list) or not all(map(_is_object, listed)):
         raise CocoError(
             f"it must be a COCO file, with lists of images, annotations and categories, but its "
             f"{key!r} is none; other annotations can be a table with a column of boxes."
@@ -52,9 +49,38 @@ def _list_objects(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any
     return listed
 
 
+def _is_object(each: Any) -> bool:
+    ids = ("id", "image_id", "category_id")
+    return isinstance(each, dict) and not any(isinstance(each.get(id_), list | dict) for id_ in ids)
+
+
+def _check_ids(listed: Mapping[Any, int], boxes: Iterable[Any]) -> None:
+    """Checks that it is plain which image each annotation is of."""
+    if stray := [id_ for id_ in boxes if id_ not in listed]:
+        raise CocoError(
+            f"{len(stray)} images have annotations, but are not listed, such as the one with the "
+            f"id {stray[0]!r}; list each image once."
+        )
+    if shared := [id_ for id_ in boxes if listed[id_] > 1]:
+        raise CocoError(
+            f"{listed[shared[0]]} images have the id {shared[0]!r}, which annotations name; give "
+            "each an id of its own."
+        )
+
+
 def _id_of(category: Mapping[str, Any]) -> tuple[bool, Any]:
+    """What puts ids in order: numbers, even as text, before names."""
     id_ = category.get("id")
-    return (False, id_) if isinstance(id_, int) else (True, str(id_))
+    try:
+        return (False, float(id_))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return (True, str(id_))
+
+
+def _name_of(category: Mapping[str, Any]) -> str:
+    """As a box has it, see `read_boxes`; the id, if it has none."""
+    name = category.get("name")
+    return decode_name(str(category.get("id") if name is None else name).strip())
 
 
 def _take_box(annotation: Mapping[str, Any], names: Mapping[Any, Any]) -> dict[str, Any]:
@@ -68,9 +94,9 @@ def _take_box(annotation: Mapping[str, Any], names: Mapping[Any, Any]) -> dict[s
 
 def _take_image(image: Mapping[str, Any], boxes: list[dict[str, Any]]) -> dict[str, Any]:
     sides = [image.get("width"), image.get("height")]
-    stated = sides if all(isinstance(side, int) for side in sides) else []
+    is_stated = all(isinstance(side, int | float) and side >= 1 for side in sides)
     return {
         "file_name": image.get("file_name"),
         "image_id": image.get("id"),
-        BOXES: {SIZE: stated, BOXES: boxes},
+        BOXES: StatedBoxes({SIZE: sides if is_stated else [], BOXES: boxes}),
     }

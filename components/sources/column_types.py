@@ -9,7 +9,7 @@ from typing import Any
 from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.box_cells import CLASSES, SIZE, read_boxes
+from image_pipeline.components.sources.box_cells import CLASSES, StatedBoxes, read_boxes
 
 Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
 
@@ -98,8 +98,8 @@ class BoxGuess(TypeGuess):
         """Takes one more cell into account; one that cannot be read is the row's problem."""
         with contextlib.suppress(ValueError):
             self._named.update(box.name for box in read_boxes(value)[1])
-        if isinstance(value, dict) and CLASSES in value and SIZE in value:
-            self._listed += (str(name) for name in value[CLASSES] if name not in self._listed)
+        if isinstance(value, StatedBoxes):
+            self._listed = list(dict.fromkeys([*self._listed, *value.get(CLASSES, ())]))
 
     @property
     def classes(self) -> tuple[str, ...]:

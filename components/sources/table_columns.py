@@ -11,7 +11,7 @@ from image_pipeline.components.dataset.record import BOX_COLUMNS, LABEL_COLUMNS,
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.messages import suggest
-from image_pipeline.components.sources.box_cells import read_boxes
+from image_pipeline.components.sources.box_cells import may_be_boxes
 from image_pipeline.components.sources.column_types import BoxGuess, TypeGuess
 from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.table import list_tables
@@ -158,11 +158,7 @@ def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> 
     """Of boxes, if that is said of a column, or its name and first cell are of boxes."""
     if "boxes" in given:
         return BoxGuess() if column == given["boxes"] else TypeGuess()
-    try:
-        are_boxes = column.lower() in _BOXES and read_boxes(cell) is not None
-    except ValueError:
-        are_boxes = False
-    return BoxGuess() if are_boxes else TypeGuess()
+    return BoxGuess() if column.lower() in _BOXES and may_be_boxes(cell) else TypeGuess()
 
 
 def _name_boxes(

@@ -153,8 +153,9 @@ def _read_json_lines(file: BinaryIO) -> Iterator[Row]:
 
 def _read_json(file: BinaryIO) -> Iterator[Row]:
     """A COCO file's images, or a list of objects; `line` is an object's number. Held in memory."""
+    text = _lines(file).read()
     try:
-        found = json.load(_lines(file), object_hook=_without_outlines)
+        found = json.loads(text, object_hook=_without_outlines)
     except (ValueError, RecursionError) as error:
         raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
     if isinstance(found, dict):
@@ -163,11 +164,21 @@ def _read_json(file: BinaryIO) -> Iterator[Row]:
         rows = found
     else:
         raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
+    has_halves = "\\ud" in text.lower()
     for number, cells in enumerate(rows, 1):
-        if isinstance(cells, dict):
+        if isinstance(cells, dict) and not (has_halves and _has_half(cells)):
             yield Row(number, cells)
         else:
             yield Row(number, {}, "it is no JSON object")
+
+
+def _has_half(cells: dict[str, Any]) -> bool:
+    """Whether any text has half a surrogate pair, which is none."""
+    try:
+        os.fsencode(json.dumps(cells, ensure_ascii=False))
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _read_coco(content: dict[str, Any]) -> list[dict[str, Any]]:

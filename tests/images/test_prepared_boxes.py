@@ -127,6 +127,22 @@ def test_a_box_that_is_partly_outside_is_clipped_and_noted():
     assert (rounded.xmax, rounded.notes) == ((1,), ())
 
 
+@pytest.mark.parametrize(("beyond_px", "notes"), [(0.4, ()), (0.6, ("clipped_boxes:1",))])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_half_a_pixel_is_one_of_the_upright_photo(beyond_px, notes, orientation):
+    sides = (40, 20) if orientation == 1 else (20, 40)
+    for side in (0, 1):
+        numbers = [2, 2, 8, 8]
+        numbers[2 + side] = sides[side] - 2 + beyond_px
+        found = place(tuple(numbers), image=draw(orientation=orientation))
+        assert found.notes == notes
+
+
+def test_a_box_that_records_cannot_tell_from_a_line_has_no_area():
+    with pytest.raises(BadImage, match="has no area"):
+        place((10, 5, 1e-7, 10))
+
+
 def test_no_box_is_no_problem():
     found = prepare_boxes([], (), draw(), OPTIONS)
     assert (found.xmin, found.name, found.notes) == ((), (), ())

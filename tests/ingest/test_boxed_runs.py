@@ -226,6 +226,17 @@ def test_rows_with_bad_boxes_are_quarantined_by_name(source, tmp_path):
         ingest(table, tmp_path / "strict", bad_rows="error", **options)
 
 
+def test_the_first_row_may_be_wrong(source):
+    lines = ["path,boxes", 'images/000.png,"[[1,2,"', 'images/001.png,"[[1,2,3,4,""ant""]]"']
+    (source / "wrong.csv").write_text("\n".join(lines))
+    options = complete(source / "wrong.csv")
+    assert options.has_boxes and options.boxes.classes == ("ant",)
+    content = json.loads((source / "instances.json").read_text())
+    content["annotations"].append({"image_id": 900, "category_id": 3})
+    (source / "wrong.json").write_text(json.dumps(content))
+    assert complete(source / "wrong.json").boxes.classes == ("cat", "ant", "bee")
+
+
 def test_one_file_with_two_sets_of_boxes_is_in_conflict(source, tmp_path):
     for name in ("images/900.png", "images/901.png"):
         shutil.copy(source / "images" / "002.png", source / name)

@@ -3,7 +3,8 @@
 import pytest
 
 from image_pipeline.components.images.boxes import SaidBox
-from image_pipeline.components.sources.box_cells import read_boxes
+from image_pipeline.components.sources.box_cells import StatedBoxes, may_be_boxes, read_boxes
+from image_pipeline.components.sources.column_types import BoxGuess
 
 pytestmark = pytest.mark.unit
 
@@ -45,8 +46,43 @@ def test_nothing_is_no_box(cell):
 
 
 def test_a_stated_size_comes_with_the_boxes():
-    cell = {"size": [40, 20], "boxes": [{"bbox": [1, 2, 3, 4], "category": "cat"}]}
-    assert read_boxes(cell) == ([40, 20], [CAT])
+    parts = {"size": [40, 20], "boxes": [{"bbox": [1, 2, 3, 4], "category": "cat"}]}
+    assert read_boxes(StatedBoxes(parts)) == ([40, 20], [CAT])
+
+
+@pytest.mark.parametrize("size", [[40, 20], 3, None])
+def test_a_tables_own_keys_are_not_those_of_a_stated_size(size):
+    cell = {"boxes": [[1, 2, 3, 4]], "labels": ["cat"], "size": size, "classes": None}
+    assert read_boxes(cell) == ([], [CAT])
+    guess = BoxGuess()
+    guess.see(cell)
+    assert guess.classes == ("cat",)
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_so"),
+    [
+        (None, True),
+        ("", True),
+        ("[[1, 2", True),
+        ('[\n {"a"', True),
+        ("{}", True),
+        ([{"bbox": None}], True),
+        ([[1]], True),
+        ({"foo": 3}, True),
+        ("two cats", False),
+        ("[sic]", False),
+        (["cat"], False),
+        ([], True),
+        (3, False),
+    ],
+)
+def test_a_cell_is_written_as_boxes_are_even_if_it_is_wrong(cell, is_so):
+    assert may_be_boxes(cell) is is_so
+
+
+def test_an_object_of_nothing_is_no_box():
+    assert read_boxes({"bbox": None, "category": None}) == ([], [])  # as Parquet has it
 
 
 @pytest.mark.parametrize(
@@ -63,6 +99,7 @@ def test_a_stated_size_comes_with_the_boxes():
         ([{"bbox": [1, 2, 3, True], "category": "cat"}], "must have four numbers"),
         ([{"bbox": [1, 2, 3, float("nan")], "category": "cat"}], "must have four numbers"),
         ([{"bbox": [1, 2, 3, float("inf")], "category": "cat"}], "must have four numbers"),
+        ([{"bbox": [1, 2, 3, 10**400], "category": "cat"}], "must have four numbers"),
         ([{"category": "cat"}], "must have four numbers, got None"),
         ([{"bbox": [1, 2, 3, 4]}], "must have a class, got None"),
         ([{"bbox": [1, 2, 3, 4], "category": " "}], "must have a class, got ' '"),

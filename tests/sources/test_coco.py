@@ -5,7 +5,9 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.box_cells import read_boxes
 from image_pipeline.components.sources.coco import CocoError, read_coco
+from image_pipeline.components.sources.column_types import BoxGuess
 from image_pipeline.components.sources.table_rows import Row, read_rows
 
 pytestmark = pytest.mark.unit
@@ -48,6 +50,48 @@ def test_an_annotation_of_no_image_is_refused():
         read_coco(make_coco(annotations=stray))
 
 
+def test_an_annotation_of_two_images_is_refused():
+    images = [{"id": 5, "file_name": name} for name in ("a.jpg", "b.jpg")]
+    with pytest.raises(CocoError, match="2 images have the id 5, which annotations name"):
+        read_coco(make_coco(images=images))
+    first, second = read_coco(make_coco(images=images, annotations=[]))
+    assert first["boxes"]["boxes"] == second["boxes"]["boxes"] == []
+
+
+@pytest.mark.parametrize("key", ["images", "annotations", "categories"])
+def test_ids_that_are_lists_are_refused(key):
+    with pytest.raises(CocoError, match=f"its '{key}' is none"):
+        read_coco(make_coco(**{key: [{"id": [1]}]}))
+
+
+@pytest.mark.parametrize("make_id", [float, str])
+def test_ids_are_in_the_order_of_their_numbers(make_id):
+    categories = [{"id": make_id(n), "name": f"c{n}"} for n in (10, 2)]
+    first, _ = read_coco(make_coco(categories=categories, annotations=[]))
+    assert first["boxes"]["classes"] == ["c2", "c10"]
+
+
+def test_names_of_categories_are_those_of_boxes():
+    names = [" dog ", 4, None, "dog"]
+    categories = [{"id": n, "name": name} for n, name in enumerate(names)]
+    boxes = [{"image_id": 5, "category_id": n, "bbox": [1, 2, 3, 4]} for n in range(4)]
+    first, _ = read_coco(make_coco(categories=categories, annotations=boxes))
+    guess = BoxGuess()
+    guess.see(first["boxes"])
+    assert guess.classes == ("dog", "4", "2")
+    assert [box.name for box in read_boxes(first["boxes"])[1]] == ["dog", "4", "2", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "size"),
+    [(40.0, 20.0, [40, 20]), (0, 0, []), (-1, 20, []), ("40", 20, []), (None, None, [])],
+)
+def test_a_size_is_stated_if_it_can_be_one(width, height, size):
+    image = {"id": 5, "file_name": "b.jpg", "width": width, "height": height}
+    (first,) = read_coco(make_coco(images=[image]))
+    assert first["boxes"]["size"] == size
+
+
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_what_is_no_coco_file_is_refused(key):
     for value in (None, {}, [1]):
@@ -65,6 +109,16 @@ def test_a_json_file_is_a_table(tmp_path):
     assert list(read_rows(str(path))) == [
         Row(1, {"image": "a.jpg", "label": "x"}),
         Row(2, {}, "it is no JSON object"),
+    ]
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\uDC00"])
+def test_half_a_character_is_no_text(tmp_path, half):
+    path = tmp_path / "images.json"
+    path.write_text(f'[{{"image": "{half}.jpg"}}, {{"image": "\\ud83d\\ude00.jpg"}}]')
+    assert list(read_rows(str(path))) == [
+        Row(1, {}, "it is no JSON object"),
+        Row(2, {"image": "\N{GRINNING FACE}.jpg"}),
     ]
 
 
