@@ -4,8 +4,8 @@ import collections
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 
 
 class CocoError(ValueError):
