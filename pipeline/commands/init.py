@@ -99,8 +99,7 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
 
 def _show(layout: Any, sizes: Any) -> None:
     """Shows what was found and guessed, a line each."""
-    from image_pipeline.init.mask_levels import describe_levels
-    from image_pipeline.init.starter import describe_labels, guess_view
+    from image_pipeline.init.starter import guess_view
 
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
@@ -111,20 +110,7 @@ def _show(layout: Any, sizes: Any) -> None:
         rows.append(("bad rows", f"{layout.others:,}, to be quarantined"))
     elif layout.others:
         rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
-    if layout.masks:
-        images, masks = layout.masks.templates
-        rows += [("images are", images), ("masks are", masks)]
-        rows.append(("masks show", describe_levels(layout.levels)))
-    elif layout.classes:
-        rows.append((_NAMES.get(kind, kind), f"{len(layout.classes):,}: {_list_some(layout)}"))
-    elif kind == "values":
-        rows.append(("values", describe_labels(layout).removeprefix("values ")))
-    elif layout.has_masks:
-        rows.append(("classes", "those of the masks"))
-    else:
-        rows.append(
-            ("classes", "none found: the images can be ingested, but not used for training")
-        )
+    rows += _label_rows(layout, kind)
     if layout.root_dir:
         rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
     if layout.splits:
@@ -134,6 +120,24 @@ def _show(layout: Any, sizes: Any) -> None:
     rows.append(("model's input", f"{height} × {width} × {channels}"))
     for name, text in rows:
         say(f"{name:<18}{text}")
+
+
+def _label_rows(layout: Any, kind: str) -> list[tuple[str, str]]:
+    """What the images' labels were taken for."""
+    from image_pipeline.init.mask_levels import describe_levels
+    from image_pipeline.init.starter import describe_labels
+
+    if layout.masks:
+        images, masks = layout.masks.templates
+        shown = describe_levels(layout.levels)
+        return [("images are", images), ("masks are", masks), ("masks show", shown)]
+    if layout.classes:
+        return [(_NAMES.get(kind, kind), f"{len(layout.classes):,}: {_list_some(layout)}")]
+    if kind == "values":
+        return [("values", describe_labels(layout).removeprefix("values "))]
+    if layout.has_masks:
+        return [("classes", "those of the masks")]
+    return [("classes", "none found: the images can be ingested, but not used for training")]
 
 
 def _list_columns(layout: Any) -> str:

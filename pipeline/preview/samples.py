@@ -113,23 +113,32 @@ def read_views(
             train=np.stack([own.images[number] for own in trained]),
             shares=tuple(own.shares[number] for own in trained),
             model_input=inputs[number],
-            masks=None
-            if evals.masks is None
-            else (
-                stored.decode_mask(number),
-                evals.masks[number],
-                np.stack([own.masks[number] for own in trained if own.masks is not None]),
-            ),
+            masks=_gather_masks(number, stored, evals, trained),
             mask_colors=stored.mask_colors,
-            boxes=None
-            if evals.boxes is None
-            else (
-                stored.read_boxes(number),
-                *(own.boxes[number] for own in (evals, *trained) if own.boxes is not None),
-            ),
+            boxes=_gather_boxes(number, stored, evals, trained),
         )
         for number in range(min(records, len(shown)))
     ]
+
+
+def _gather_masks(
+    number: int, stored: StoredViews, evals: "_Views", trained: "Sequence[_Views]"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """A record's mask as it is stored, in evaluation and in each epoch; None without masks."""
+    if evals.masks is None:
+        return None
+    epochs = np.stack([own.masks[number] for own in trained if own.masks is not None])
+    return stored.decode_mask(number), evals.masks[number], epochs
+
+
+def _gather_boxes(
+    number: int, stored: StoredViews, evals: "_Views", trained: "Sequence[_Views]"
+) -> tuple[NamedBoxes, ...] | None:
+    """A record's boxes as they are stored, in evaluation and in each epoch; None without boxes."""
+    if evals.boxes is None:
+        return None
+    views = (own.boxes[number] for own in (evals, *trained) if own.boxes is not None)
+    return stored.read_boxes(number), *views
 
 
 def choose_spread(classes: np.ndarray, count: int) -> np.ndarray:
