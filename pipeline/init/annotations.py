@@ -22,7 +22,8 @@ def find_coco(paths: Collection[str]) -> str | None:
 
     Returns:
       A path or pattern relative to the folder, as `--images` takes them; None if there is none. Of
-      several files that are not of splits, it is the first.
+      several other files it is the one for training, as in `train/_annotations.coco.json`, or else
+      the first.
     """
     found = sorted(path for path in paths if _COCO.fullmatch(path))
     patterns: dict[str, set[str]] = collections.defaultdict(set)
@@ -32,7 +33,9 @@ def find_coco(paths: Collection[str]) -> str | None:
             pattern = f"{name[: match.start()]}{{SPLIT}}{name[match.end() :]}"
             patterns[f"{folder}{slash}{pattern}"].add(SPLIT_NAMES[match[0].lower()])
     whole = (pattern for pattern, splits in patterns.items() if {"train"} < splits)
-    return next(whole, found[0] if found else None)
+    return next(
+        whole, min(found, key=lambda path: ("train" not in path.lower(), path), default=None)
+    )
 
 
 def explain_boxes(folder: str, paths: Collection[str]) -> str | None:

@@ -16,6 +16,10 @@ pytestmark = pytest.mark.unit
         (["train.coco.json", "valid.coco.json", "a.jpg"], "{SPLIT}.coco.json"),
         (["instances_val.json", "instances_test.json"], "instances_test.json"),
         (["x/annotations.json"], "x/annotations.json"),
+        (
+            ["test/_annotations.coco.json", "train/_annotations.coco.json"],
+            "train/_annotations.coco.json",
+        ),
         (["captions_train2017.json", "config.json", "a.jpg"], None),
     ],
 )
