@@ -37,7 +37,7 @@ def place_boxes(
         the stored images, int [batch].
       windows: int32 [batch, 4], each image's crop; None for the deterministic view.
       view: the model's input size.
-      most: how many boxes to pad to; None for the most of this batch.
+      most: how many boxes to pad to; None for the most of this batch, at least 1.
 
     Returns:
       `BOXES`, clipped at the view's sides, in shares of it, all zeros where there is none;
@@ -100,9 +100,7 @@ def _move(
 
 
 def _pad(values: tf.Tensor, most: int | None, key: str) -> tf.Tensor:
-    if most is None:
-        return values
-    missing = most - tf.shape(values)[1]
+    missing = (tf.maximum(tf.shape(values)[1], 1) if most is None else most) - tf.shape(values)[1]
     further = [[0, 0]] * (len(values.shape) - 2)
     padding = NO_BOX if key == BOX_LABELS else 0
     padded = tf.pad(values, [[0, 0], [0, missing], *further], constant_values=padding)

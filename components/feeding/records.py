@@ -112,7 +112,12 @@ def find_columns(
       UserError: if a data set lacks one, or has it of another type.
     """
     moved = {None: (), "masks": (record.MASK_COLUMN,), "boxes": boxes.COLUMNS}[find_moved(files)]
-    return tuple(dict.fromkeys([*_find_fed(files, feeding), *moved, *others]))
+    fed = _find_fed(files, feeding)
+    if labels := [column.key for column in fed if column in moved]:
+        raise UserError(
+            f"feeding.columns names {labels[0]!r}, of which the labels are made; leave it out."
+        )
+    return tuple(dict.fromkeys([*fed, *moved, *others]))
 
 
 def _find_fed(files: Sequence[str], feeding: FeedingOptions) -> tuple[record.Column, ...]:
@@ -208,9 +213,9 @@ def find_moved(files: Sequence[str]) -> Moved | None:
 
 
 def find_most_boxes(files: Sequence[str]) -> int | None:
-    """The most boxes that an image of the data sets has; None where no manifest tells."""
+    """The most boxes that an image of the data sets has, at least 1; None if no manifest tells."""
     manifests = _read_manifests(files)
-    return max(manifest.most_boxes for manifest in manifests.values()) if manifests else None
+    return max((1, *(each.most_boxes for each in manifests.values()))) if manifests else None
 
 
 def _moved_of(manifest: Manifest) -> Moved | None:

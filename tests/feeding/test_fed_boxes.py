@@ -269,6 +269,28 @@ def test_a_skipped_record_takes_its_boxes_along(folder, tmp_path):
     assert len(second) == len(first) - 1
 
 
+@pytest.mark.parametrize("source", ["indexed", "streaming"])
+def test_images_without_boxes_have_room_for_one(folder, tmp_path, source):
+    rows = [make_row(number) | {"boxes": []} for number in range(8)]
+    (folder / "empty.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ingest(folder / "empty.jsonl", tmp_path / "data", boxes={"classes": CLASSES})
+    shards = tmp_path / "data" / "Split-train"
+    batches = read(str(shards / "*"), source=source, augment=[CROP, "flip_horizontal"])
+    for shard in shards.iterdir():
+        shutil.copy(shard, tmp_path / shard.name)
+    batches += read(str(tmp_path / "*-of-*"), "eval", source="streaming")
+    for _, labels in batches:
+        check_labels(labels, most=1)
+        assert not labels["count"].any()
+
+
+def test_columns_of_boxes_are_not_fed_twice(paths):
+    with pytest.raises(UserError, match="names 'image/object/class/label', of which the labels"):
+        read(paths, columns=["image/object/class/label"])
+    (inputs, labels), *_ = read(paths, columns=["image/object/area"])
+    assert len(inputs["image/object/area"]) == len(labels["count"])
+
+
 @pytest.mark.parametrize("step", ["mixup", "cutmix"])
 def test_what_mixes_labels_is_refused(paths, step):
     with pytest.raises(UserError, match="mix labels, which boxes cannot be"):
