@@ -122,13 +122,14 @@ def prepare_boxes(
     for number, box in enumerate(said):
         sides = _to_shares(box.numbers, image, orientation, options.format)
         inside = tuple(min(max(side, 0.0), 1.0) for side in sides)
-        if problem := _find_problem(sides, inside, box, ids):
+        upright = _turn(inside, orientation)
+        if problem := _find_problem(sides, upright, box, ids):
             if options.bad_boxes == "quarantine":
                 raise BadImage(BAD_BOX, f"box {number}, {_describe(box)}, {problem}")
             dropped += 1
             continue
         clipped += _is_cut(sides, inside, _size_of(image, orientation))
-        left, top, right, bottom = _turn(inside, orientation)
+        left, top, right, bottom = upright
         area = (right - left) * image.width * (bottom - top) * image.height
         place = (left, right, top, bottom, box.name, ids[box.name], area, int(box.is_crowd))
         kept.append(place)
@@ -191,16 +192,23 @@ def _turn(sides: Sequence[float], orientation: int) -> tuple[float, float, float
 
 
 def _find_problem(
-    sides: Sequence[float], inside: Sequence[float], box: SaidBox, ids: dict[str, int]
+    sides: Sequence[float], upright: Sequence[float], box: SaidBox, ids: dict[str, int]
 ) -> str | None:
-    """Why a box cannot be stored, after what it is called; None if it can."""
+    """Why a box cannot be stored, after what it is called; None if it can.
+
+    Args:
+      sides: as they were written.
+      upright: what of it is inside, once it is turned.
+      box: the box.
+      ids: of the classes.
+    """
     if not all(map(math.isfinite, sides)):
         return "has a side that is no number"
     if sides[2] <= sides[0] or sides[3] <= sides[1]:
         return "has no area"
-    if inside[2] <= inside[0] or inside[3] <= inside[1]:
+    if max(sides[:2]) >= 1 or min(sides[2:]) <= 0:
         return "lies outside of the image"
-    left, top, right, bottom = map(np.float32, inside)  # as records have them
+    left, top, right, bottom = map(np.float32, upright)  # as records have them
     if right <= left or bottom <= top:
         return "has no area"
     if box.name not in ids:

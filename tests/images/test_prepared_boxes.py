@@ -138,9 +138,11 @@ def test_half_a_pixel_is_one_of_the_upright_photo(beyond_px, notes, orientation)
         assert found.notes == notes
 
 
-def test_a_box_that_records_cannot_tell_from_a_line_has_no_area():
+@pytest.mark.parametrize(("left", "orientation"), [(10, 1), (0, 3)])
+def test_a_box_that_records_cannot_tell_from_a_line_has_no_area(left, orientation):
+    options = OPTIONS.model_copy(update={"orientation": "stored"})
     with pytest.raises(BadImage, match="has no area"):
-        place((10, 5, 1e-7, 10))
+        place((left, 5, 1e-7, 10), options, draw(orientation=orientation))
 
 
 def test_no_box_is_no_problem():
