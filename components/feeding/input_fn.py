@@ -11,18 +11,18 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes, budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
+from image_pipeline.components.feeding.found_columns import (
+    check_label,
+    find_columns,
+    find_label,
+    find_most_boxes,
+)
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
-from image_pipeline.components.feeding.records import (
-    check_label,
-    find_columns,
-    find_label,
-    find_most_boxes,
-    open_records,
-)
+from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
 from image_pipeline.components.views.options import ViewOptions

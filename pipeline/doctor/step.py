@@ -9,7 +9,7 @@ import keras
 
 from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dotted import load_named
-from image_pipeline.components.feeding.records import find_moved
+from image_pipeline.components.feeding.found_columns import find_moved
 from image_pipeline.components.training.choose_task import find_task, name_model
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.detection import DETECTION

@@ -18,12 +18,12 @@ from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes, parse
 from image_pipeline.components.feeding.finishing import make_augment
+from image_pipeline.components.feeding.found_columns import find_moved
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.keys import KEY, MIRRORED
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
-from image_pipeline.components.feeding.records import find_moved
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.preview.stored_views import StoredViews

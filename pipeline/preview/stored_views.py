@@ -10,7 +10,7 @@ from image_pipeline.components.dataset.manifest import Manifest, has_manifest, r
 from image_pipeline.components.dataset.paths import match_path
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.feeding import boxes, parse
-from image_pipeline.components.feeding.records import find_label
+from image_pipeline.components.feeding.found_columns import find_label
 from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.views.fast import decode_image, decode_mask
 from image_pipeline.show.box_overlay import NamedBoxes
