@@ -6,6 +6,8 @@ from image_pipeline.components.augment.batch import Batch
 
 # Shares are rounded to these steps, which no order of operations rounds otherwise.
 _STEPS = 2.0**16
+# A thinner box is what rounding left of one that touches the image from outside.
+_LEAST_SIDE = 2.0**-20
 
 
 def replace_boxes(batch: Batch, moved: tf.Tensor) -> Batch:
@@ -34,7 +36,7 @@ def shares_inside(boxes: tf.Tensor) -> tf.Tensor:
 
 
 def clip_boxes(boxes: tf.Tensor) -> tf.Tensor:
-    """Cuts boxes at the image's edges; those with nothing inside become all zeros.
+    """Cuts boxes at the image's edges; those of which nothing is left become all zeros.
 
     Args:
       boxes: float64 or float32 [batch, boxes, 4]: top, left, bottom, right as shares of height and
@@ -44,7 +46,8 @@ def clip_boxes(boxes: tf.Tensor) -> tf.Tensor:
       float32 [batch, boxes, 4].
     """
     clipped = tf.cast(tf.clip_by_value(boxes, 0, 1), tf.float32)
-    has_area = tf.reduce_all(clipped[..., 2:] > clipped[..., :2], axis=-1, keepdims=True)
+    sides = clipped[..., 2:] - clipped[..., :2]
+    has_area = tf.reduce_all(sides > _LEAST_SIDE, axis=-1, keepdims=True)
     return tf.where(has_area, clipped, tf.zeros_like(clipped))
 
 

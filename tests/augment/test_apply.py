@@ -99,7 +99,7 @@ def test_a_function_of_ones_own_moves_masks_that_it_takes(user_module):
     user_module.mirror = _mirror
     batch, keys = make_batch(9, channels=1, with_masks=True), make_keys(9)
     step = read_step({"op": "my_steps.mirror", "arguments": {"least": 9}})
-    check_user_steps([step], has_masks=True)
+    check_user_steps([step], "masks")
     after = run_in_all_ways(_apply, batch._replace(masks=batch.images), keys, [step])
     np.testing.assert_array_equal(np.maximum(after.masks, 9), after.images)
     moved = (after.masks != batch.images.numpy()).any(axis=(1, 2, 3))
@@ -115,7 +115,7 @@ def test_a_function_of_ones_own_that_takes_no_masks_is_refused_for_them(user_mod
     check_user_steps([step])
     rule = r"the step my_steps.darken must move masks with their images: let it take masks="
     with pytest.raises(UserError, match=rule):
-        check_user_steps([step], has_masks=True)
+        check_user_steps([step], "masks")
     with pytest.raises(UserError, match=rule):
         apply_steps(make_batch(2, with_masks=True), make_keys(2), [step])
 

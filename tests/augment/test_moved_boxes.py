@@ -131,3 +131,12 @@ def test_the_share_inside():
     boxes = [[-1, -1, 1, 1], [0.5, 0.5, 1.5, 1.5], [2, 0, 3, 1], [0.2, 0.2, 0.2, 0.9], [0, 0, 1, 1]]
     found = shares_inside(tf.constant([boxes], tf.float32))
     np.testing.assert_array_equal(found, [[0.25, 0.25, 0, 0, 1]])
+
+
+def test_a_box_that_only_touches_the_image_is_none():
+    batch = Batch(tf.zeros([1, 8, 8, 3], tf.uint8), visible=tf.ones([1, 2]))
+    third = tf.constant([[[0.0, 0.7, 0.5, 1.0], [0.1, 0.0, 0.5, 0.3]]])
+    exact, aside = tf.cast(third, tf.float64), tf.constant([0, 0.3, 0, 0.3], tf.float64)
+    right, left = replace_boxes(batch, exact + aside), replace_boxes(batch, exact - aside)
+    assert not right.boxes[0, 0].numpy().any() and right.visible[0, 0] == 0
+    assert not left.boxes[0, 1].numpy().any() and left.visible[0, 1] == 0

@@ -1,5 +1,6 @@
 """What a third party's decoder raises makes an image bad; our own errors stop the run."""
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -14,6 +15,7 @@ from PIL import Image, ImageCms, ImageFile
 import image_pipeline.components.images
 from image_pipeline.components.images import color, mask_file
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
+from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
@@ -40,13 +42,15 @@ NAMES = [
 TABLES = rgb_profile(ADOBE_RGB, [table_curve(1.8)] * 3)
 FILES = [zoo.ZOO[name].data for name in NAMES] + [zoo.save_jpeg(icc_profile=TABLES)]
 # `call_decoder` and what it calls are the boundary itself.
-LEFT_OUT = {"call_decoder", "explain_decoder_error", "prepare_image", "prepare_mask"}
+LEFT_OUT = {"call_decoder", "explain_decoder_error"}
+LEFT_OUT |= {"prepare_image", "prepare_mask", "prepare_boxes"}
 MASKS = [
     (write_png(LEVELS, 8), MaskOptions()),
     (save(LEVELS.astype("uint8"), "TIFF"), MaskOptions(ignored=(3,))),
     (write_png(LEVELS, 8), MaskOptions(classes={"a": "#000000", "b": "#010101"})),
     (save(np.stack([LEVELS] * 3, axis=-1).astype("uint8"), "PNG"), MaskOptions()),
 ]
+SAID = [SaidBox((0.0, 0.0, 2.0, 2.0), "a"), SaidBox((0.0, 0.0, 0.0, 0.0), "a")]
 OWN = sorted(
     (module.__name__, name)
     for module in MODULES
@@ -78,7 +82,7 @@ def patch_everywhere(monkeypatch, module_name: str, name: str, replacement) -> N
 
 
 def prepare_all() -> list[str]:
-    """Reads each of `FILES` and `MASKS`; returns the errors that were no `BadImage`."""
+    """Prepares `FILES`, `MASKS` and `SAID`; returns the errors that were no `BadImage`."""
     raised = []
     for data in FILES:
         for options in (AS_IS, SHRUNK):
@@ -89,7 +93,8 @@ def prepare_all() -> list[str]:
             except Exception as error:
                 raised.append(repr(error))
     for data, options in MASKS:
-        whole = partial(prepare_mask, data, make_image(), options)
+        shrunk = dataclasses.replace(make_image(), height=1, width=2)
+        whole = partial(prepare_mask, data, shrunk, options)
         for read in (whole, partial(mask_file.list_values, data)):
             try:
                 read()
@@ -97,6 +102,12 @@ def prepare_all() -> list[str]:
                 pass
             except Exception as error:
                 raised.append(repr(error))
+    try:
+        prepare_boxes(SAID, (), make_image(), BoxOptions(classes=("a",)))
+    except BadImage:
+        pass
+    except Exception as error:
+        raised.append(repr(error))
     return raised
 
 
