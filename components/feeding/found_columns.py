@@ -126,6 +126,13 @@ def find_moved(files: Sequence[str]) -> Moved | None:
     return next(iter(found.values()))
 
 
+def moved_in(columns: Sequence[record.Column]) -> Moved | None:
+    """What of these columns moves with the images."""
+    if record.MASK_COLUMN in columns:
+        return "masks"
+    return "boxes" if set(boxes.COLUMNS) <= set(columns) else None
+
+
 def find_most_boxes(files: Sequence[str]) -> int | None:
     """The most boxes that an image of the data sets has, at least 1; None if no manifest tells."""
     manifests = _read_manifests(files)

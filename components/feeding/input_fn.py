@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes, budget
@@ -16,6 +15,7 @@ from image_pipeline.components.feeding.found_columns import (
     find_columns,
     find_label,
     find_most_boxes,
+    moved_in,
 )
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
@@ -122,13 +122,6 @@ def input_fn(
     finished = finish(images, graph, feeding, view, passes.training, moved)
     # The next batch is made while the model works on this one.
     return keep_ready(finished, feeding.prefetch_batches)
-
-
-def moved_in(columns: Sequence[record.Column]) -> Moved | None:
-    """What of these columns moves with the images."""
-    if record.MASK_COLUMN in columns:
-        return "masks"
-    return "boxes" if set(boxes.COLUMNS) <= set(columns) else None
 
 
 def read_views(

@@ -12,6 +12,7 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import boxes, parse, service
+from image_pipeline.components.feeding.found_columns import moved_in
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -39,11 +40,11 @@ class ServedImages:
         self._records, self._keys = records, keys
         self._view, self._feeding, self._passes = view, feeding, passes
         self._most_boxes = most_boxes
-        self._has_boxes = set(boxes.COLUMNS) <= set(columns)
+        moved = moved_in(columns)
+        self._has_boxes, self._has_masks = moved == "boxes", moved == "masks"
         names = [c.key for c in columns if not self._has_boxes or c not in boxes.COLUMNS]
         names += [boxes.BOXES, boxes.BOX_LABELS, boxes.VISIBLE] if self._has_boxes else []
         self._names = (contract.LABEL_INPUT, KEY, MIRRORED, *names)
-        self._has_masks = record.MASK_COLUMN in columns
 
     def read(self, address: str) -> tf.data.Dataset:
         """Batches as `ImageBatches.read` gives them, from the service whose dispatcher is there.

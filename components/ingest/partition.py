@@ -240,7 +240,7 @@ def read_answers(rows: pa.Table, options: IngestOptions) -> list[object]:
     has_label = "label" in options.further_types
     said = _read_column(rows, "label", options) if has_label else rows["label"].to_pylist()
     columns = [said, rows["mask_sha256"].to_pylist()]
-    columns += [_read_boxes(rows, options)] if options.has_boxes else []
+    columns += [_read_column(rows, "boxes", options)] if options.has_boxes else []
     return list(zip(*columns, strict=True))
 
 
@@ -262,15 +262,10 @@ def check_mask_ids(ids: set[int], options: IngestOptions) -> None:
 def _read_column(rows: pa.Table, name: str, options: IngestOptions) -> list[object]:
     """A further column's values; None for rows that have none."""
     place = order_names(options.further_types).index(name)
+    # Boxes are several features, the last ones.
+    part = slice(place, None) if name == "boxes" else place
     further = rows["further"].to_pylist()
-    return [None if said is None else str(json.loads(said)[place]) for said in further]
-
-
-def _read_boxes(rows: pa.Table, options: IngestOptions) -> list[object]:
-    """The values of all features of boxes; None for rows that have none."""
-    first = len(options.further_types) - 1  # They are the last.
-    further = rows["further"].to_pylist()
-    return [None if said is None else str(json.loads(said)[first:]) for said in further]
+    return [None if said is None else str(json.loads(said)[part]) for said in further]
 
 
 def _halves(column: pa.ChunkedArray) -> np.ndarray:

@@ -139,10 +139,12 @@ def take_nearest(
 def _place_view(
     size: tf.Tensor, target: tf.Tensor, view: ViewOptions
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The size, int32 [2], to which an image is resized, and where in it the view begins."""
+    """The sizes, int32 [..., 2], to which images are resized, and where in them views begin."""
     # The same arithmetic as in `resized_size`, in the graph.
     scale = tf.reduce_max(
-        tf.cast(target, tf.float64) / view.crop_fraction / tf.cast(size, tf.float64)
+        tf.cast(target, tf.float64) / view.crop_fraction / tf.cast(size, tf.float64),
+        axis=-1,
+        keepdims=True,
     )
     resized = tf.maximum(tf.cast(tf.round(tf.cast(size, tf.float64) * scale), tf.int32), target)
     return resized, (resized - target) // 2
@@ -159,12 +161,8 @@ def place_views(sizes: tf.Tensor, view: ViewOptions) -> tuple[tf.Tensor, tf.Tens
       Top and left, and height and width: float64 [batch, 2] each.
     """
     target = tf.constant([view.height_px, view.width_px])
-    sides = tf.cast(sizes, tf.float64)
-    wanted = tf.cast(target, tf.float64)
-    scale = tf.reduce_max(wanted / view.crop_fraction / sides, axis=1, keepdims=True)
-    resized = tf.maximum(tf.cast(tf.round(sides * scale), tf.int32), target)
-    offsets = tf.cast((resized - target) // 2, tf.float64)
-    return offsets / tf.cast(resized, tf.float64), wanted / tf.cast(resized, tf.float64)
+    resized, offsets = (tf.cast(each, tf.float64) for each in _place_view(sizes, target, view))
+    return offsets / resized, tf.cast(target, tf.float64) / resized
 
 
 def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from image_pipeline.components.feeding import budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
-from image_pipeline.components.feeding.found_columns import find_columns
+from image_pipeline.components.feeding.found_columns import find_columns, moved_in
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.input_fn import ImageBatches, moved_in
+from image_pipeline.components.feeding.input_fn import ImageBatches
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.doctor.calls import count_present_steps, measure_executions
