@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources import table, table_columns
+from image_pipeline.components.sources import archive, table, table_columns
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import Pairs
@@ -17,14 +17,16 @@ def open_source(images: str, options: IngestOptions) -> Source:
     """Tells a table from a folder, and that from one of images and masks.
 
     Args:
-      images: the folder or table, or its URI.
+      images: the folder, archive or table, or its URI.
       options: of ingest; of a table, as `complete_options` gives them.
     """
     if table.is_table(images):
         return table.Table(images, options)
+    is_archive = archive.is_archive(images)
+    found: Source = archive.Archive(images) if is_archive else Folder(images, options.follow_links)
     if options.masks is not None and options.masks.images is not None:
-        return Pairs(images, options.follow_links, options.masks.images, options.masks.masks or "")
-    return Folder(images, options.follow_links)
+        return Pairs(found, options.masks.images, options.masks.masks or "")
+    return found
 
 
 def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:

@@ -10,6 +10,7 @@ from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.box_cells import CLASSES, StatedBoxes, read_boxes
+from image_pipeline.components.sources.held import HeldImage
 
 Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
 
@@ -107,6 +108,15 @@ class BoxGuess(TypeGuess):
         others = self._named.difference(self._listed)
         as_number = {name: (0, int(name), name) for name in others if _INT.fullmatch(name)}
         return (*self._listed, *sorted(others, key=lambda n: as_number.get(n, (1, 0, n))))
+
+
+class ImageGuess(TypeGuess):
+    """A column that holds images itself."""
+
+    def see(self, value: Any) -> None:
+        """Takes one more cell into account; raises ValueError if it is anything else."""
+        if not is_empty(value) and not isinstance(value, HeldImage):
+            raise ValueError("some cells are images, others are not")
 
 
 def is_empty(value: Any) -> bool:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.references import ImageRef
 
 NOT_A_FILE = "not_a_file"  # a broken link, a circular link, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
+OUTSIDE_MESSAGE = "a link that leaves the images folder; ingest.follow_links=true would follow it"
 LISTED_BEFORE = "listed_before"  # another name of a folder that is listed under its own
-_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip")
+_PACKED = (".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tar.lz4")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +26,27 @@ class Folder:
     def list(self) -> Iterator[ImageRef]:
         """See `list_images`."""
         return list_images(self.root, self.follow_links)
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """See `read_below`."""
+        return read_below(self.root, ref, most_bytes, self.follow_links)
+
+
+def locate(root: str, path: str) -> str:
+    """Where the file of a reference's path is."""
+    is_whole = not files.is_local(path) or os.path.isabs(path)
+    return path if is_whole else files.join(root, path)
+
+
+def read_below(root: str, ref: ImageRef, most_bytes: int, follow_links: bool) -> bytes:
+    """Reads a file of a folder; see `Source.read`."""
+    path = locate(root, ref.path)
+    if not files.is_local(path):
+        # Whole files in one request: of an empty one, a store gives no range.
+        return files.read_file(path, 0, most_bytes if most_bytes < ref.size_bytes else None)
+    if not follow_links and not is_inside(path, root):
+        raise BadImage(OUTSIDE, OUTSIDE_MESSAGE)  # The link was changed after the listing.
+    return files.read_regular_file(path, most_bytes)
 
 
 def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRef]:
@@ -62,17 +85,16 @@ def list_images(images_dir: str, follow_links: bool = False) -> Iterator[ImageRe
 def _explain_no_folder(path: str) -> str:
     if not os.path.exists(path):
         return "does not exist; check --images."
-    name = path.lower()
-    if name.endswith(_ARCHIVES):
-        unpack = "unzip" if name.endswith(".zip") else "tar -xf"
+    if path.lower().endswith(_PACKED):
         return (
-            f"is not a folder but an archive; unpack it ({unpack} {path}) and give the folder that "
-            "it makes as --images."
+            f"is an archive that can only be read from its beginning; unpack it (tar -xf {path}) "
+            f"and give the folder that it makes as --images, or pack it as .tar or .tar.gz."
         )
     folder = os.path.dirname(path) or "."
     return (
         "is not a folder but a file; give a folder as --images, such as "
-        f"{folder!r} that holds it, or a table (.csv, .tsv, .jsonl, .parquet, .txt)."
+        f"{folder!r} that holds it, an archive (.tar, .tar.gz, .zip) or a table "
+        "(.csv, .tsv, .jsonl, .parquet, .txt)."
     )
 
 

@@ -9,7 +9,7 @@ from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.options import Options
 
-ROLES = ("image", "label", "group", "split", "mask", "boxes")
+ROLES = ("image", "path", "label", "group", "split", "mask", "boxes")
 """What a column of a table can be for ingest; all others are kept as they are."""
 
 
@@ -17,11 +17,11 @@ class TableOptions(Options):
     """How a table of images is read: a text list, CSV, TSV, JSON lines or Parquet."""
 
     columns: dict[str, str | None] = pydantic.Field(default_factory=dict)
-    """If the source is a table: its columns by what they are. `image` and `mask` (paths or URIs),
-    `label` (or `tags`, a list), `boxes`, `group` and `split` are used by ingest; any other name is
-    a further column of each record. What is left out is found by name, such as `path` or `class`,
-    and every column that is left over is kept under its own name. `{notes: null}` leaves a column
-    out."""
+    """If the source is a table: its columns by what they are. `image` and `mask` (paths or URIs, or
+    the images themselves, of which `path` says what each is called), `label` (or `tags`, a list),
+    `boxes`, `group` and `split` are used by ingest; any other name is a further column of each
+    record. What is left out is found by name, such as `path` or `class`, and every column that is
+    left over is kept under its own name. `{notes: null}` leaves a column out."""
     column_types: dict[str, ColumnType] = pydantic.Field(default_factory=dict)
     """Types of further columns, by the names that they get. What is left out is found by reading
     the table: the narrowest of int, float and string that fits all of its values. An empty cell is

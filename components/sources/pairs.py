@@ -1,12 +1,11 @@
-"""A folder of images and their masks as a source: each image with the mask that belongs to it."""
+"""Images with masks as a source: a folder or archive of both, and which belong together."""
 
 import dataclasses
 import functools
 import re
 from collections.abc import Iterator
 
-from image_pipeline.components.sources.folder import list_images
-from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.skipping import names_other_kind
 
 MASK_WITHOUT_IMAGE = "mask_without_image"
@@ -17,19 +16,22 @@ Key = tuple[str, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """A folder of images and masks.
+    """Images and masks.
 
     Attributes:
-      root: its path or URI.
-      follow_links: whether links that leave it are followed.
+      files: the folder or archive of both.
       images: what images' paths in it look like, such as `images/{key}.*`; see `match_template`.
       masks: what masks' do. A file that could be both is a mask.
     """
 
-    root: str
-    follow_links: bool
+    files: Source
     images: str
     masks: str
+
+    @property
+    def root(self) -> str:
+        """See `Source.root`."""
+        return self.files.root
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the images in their order, and masks without an image where those stand.
@@ -53,9 +55,13 @@ class Pairs:
                 message = f"there is no image for it that is called {self.images}"
                 yield dataclasses.replace(ref, problem=MASK_WITHOUT_IMAGE, message=message)
 
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """See `Source.read`."""
+        return self.files.read(ref, most_bytes)
+
     def _files(self) -> Iterator[tuple[ImageRef, Key | None, Key | None]]:
         """Each file, with its key as a mask and its key as an image; None for what it is not."""
-        for ref in list_images(self.root, self.follow_links):
+        for ref in self.files.list():
             if names_other_kind(ref.path):
                 yield ref, None, None
                 continue

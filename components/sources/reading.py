@@ -1,17 +1,20 @@
 """Reads the bytes of one source, which must be a regular file: reading never blocks."""
 
-import os
-
 from image_pipeline.components import files, progress
 from image_pipeline.components.images.kind import HEAD_BYTES
 from image_pipeline.components.images.prepare import BadImage
-from image_pipeline.components.sources.folder import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, is_inside
+from image_pipeline.components.sources.folder import (
+    LISTED_BEFORE,
+    NOT_A_FILE,
+    OUTSIDE,
+    OUTSIDE_MESSAGE,
+)
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.skipping import find_other_kind
 
 _MESSAGES = {
     NOT_A_FILE: "a broken link, a pipe, a device, or what cannot be read to an end",
-    OUTSIDE: "a link that leaves the images folder; ingest.follow_links=true would follow it",
+    OUTSIDE: OUTSIDE_MESSAGE,
     LISTED_BEFORE: "a folder whose images are listed by another name",
 }
 
@@ -27,12 +30,6 @@ class SkippedFile(Exception):
         super().__init__(kind, message)
         self.kind = kind
         self.message = message
-
-
-def locate(root: str, path: str) -> str:
-    """Where the file of a reference's path is."""
-    is_whole = not files.is_local(path) or os.path.isabs(path)
-    return path if is_whole else files.join(root, path)
 
 
 def try_read_pair(
@@ -78,19 +75,16 @@ def _check_kind(ref: ImageRef, head: bytes) -> None:
 
 
 def _read_source(ref: ImageRef, source: Source, limit: int) -> bytes:
-    path = locate(source.root, ref.path)
     if ref.problem == LISTED_BEFORE:
         raise SkippedFile(LISTED_BEFORE, _MESSAGES[LISTED_BEFORE])
     if ref.problem is not None:
         raise BadImage(ref.problem, ref.message or _MESSAGES[ref.problem])
-    if files.is_local(path) and not source.follow_links and not is_inside(path, source.root):
-        raise BadImage(OUTSIDE, _MESSAGES[OUTSIDE])  # The link was changed after the listing.
     try:
         if ref.size_bytes > limit:
-            _check_kind(ref, _read_up_to(path, HEAD_BYTES))
+            _check_kind(ref, source.read(ref, HEAD_BYTES))
             message = f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}"
             raise BadImage("too_large_file", message)
-        data = files.read_file(path) if not files.is_local(path) else _read_up_to(path, limit + 1)
+        data = source.read(ref, limit + 1)
         if len(data) > limit:  # It has grown.
             raise BadImage("too_large_file", f"more than prepare.max_file_bytes={limit} bytes")
         return data
@@ -102,9 +96,3 @@ def _read_source(ref: ImageRef, source: Source, limit: int) -> bytes:
         raise BadImage("vanished", "listed, but gone when it was read") from error
     except OSError as error:
         raise BadImage("unreadable", error.strerror or str(error)) from error
-
-
-def _read_up_to(path: str, most_bytes: int) -> bytes:
-    if files.is_local(path):
-        return files.read_regular_file(path, most_bytes)
-    return files.read_file(path, 0, most_bytes)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from image_pipeline.components.sources.column_types import Value
+from image_pipeline.components.sources.held import Place
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class ImageRef:
       message: says more of a problem that `reading` has no words for.
       said: what a table says of it; None where only its path does.
       mask: the file of its mask; None where there is none.
+      place: where its bytes are; None if they are a file of their own, at `path`.
     """
 
     path: str
@@ -48,6 +50,7 @@ class ImageRef:
     message: str = ""
     said: Said | None = None
     mask: "ImageRef | None" = None
+    place: Place | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,18 +69,23 @@ class Chunk:
 
 
 class Source(Protocol):
-    """Where images come from: what there is, in bounded memory."""
+    """Where images come from: what it is called, what there is, and the bytes of each."""
 
     @property
     def root(self) -> str:
-        """The folder, or its URI, that relative paths start from."""
-
-    @property
-    def follow_links(self) -> bool:
-        """Whether a link may lead out of the root."""
+        """The folder or file, or its URI, that relative paths start from."""
 
     def list(self) -> Iterator[ImageRef]:
         """Lists the images in their order; raises UserError if that cannot be done."""
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """The first bytes of an image's file; at most so many, unless they come from a store.
+
+        Raises:
+          BadImage: if it is not to be read, or is damaged.
+          OSError: if it cannot be read; FileNotFoundError if it is not there.
+          UserError: if its store refuses it or does not answer.
+        """
 
 
 def make_chunks(

@@ -20,9 +20,11 @@ from image_pipeline.components.dataset.record import ColumnType, order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Value, convert, convert_label
-from image_pipeline.components.sources.folder import NOT_A_FILE
+from image_pipeline.components.sources.folder import NOT_A_FILE, locate, read_below
+from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.reading import MISSING_FILE, locate
+from image_pipeline.components.sources.places import read_place
+from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.components.sources.table_rows import TABLE_ENDINGS, Row, ending_of, read_rows
 
@@ -47,7 +49,6 @@ class Table:
 
     path: str
     options: TableOptions
-    follow_links = True  # A row names its file.
 
     @functools.cached_property
     def root(self) -> str:
@@ -95,6 +96,12 @@ class Table:
                 check_bad_row(ref.message, self.options)
             yield ref
 
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """See `Source.read`; a row may name a file anywhere."""
+        if ref.place is not None:
+            return read_place(ref, most_bytes)
+        return read_below(self.root, ref, most_bytes, follow_links=True)
+
     def _judge_repeated(
         self, ref: ImageRef, place: str, labels: Sequence[str], first_rows: dict[str, str]
     ) -> ImageRef:
@@ -111,8 +118,8 @@ class Table:
     def _read_labels(self, hashes: set[int]) -> dict[str, Sequence[str]]:
         """The labels of each path that several rows name, one a row."""
         labels = collections.defaultdict(list)
-        for _, split, row in self._rows():
-            path = self._clean_path(self._cell(row, "image"), split)
+        for place, split, row in self._rows():
+            path = self._path_of(place, split, row)
             if path and hash(path) in hashes:
                 labels[path].append(str(self._cell(row, "label")))
         return {path: each for path, each in labels.items() if len(each) > 1}
@@ -127,8 +134,8 @@ class Table:
     def _find_repeated(self) -> set[int]:
         """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""
         hashes = array.array("q")
-        for _, split, row in self._rows():
-            hashes.append(hash(self._clean_path(self._cell(row, "image"), split)))
+        for place, split, row in self._rows():
+            hashes.append(hash(self._path_of(place, split, row)))
         ordered = np.sort(np.frombuffer(hashes, np.int64))
         return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
 
@@ -136,6 +143,17 @@ class Table:
         """What a row has in the column of a name; None where it has none."""
         column = self.options.columns.get(name)
         return None if column is None else row.cells.get(column)
+
+    def _path_of(self, place: str, split: str | None, row: Row) -> str:
+        """What an image is called: its path; of one that the row holds, as the row says.
+
+        Or else by the row, such as `train.h5/00000017`.
+        """
+        image = self._cell(row, "image")
+        if not isinstance(image, HeldImage):
+            return self._clean_path(image, split)
+        name = posixpath.normpath(_text(self._cell(row, "path")) or ".").lstrip("/")
+        return f"{place.rpartition(':')[0]}/{row.line:08d}" if name == "." else name
 
     def _clean_path(self, cell: object, split: str | None) -> str:
         """One name for one file: without `./`, and relative if it lies in the root."""
@@ -152,7 +170,7 @@ class Table:
         columns = self.options.columns
         if row.problem:
             return self._bad_row("bad_row", place, row.problem)
-        path = self._clean_path(self._cell(row, "image"), split)
+        path = self._path_of(place, split, row)
         if not path:
             return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
         try:
@@ -163,9 +181,10 @@ class Table:
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
         said = Said(place, further=further, **roles)
-        mask = self._clean_path(self._cell(row, "mask"), split)
-        ref = self._look_up(path, said)
-        return dataclasses.replace(ref, mask=self._look_up(mask, said)) if mask else ref
+        ref = self._refer(self._cell(row, "image"), path, said)
+        mask = self._cell(row, "mask")
+        called = path if isinstance(mask, HeldImage) else self._clean_path(mask, split)
+        return dataclasses.replace(ref, mask=self._refer(mask, called, said)) if called else ref
 
     def _convert(self, name: str, row: Row) -> Value:
         column, type_, cell = self.options.columns[name], self._types[name], self._cell(row, name)
@@ -175,6 +194,12 @@ class Table:
             return convert(cell, type_)
         except ValueError as error:
             raise ValueError(f"the column {column!r} must be of type {type_}: {error}") from error
+
+    def _refer(self, cell: object, path: str, said: Said) -> ImageRef:
+        """To an image or a mask that the row names or holds."""
+        if isinstance(cell, HeldImage):
+            return ImageRef(path, cell.size_bytes, cell.modified_ns, said=said, place=cell.place)
+        return self._look_up(path, said)
 
     def _look_up(self, path: str, said: Said) -> ImageRef:
         """A local file's size and time; a store is not asked for each."""

@@ -12,7 +12,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.box_cells import may_be_boxes
-from image_pipeline.components.sources.column_types import BoxGuess, TypeGuess
+from image_pipeline.components.sources.column_types import BoxGuess, ImageGuess, TypeGuess
+from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.table import list_tables
 from image_pipeline.components.sources.table_rows import Row, read_rows
@@ -28,6 +29,8 @@ _USUAL_NAMES = {
     "split": ("split", "subset"),
     "mask": ("mask", "mask_path", "mask_file", "mask_name"),
 }
+# The same of what an image is called that the table holds itself.
+_USUAL_PATHS = ("path", "filename", "file_name", "filepath", "file", "name", "key", "id")
 _BOXES = ("boxes", "bboxes", "objects", "annotations")
 # Names that the index and batches have.
 _TAKEN = frozenset(
@@ -62,7 +65,8 @@ def complete_options(path: str, options: T) -> T:
     """
     guesses, misfits = _guess_types(path, options.columns)
     given = _name_boxes(guesses, _name_tags(guesses, options.columns))
-    columns = _name_columns(path, list(guesses), given)
+    held = [column for column, guess in guesses.items() if isinstance(guess, ImageGuess)]
+    columns = _name_columns(path, list(guesses), held, given)
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -155,7 +159,9 @@ def _name_tags(
 
 
 def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> TypeGuess:
-    """Of boxes, if that is said of a column, or its name and first cell are of boxes."""
+    """Of images, or of boxes: if that is said, or the name and first cell are of boxes."""
+    if isinstance(cell, HeldImage):
+        return ImageGuess()
     if "boxes" in given:
         return BoxGuess() if column == given["boxes"] else TypeGuess()
     return BoxGuess() if column.lower() in _BOXES and may_be_boxes(cell) else TypeGuess()
@@ -213,9 +219,12 @@ def _check_label(types: Mapping[str, ColumnType], columns: Mapping[str, str | No
 
 
 def _name_columns(
-    path: str, found: Sequence[str], given: Mapping[str, str | None]
+    path: str, found: Sequence[str], held: Sequence[str], given: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """The column of each name: those given, those of usual names, and all that is left over."""
+    """The column of each name: those given, those of usual names, and all that is left over.
+
+    Columns that hold images are an image, a mask, or left out.
+    """
     columns = {name: column for name, column in given.items() if column is not None}
     for name, column in columns.items():
         if column not in found:
@@ -225,17 +234,38 @@ def _name_columns(
             )
         if name in _TAKEN.difference(ROLES):
             raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
-    for role, usual in _USUAL_NAMES.items():
-        left = [column for column in found if column not in columns.values()]
-        by_name = {column.lower(): column for column in reversed(left)}
-        if role not in given and (called := next((n for n in usual if n in by_name), None)):
-            columns[role] = by_name[called]
+    if held and columns.get("image", held[0]) in held:
+        columns = _add_usual(columns, held, {"image": _USUAL_NAMES["image"]}, given)
+        columns = _add_usual({"image": held[0], **columns}, found, {"path": _USUAL_PATHS}, given)
+    elif "path" in columns:
+        raise UserError(
+            f"ingest.columns.path says what images are called that a table holds itself, but those "
+            f"of {path!r} have paths; name the column as image, or give it another name."
+        )
+    columns = _add_usual(columns, found, _USUAL_NAMES, given)
+    found = [column for column in found if column not in held or column in columns.values()]
     if "image" not in columns:
         raise UserError(
             f"No column of {path!r} is called as paths are; name it by ingest.columns="
             f"{{image: …}}. Columns: {', '.join(found)}."
         )
     return _add_further(columns, found, given)
+
+
+def _add_usual(
+    columns: dict[str, str],
+    found: Sequence[str],
+    usual_names: Mapping[str, Sequence[str]],
+    given: Mapping[str, str | None],
+) -> dict[str, str]:
+    """The columns with those that are called as a role's usually are; given ones stay."""
+    columns = dict(columns)
+    for role, usual in usual_names.items():
+        left = [column for column in found if column not in columns.values()]
+        by_name = {column.lower(): column for column in reversed(left)}
+        if role not in given and (called := next((n for n in usual if n in by_name), None)):
+            columns.setdefault(role, by_name[called])
+    return columns
 
 
 def _add_further(

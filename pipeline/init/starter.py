@@ -11,7 +11,7 @@ from PIL import Image
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.masks import Masks
-from image_pipeline.components.sources.reading import locate
+from image_pipeline.components.sources.folder import locate
 from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes

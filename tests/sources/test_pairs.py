@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from image_pipeline.components.sources.folder import NOT_A_FILE, OUTSIDE, list_images
+from image_pipeline.components.sources.folder import NOT_A_FILE, OUTSIDE, Folder, list_images
 from image_pipeline.components.sources.pairs import (
     MASK_WITHOUT_IMAGE,
     TWO_MASKS,
@@ -24,7 +24,7 @@ def _touch(folder, *names):
 
 
 def _list(folder, images="images/{key}.*", masks="masks/{key}.png", follow_links=False):
-    return list(Pairs(str(folder), follow_links, images, masks).list())
+    return list(Pairs(Folder(str(folder), follow_links), images, masks).list())
 
 
 def _pairs(*args, **settings):

@@ -1,0 +1,86 @@
+"""Images that are a range of bytes in a file: as they are, or packed as zip and gzip do.
+
+Nothing is ever written to disk, so no name in an archive can do harm.
+"""
+
+import functools
+import os
+import struct
+import zipfile
+import zlib
+
+import indexed_gzip
+
+from image_pipeline.components import files
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.sources.held import Place
+from image_pipeline.components.sources.references import ImageRef
+
+# Of a zip file (PKWARE's APPNOTE, 4.3.7): bytes of a member's own header, before its name and the
+# extra field.
+_LOCAL_HEADER = 30
+_RAW_DEFLATE = -zlib.MAX_WBITS
+# Between two places where unpacking can begin; each costs 32 KiB of memory.
+_GZIP_SPACING = 4 * 2**20
+
+
+def read_plain(ref: ImageRef, wanted: int) -> bytes:
+    """Reads an image that is stored as it is; see `places.Reader`."""
+    place = _place_of(ref)
+    return _check(ref, files.read_file(place.file, place.start, place.start + wanted), wanted)
+
+
+def read_zipped(ref: ImageRef, wanted: int) -> bytes:
+    """Reads a member of a zip file; its place starts at the header before it."""
+    place = _place_of(ref)
+    header = files.read_file(place.file, place.start, place.start + _LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER or not header.startswith(zipfile.stringFileHeader):
+        raise BadImage(CORRUPT, f"{place.file!r} has no header where it should begin")
+    start = place.start + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
+    is_packed = place.kind == "zip_deflated"
+    data = files.read_file(place.file, start, start + (place.length if is_packed else wanted))
+    return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
+
+
+def read_gzipped(ref: ImageRef, wanted: int) -> bytes:
+    """Reads a range of what a gzip file unpacks to."""
+    place = _place_of(ref)
+    return _check(ref, open_gzip(place.file).pread(wanted, place.start), wanted)
+
+
+def open_gzip(path: str) -> indexed_gzip.IndexedGzipFile:
+    """A gzip file that can be read from anywhere by `pread`; a process's threads share it.
+
+    Raises:
+      OSError: if there is no such file; and when what is read is damaged.
+    """
+    return _open_gzip(path, os.stat(path).st_mtime_ns if files.is_local(path) else 0)
+
+
+@functools.lru_cache(maxsize=16)
+def _open_gzip(path: str, modified_ns: int) -> indexed_gzip.IndexedGzipFile:
+    """`modified_ns` is for the cache only."""
+    source = {"filename": path} if files.is_local(path) else {"fileobj": files.open_input(path)}
+    return indexed_gzip.IndexedGzipFile(**source, spacing=_GZIP_SPACING)
+
+
+def _place_of(ref: ImageRef) -> Place:
+    assert ref.place is not None
+    return ref.place
+
+
+def _inflate(data: bytes, wanted: int) -> bytes:
+    """At most so many bytes of what was packed: a bomb fills no memory."""
+    try:
+        return zlib.decompressobj(_RAW_DEFLATE).decompress(data, wanted) if wanted else b""
+    except zlib.error as error:
+        raise BadImage(CORRUPT, f"it cannot be unpacked ({error})") from error
+
+
+def _check(ref: ImageRef, data: bytes, wanted: int) -> bytes:
+    place = _place_of(ref)
+    if len(data) < wanted:
+        raise BadImage(CORRUPT, f"{place.file!r} ends within it")
+    if place.crc is not None and wanted == ref.size_bytes and zlib.crc32(data) != place.crc:
+        raise BadImage(CORRUPT, f"its checksum in {place.file!r} is another")
+    return data
