@@ -129,7 +129,7 @@ def _iterate(
             yield _damage(path, expected, f"{path!r} {problem}")
         if member is None:
             return
-        archive.members.clear()  # It would hold all of them.
+        archive.members.clear()  # type: ignore[attr-defined]  # It would hold all of them.
         expected = archive.offset
         if not _is_hidden(member.name):
             yield member
@@ -174,7 +174,8 @@ def _target_of(member: tarfile.TarInfo) -> str:
 def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageRef]:
     """Links to members, as a folder would have them; those that lead elsewhere are not read."""
     file.seek(0)
-    targets, found = set(links.values()), {}
+    targets = set(links.values())
+    found: dict[str, ImageRef] = {}
     with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
         for member in _iterate(archive, file, path):
             if isinstance(member, tarfile.TarInfo) and _clean(member.name) in targets:

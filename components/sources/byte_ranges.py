@@ -6,7 +6,6 @@ Nothing is ever written to disk, so no name in an archive can do harm.
 import functools
 import os
 import struct
-import zipfile
 import zlib
 
 import indexed_gzip
@@ -19,6 +18,7 @@ from image_pipeline.components.sources.references import ImageRef
 # Of a zip file (PKWARE's APPNOTE, 4.3.7): bytes of a member's own header, before its name and the
 # extra field.
 _LOCAL_HEADER = 30
+_SIGNATURE = b"PK\3\4"  # which it begins with
 _RAW_DEFLATE = -zlib.MAX_WBITS
 # Between two places where unpacking can begin; each costs 32 KiB of memory.
 _GZIP_SPACING = 4 * 2**20
@@ -34,7 +34,7 @@ def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a member of a zip file; its place starts at the header before it."""
     place = _place_of(ref)
     header = files.read_file(place.file, place.start, place.start + _LOCAL_HEADER)
-    if len(header) < _LOCAL_HEADER or not header.startswith(zipfile.stringFileHeader):
+    if len(header) < _LOCAL_HEADER or not header.startswith(_SIGNATURE):
         raise BadImage(CORRUPT, f"{place.file!r} has no header where it should begin")
     start = place.start + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
     is_packed = place.kind == "zip_deflated"

@@ -28,8 +28,8 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
     _check_new(output_path)
     read = _read_table if is_table(images_dir) else _read_folder
-    images_dir, layout, paths, root = read(images_dir)  # A COCO file may be in the folder.
-    sizes: Any = measure_sizes(root, paths)
+    images_dir, layout, source, refs = read(images_dir)  # A COCO file may be in the folder.
+    sizes: Any = measure_sizes(source, refs)
     _check_guess(images_dir, layout, sizes)
     _show(layout, sizes)
     if not yes:
@@ -45,29 +45,34 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     )
 
 
-def _read_folder(images_dir: str) -> tuple[str, Any, list[str], str]:
+def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
-    from image_pipeline.components.sources.folder import list_images
+    from image_pipeline.components.ingest.open_source import open_source
+    from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.sources.archive import is_archive
     from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import guess_layout, list_images_of, split_pairs
 
-    paths = [ref.path for ref in list_images(images_dir) if ref.problem is None]
-    if coco := find_coco(paths):
+    source = open_source(images_dir, IngestOptions())
+    refs = {ref.path: ref for ref in source.list() if ref.problem is None}
+    paths = list(refs)
+    if (coco := find_coco(paths)) and not is_archive(images_dir):
         return _read_table(files.join(images_dir, coco))
     layout = guess_layout(paths)
     if layout.masks is None:
-        if explained := explain_boxes(images_dir, paths):
+        if explained := explain_boxes(source, refs):
             raise UserError(explained)
-        return images_dir, layout, list_images_of(paths), images_dir
+        return images_dir, layout, source, [refs[path] for path in list_images_of(paths)]
     from image_pipeline.init.mask_levels import read_levels
 
     images, masks = split_pairs(paths, layout.masks)
-    layout = dataclasses.replace(layout, images=len(images), levels=read_levels(images_dir, masks))
-    return images_dir, layout, images, images_dir
+    levels = read_levels(source, [refs[path] for path in masks])
+    layout = dataclasses.replace(layout, images=len(images), levels=levels)
+    return images_dir, layout, source, [refs[path] for path in images]
 
 
-def _read_table(table: str) -> tuple[str, Any, list[str], str]:
+def _read_table(table: str) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.init.table_layout import read_layout
 
     return table, *read_layout(table)

@@ -3,9 +3,9 @@
 import collections
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from image_pipeline.components import files
+from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.init.layout import SPLIT_NAMES, list_images_of
 
 _COCO = re.compile(r"(.*/)?([^/]*coco[^/]*|(_?annotations|instances)[^/]*)\.json", re.IGNORECASE)
@@ -38,21 +38,23 @@ def find_coco(paths: Collection[str]) -> str | None:
     )
 
 
-def explain_boxes(folder: str, paths: Collection[str]) -> str | None:
+def explain_boxes(source: Source, refs: Mapping[str, ImageRef]) -> str | None:
     """What to do about files of boxes that ingest does not read; None if there are none.
 
     Args:
-      folder: the folder, or its URI.
-      paths: of all its files, relative to it.
+      source: of the images.
+      refs: of all its files, by their paths.
     """
-    images = {_stem(path) for path in list_images_of(paths)}
+    images = {_stem(path) for path in list_images_of(refs)}
     for ending, kind in _KINDS.items():
-        own = {_stem(path): path for path in paths if path.lower().endswith(ending)}
-        if 2 * len(images & own.keys()) >= len(images) and _are_boxes(folder, own, kind):
+        own = {_stem(path): path for path in refs if path.lower().endswith(ending)}
+        if 2 * len(images & own.keys()) >= len(images) and _are_boxes(
+            source, [refs[own[stem]] for stem in sorted(own)], kind
+        ):
             some = next(iter(own.values()))
             return (
-                f"{folder!r} has boxes as {kind} has them, such as {some!r}: these are to be made "
-                "a table first, by the lines in docs/boxes.md; then give the table."
+                f"{source.root!r} has boxes as {kind} has them, such as {some!r}: these are to be "
+                "made a table first, by the lines in docs/boxes.md; then give the table."
             )
     return None
 
@@ -61,10 +63,10 @@ def _stem(path: str) -> str:
     return os.path.splitext(path.rpartition("/")[2])[0]
 
 
-def _are_boxes(folder: str, own: Mapping[str, str], kind: str) -> bool:
+def _are_boxes(source: Source, refs: Sequence[ImageRef], kind: str) -> bool:
     """Whether the first file that is not empty has boxes: captions may be beside images, too."""
-    for path in sorted(own.values()):
-        content = files.read_file(files.join(folder, path))
+    for ref in refs:
+        content = source.read(ref, ref.size_bytes)
         if content.strip():
             line = content.strip().splitlines()[0]
             return b"<annotation" in content if kind != "YOLO" else bool(_YOLO.fullmatch(line))

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
-from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.mask_file import list_values
+from image_pipeline.components.images.prepare import PrepareOptions
+from image_pipeline.components.sources.reading import try_read
+from image_pipeline.components.sources.references import ImageRef, Source
 
 _SAMPLE = 50  # masks that are read
 _MOST = 255  # more values than classes that there may be: these are no class ids
@@ -12,18 +14,19 @@ _SHOWN = 12
 _BINARY = (0, 255)
 
 
-def read_levels(root: str, masks: Sequence[str]) -> list[int | str]:
+def read_levels(source: Source, masks: Sequence[ImageRef]) -> list[int | str]:
     """The gray levels or palette indices of some masks, or their colours as `#rrggbb`, ascending.
 
     Args:
-      root: the folder, or its URI.
-      masks: paths relative to it.
+      source: of the masks.
+      masks: those of it.
     """
     found: set[int | str] = set()
-    for path in masks[:: max(1, -(-len(masks) // _SAMPLE))]:
+    for ref in masks[:: max(1, -(-len(masks) // _SAMPLE))]:
+        data = try_read(ref, source, PrepareOptions().max_file_bytes)
         try:
-            found.update(list_values(files.read_file(files.join(root, path))))
-        except (OSError, BadImage):
+            found.update(list_values(data) if isinstance(data, bytes) else ())
+        except BadImage:
             continue  # Ingest will say what is wrong with it.
     return sorted(found, key=lambda value: (isinstance(value, str), value))
 

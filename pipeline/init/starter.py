@@ -7,11 +7,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from PIL import Image
 
-from image_pipeline.components import files
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.header import open_image, read_header
+from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.ingest.masks import Masks
-from image_pipeline.components.sources.folder import locate
+from image_pipeline.components.sources.reading import try_read
+from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
@@ -43,23 +45,24 @@ class Sizes:
     gray: bool
 
 
-def measure_sizes(root: str, paths: Sequence[str]) -> Sizes | None:
+def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
     """Reads the headers of at most `SAMPLE` images, spread evenly.
 
     Args:
-      images_dir: the folder of images, or its URI.
-      paths: of image files, relative to it.
+      source: of the images.
+      refs: those of it that may be images.
 
     Returns:
       Their sizes; None if no file of the sample is an image.
     """
-    step = max(1, -(-len(paths) // SAMPLE))
     found = []
-    for path in paths[::step]:
+    for ref in refs[:: max(1, -(-len(refs) // SAMPLE))]:
+        data = try_read(ref, source, PrepareOptions().max_file_bytes)
         try:
-            with files.open_input(locate(root, path)) as file, Image.open(file) as image:
-                found.append((image.height, image.width, image.mode in ("1", "L", "I;16")))
-        except (OSError, ValueError, Image.DecompressionBombError):
+            with open_image(data if isinstance(data, bytes) else b"") as image:
+                header = read_header(image)
+                found.append((header.height, header.width, header.channels == 1))
+        except BadImage:
             continue  # Ingest will say what is wrong with it.
     if not found:
         return None

@@ -18,7 +18,7 @@ from image_pipeline.components.ingest.open_source import (
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.reading import MISSING_FILE
-from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.references import ImageRef, Said, Source
 from image_pipeline.init.layout import SPLIT_NAMES, Layout
 from image_pipeline.init.tag_cells import find_separator
 
@@ -33,8 +33,7 @@ class _Rows:
 
     Attributes:
       options: with all columns and types.
-      root: the folder that paths start from.
-      paths: of the rows that can be used.
+      refs: of the rows that can be used.
       names: their classes, tags or classes of boxes, counted.
       values: of their labels, if these are numbers.
       splits: that they name.
@@ -44,8 +43,7 @@ class _Rows:
     """
 
     options: IngestOptions
-    root: str
-    paths: list[str] = dataclasses.field(default_factory=list)
+    refs: list[ImageRef] = dataclasses.field(default_factory=list)
     names: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     values: list[float] = dataclasses.field(default_factory=list)
     splits: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
@@ -65,7 +63,7 @@ class _Rows:
 
     def count(self, ref: ImageRef, said: Said) -> None:
         """Takes a row into account that can be used."""
-        self.paths.append(ref.path)
+        self.refs.append(ref)
         self.splits.update(filter(None, [said.split]))
         further: dict[str, Any] = dict(zip(order_names(self._types), said.further, strict=True))
         if "boxes" in further:
@@ -80,23 +78,23 @@ class _Rows:
         return self.options.further_types
 
 
-def read_layout(table: str) -> tuple[Layout, list[str], str]:
+def read_layout(table: str) -> tuple[Layout, Source, list[ImageRef]]:
     """Reads a table as ingest would.
 
     Args:
       table: its path or URI, or the pattern of one a split.
 
     Returns:
-      The layout, the paths of the rows that can be used, and the folder that they start from.
+      The layout, the table as a source, and the rows that can be used.
 
     Raises:
       UserError: if the table cannot be read.
     """
     rows = _read_rows(table, IngestOptions())
-    root_dir = None if rows.paths else _find_root(table, rows.missing)
+    root_dir = None if rows.refs else _find_root(table, rows.missing)
     if root_dir is not None:
         rows = _read_rows(table, IngestOptions(root_dir=root_dir))
-    if not rows.paths:
+    if not rows.refs:
         raise no_usable_row(table, rows.problems, rows.first)
     rows = _try_tags(table, rows)
     splits, split_names, columns = _choose_splits(table, rows)
@@ -106,7 +104,7 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
     has_label = "label" in options.columns
     layout = Layout(
         _name_kind(table, options),
-        len(rows.paths),
+        len(rows.refs),
         rows.problems,
         label_pattern=None if has_label else options.path_label_pattern,
         classes=names,
@@ -118,7 +116,7 @@ def read_layout(table: str) -> tuple[Layout, list[str], str]:
         tag_separator=options.tag_separator,
         values=rows.values,
     )
-    return layout, rows.paths, rows.root
+    return layout, open_source(table, options), rows.refs
 
 
 def _name_kind(table: str, options: IngestOptions) -> str:
@@ -130,7 +128,7 @@ def _name_kind(table: str, options: IngestOptions) -> str:
 def _read_rows(table: str, options: IngestOptions) -> _Rows:
     options = complete_options(table, options)
     source = open_source(table, options)
-    rows = _Rows(options, source.root)
+    rows = _Rows(options)
     for ref, said in rows.leave_out(source.list()):
         rows.count(ref, said)
     return rows

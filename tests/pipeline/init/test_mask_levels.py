@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.init.mask_levels import describe_levels, guess_classes, read_levels
 
 pytestmark = pytest.mark.unit
@@ -14,6 +16,10 @@ def _write(path, pixels, mode=None):
     image.save(path)
 
 
+def _read(folder, *names):
+    return read_levels(Folder(str(folder)), [ImageRef(name, 1, 0) for name in names])
+
+
 def test_levels_indices_and_colours_are_read(tmp_path):
     gray = np.array([[3, 7], [0, 3]], np.uint8)
     _write(tmp_path / "gray.png", gray)
@@ -24,10 +30,10 @@ def test_levels_indices_and_colours_are_read(tmp_path):
     (tmp_path / "bad.png").write_text("text")
     names = [path.name for path in sorted(tmp_path.iterdir())]
     for name in ("gray.png", "palette.png", "rgb.png"):
-        assert read_levels(str(tmp_path), [name, "bad.png"]) == [0, 3, 7]
-    assert read_levels(str(tmp_path), ["color.png"]) == ["#00008e", "#804080"]
-    assert read_levels(str(tmp_path), names) == [0, 3, 7, "#00008e", "#804080"]
-    assert read_levels(str(tmp_path), ["bad.png"]) == []
+        assert _read(tmp_path, name, "bad.png") == [0, 3, 7]
+    assert _read(tmp_path, "color.png") == ["#00008e", "#804080"]
+    assert _read(tmp_path, *names) == [0, 3, 7, "#00008e", "#804080"]
+    assert _read(tmp_path, "bad.png") == []
 
 
 def test_they_are_told_in_a_line():

@@ -11,6 +11,8 @@ from image_pipeline.api import ingest
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.masks import MaskOptions
+from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import load_config
 from image_pipeline.init.layout import guess_layout
 from image_pipeline.init.starter import Sizes, guess_view, measure_sizes, write_starter
@@ -48,17 +50,21 @@ def test_the_view_follows_the_sizes(sizes, view):
     assert guess_view(sizes) == view
 
 
+def _measure(folder, *names):
+    return measure_sizes(Folder(str(folder)), [ImageRef(name, 1, 0) for name in names])
+
+
 def test_sizes_are_medians_of_headers(tmp_path):
     for number, (height, width) in enumerate([(8, 10), (8, 12), (20, 30)]):
         (tmp_path / f"{number}.png").write_bytes(encode_png(draw(number, height, width)))
     (tmp_path / "bad.png").write_text("text")
     names = ["0.png", "1.png", "2.png", "bad.png", "gone.png"]
-    assert measure_sizes(str(tmp_path), names) == Sizes(8, 12, equal=False, gray=False)
-    assert measure_sizes(str(tmp_path), ["bad.png"]) is None
+    assert _measure(tmp_path, *names) == Sizes(8, 12, equal=False, gray=False)
+    assert _measure(tmp_path, "bad.png") is None
     file = io.BytesIO()
     Image.fromarray(np.zeros((5, 6), np.uint8)).save(file, "PNG")
     (tmp_path / "gray.png").write_bytes(file.getvalue())
-    assert measure_sizes(str(tmp_path), ["gray.png"]) == Sizes(5, 6, equal=True, gray=True)
+    assert _measure(tmp_path, "gray.png") == Sizes(5, 6, equal=True, gray=True)
 
 
 def test_the_configuration_says_what_was_guessed(tmp_path):
