@@ -30,7 +30,7 @@ _ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
 
 
 def list_members(path: str) -> Iterator[ImageRef]:
-    """Lists an archive's members that are no folders; all are as new as the archive.
+    """Lists an archive's members that are no folders.
 
     What is damaged is a reference with a problem: a member that the archive has no bytes of, and a
     place where a header should be, which is called by its byte.
@@ -39,11 +39,8 @@ def list_members(path: str) -> Iterator[ImageRef]:
       UserError: if there is no such file, or no member can be read.
     """
     try:
-        modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
         with _open(path) as file:
-            lists = _list_zip if path.lower().endswith(".zip") else _list_tar
-            for ref in lists(file, path):
-                yield dataclasses.replace(ref, modified_ns=modified_ns)
+            yield from (_list_zip if path.lower().endswith(".zip") else _list_tar)(file, path)
     except FileNotFoundError as error:
         raise UserError(f"There is no archive {path!r}; check --images.") from error
     except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:

@@ -101,11 +101,12 @@ def test_several_archives_are_one_source(tmp_path):
     refs = list(archive.list())
     assert [(ref.path, ref.problem) for ref in refs] == [
         ("x/0.jpg", None),
-        ("x/1.jpg", None),
         ("x/1.jpg", LISTED_TWICE),
+        ("x/1.jpg", None),
         ("x/2.jpg", None),
     ]
-    assert [archive.read(ref, 9) for ref in refs if ref.problem is None] == [b"0", b"1", b"2"]
+    assert [archive.read(ref, 9) for ref in refs if ref.problem is None] == [b"0", b"3", b"2"]
+    assert "s-1.tar' has the same name, and would replace it" in refs[1].message
     with pytest.raises(UserError, match=r"There is no archive .*t-\*.tar"):
         list(Archive(str(tmp_path / "t-*.tar")).list())
 
