@@ -17,6 +17,7 @@ from image_pipeline.components.images.bad_image import (
 from image_pipeline.components.images.color import composite, convert_to_srgb, orient
 from image_pipeline.components.images.decoders import read_pixels
 from image_pipeline.components.images.header import Header, open_image, read_header, read_size
+from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def decode_image(
       BadImage: the file is not a complete, readable image within the limits.
     """
     _check_file(data, max_file_bytes)
+    if is_npy(data):
+        return _decode_npy(data, min_side_px, max_pixels)
     with open_image(data) as image:
         height, width = read_size(image)
         _check_size(height, width, min_side_px, max_pixels)
@@ -112,6 +115,22 @@ def _choose_reduction(height: int, width: int, target: tuple[int, int]) -> int:
     factor = min(height / target[0], width / target[1])
     fits = (d for d in (8, 4, 2) if factor >= 1.5 * d and height % d == width % d == 0)
     return next(fits, 1)
+
+
+def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:
+    """Reads an array of gray or RGB pixels, which nothing needs to be done to."""
+    array = read_array_header(data)
+    if len(array.shape) not in (2, 3):
+        message = f"an array of shape {array.shape}, but an image is [height, width(, channels)]"
+        raise BadImage(UNSUPPORTED, message)
+    height, width, channels = (*array.shape, 1)[:3]
+    _check_size(height, width, min_side_px, max_pixels)
+    if channels not in (1, 3):
+        message = f"an array of shape {array.shape}, of which the last number is the channels"
+        raise BadImage(UNSUPPORTED, f"{message}; 1 or 3 are read")
+    pixels = read_array(data, array)
+    header = Header("npy", height, width, channels, 1, None, True, ())
+    return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
 
 
 def _decode_opened(

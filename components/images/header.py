@@ -48,7 +48,7 @@ class Header:
     """What is known about an image before its pixels are decoded."""
 
     source_format: str
-    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif` or `avif`, by content."""
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif` or `npy`, by content."""
     height: int
     """Before orientation, in pixels."""
     width: int
@@ -90,6 +90,10 @@ def _explain_unopened(data: bytes) -> BadImage:
         read_jpeg_structure(data)  # raises an error that names the damage, if it can
     if kind.name == "tiff":
         return _explain_tiff(data)
+    if kind.name == "npy":
+        return BadImage(
+            UNSUPPORTED, "a NumPy array, which is read as an image only; save it as PNG"
+        )
     return BadImage(CORRUPT, "the header of this file is damaged: Pillow does not recognise it")
 
 

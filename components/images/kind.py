@@ -40,6 +40,7 @@ _IMAGES = (
     # Its third to sixth bytes are the file's length: as letters they would mean half a gigabyte.
     ("bmp", rb"BM(?![ -~\s]{1,4}\Z|[ -~\s]{4})"),
     ("avif", rb"....ftypavi[fs]"),
+    ("npy", rb"\x93NUMPY"),
 )
 _UNSUPPORTED = (
     ("Photoshop", rb"8BPS", _FIRST_LAYER),
@@ -112,7 +113,6 @@ _OTHER = (
     (".DS_Store", rb"\0\0\0\x01Bud1"),
     ("AppleDouble", rb"\0\x05\x16[\0\x07]"),
     ("Windows shortcut", rb"L\0\0\0\x01\x14\x02\0"),
-    ("NumPy array", rb"\x93NUMPY"),
     ("HDF5", rb"\x89HDF\r\n\x1a\n"),
     ("SQLite", rb"SQLite format 3\0"),
     ("Parquet", rb"PAR1"),

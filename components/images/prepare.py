@@ -82,7 +82,7 @@ class PreparedImage:
     width: int
     channels: int
     source_format: str
-    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif` or `avif`, by content."""
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif` or `npy`, by content."""
     source_height: int
     """From the file's header, before orientation."""
     source_width: int

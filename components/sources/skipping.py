@@ -6,7 +6,9 @@ any name is written, and a file that is named as an image but is none is quarant
 
 import os
 
+from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.kind import tell_kind
+from image_pipeline.components.images.npy import read_array_header
 
 # Names of images, read or not: whatever such a file holds, it was meant as an image.
 IMAGE_ENDINGS = frozenset(
@@ -15,7 +17,8 @@ IMAGE_ENDINGS = frozenset(
         *(".bmp", ".dib", ".gif", ".avif", ".heic", ".heif", ".jxl", ".jp2", ".j2k", ".jpx"),
         *(".jpf", ".svg", ".svgz", ".psd", ".psb", ".exr", ".hdr", ".tga", ".ico", ".cur"),
         *(".ppm", ".pgm", ".pbm", ".pnm", ".pam", ".pfm", ".pcx", ".xbm", ".xpm", ".dds", ".eps"),
-        *(".dcm", ".fits", ".fit", ".nef", ".cr2", ".cr3", ".arw", ".dng", ".raf", ".orf", ".rw2"),
+        *(".npy", ".dcm", ".fits", ".fit", ".nef", ".cr2", ".cr3", ".arw", ".dng", ".raf", ".orf"),
+        ".rw2",
     )
 )
 # Endings of other files, for content that says nothing: a table in Latin-1, a video, an array.
@@ -26,7 +29,7 @@ _OTHER_ENDINGS = frozenset(
         *(".py", ".pyc", ".ipynb", ".sh", ".bat", ".m", ".r", ".c", ".cpp", ".h", ".java"),
         *(".pdf", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".odt", ".ods", ".odp"),
         *(".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst", ".lz4", ".cab"),
-        *(".db", ".sqlite", ".sqlite3", ".mdb", ".npy", ".npz", ".mat", ".pkl", ".pickle"),
+        *(".db", ".sqlite", ".sqlite3", ".mdb", ".npz", ".mat", ".pkl", ".pickle"),
         *(".h5", ".hdf5", ".parquet", ".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb"),
         *(".pt", ".pth", ".onnx", ".pb", ".ckpt", ".safetensors", ".md5", ".sha1", ".sha256"),
         *(".mp4", ".avi", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv", ".flv", ".m4v"),
@@ -58,6 +61,8 @@ def find_other_kind(path: str, head: bytes) -> tuple[str, str] | None:
     """
     name = os.path.basename(path).lower()
     kind = tell_kind(head)
+    if kind.name == "npy" and (shape := _read_other_shape(head)):
+        return "other_file", f"a NumPy array of shape {shape}, which is no image by itself"
     if os.path.splitext(name)[1] in IMAGE_ENDINGS or kind.group in ("image", "unsupported_image"):
         return None
     if name in _SYSTEM_NAMES:
@@ -71,3 +76,12 @@ def find_other_kind(path: str, head: bytes) -> tuple[str, str] | None:
     if kind.name not in ("empty", "unknown"):
         return "other_file", f"{kind.name}, by its content"
     return None
+
+
+def _read_other_shape(head: bytes) -> tuple[int, ...] | None:
+    """The shape of an array that is no image: labels, features, or many images in one file."""
+    try:
+        shape = read_array_header(head).shape
+    except BadImage:
+        return None  # Whoever decodes it says why.
+    return shape if len(shape) not in (2, 3) else None

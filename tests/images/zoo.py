@@ -56,6 +56,13 @@ def save_jpeg(pixels: np.ndarray | Image.Image = PATTERN, **settings: object) ->
     return save(pixels, "JPEG", **{"quality": 95, "subsampling": 0, **settings})
 
 
+def save_array(array: np.ndarray, version: tuple[int, int] | None = (1, 0)) -> bytes:
+    """Encodes an array as an `.npy` file."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version)
+    return file.getvalue()
+
+
 def segment(marker: int, payload: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(payload) + 2) + payload
 
@@ -511,6 +518,36 @@ def _other_files() -> dict[str, ZooFile]:
     return files
 
 
+def _npy_files() -> dict[str, ZooFile]:
+    def ok(data: bytes, pixels: np.ndarray = PATTERN) -> ZooFile:
+        return ZooFile(data, WRITTEN, pixels, 0, "npy")
+
+    rgb = save_array(PATTERN)
+    return {
+        "npy": ok(rgb),
+        "npy_version_2": ok(save_array(PATTERN, (2, 0))),
+        "npy_version_3": ok(save_array(PATTERN, (3, 0))),
+        "npy_gray": ok(save_array(GRAY), GRAY_RGB),
+        "npy_one_channel": ok(save_array(GRAY[:, :, None]), GRAY_RGB),
+        "npy_fortran": ok(save_array(np.asfortranarray(PATTERN))),
+        "npy_version_9": ZooFile(rgb[:6] + b"\x09" + rgb[7:], "unsupported"),
+        "npy_objects": ZooFile(save_array(np.array([[{}, 3]], object)), "unsupported"),
+        "npy_structures": ZooFile(save_array(np.zeros((2, 2), "u1,f4")), "unsupported"),
+        "npy_bool": ZooFile(save_array(GRAY > 90), "unsupported"),
+        "npy_channels_first": ZooFile(save_array(PATTERN.transpose(2, 0, 1)), "unsupported"),
+        "npy_flat": ZooFile(save_array(GRAY.ravel()), "unsupported"),
+        "npy_no_height": ZooFile(save_array(PATTERN[:0]), "too_small"),
+        "npy_bomb": ZooFile(rgb.replace(b"(32, 48, 3)", b"(9999999999, 48, 3)"), "unsupported"),
+        "npy_many_pixels": ZooFile(rgb.replace(b"(32,", b"(9999999,"), "too_many_pixels"),
+        "npy_magic_only": ZooFile(rgb[:6], "truncated"),
+        "npy_cut_header": ZooFile(rgb[:100], "truncated"),
+        "npy_cut": ZooFile(rgb[:-1], "truncated"),
+        "npy_surplus": ZooFile(rgb + b"\0", "corrupt"),
+        "npy_damaged_header": ZooFile(rgb.replace(b"fortran", b"\0ortran"), "corrupt"),
+        "npy_long_header": ZooFile(rgb[:8] + b"\xff\xff" + bytes(70_000), "unsupported"),
+    }
+
+
 def _other_kinds() -> dict[str, ZooFile]:
     return {
         "empty": ZooFile(b"", "empty"),
@@ -532,4 +569,7 @@ def _other_kinds() -> dict[str, ZooFile]:
     }
 
 
-ZOO = {**_jpeg_files(), **_png_files(), **_tiff_files(), **_other_files(), **_other_kinds()}
+ZOO = {
+    **{**_jpeg_files(), **_png_files(), **_tiff_files()},
+    **{**_other_files(), **_npy_files(), **_other_kinds()},
+}

@@ -1,10 +1,12 @@
 import io
 import zipfile
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from image_pipeline.components.sources.skipping import find_other_kind, names_other_kind
+from tests.images import zoo
 
 pytestmark = pytest.mark.unit
 
@@ -35,6 +37,8 @@ def _zip():
         ("Desktop.ini", b"[.ShellClassInfo]\r\n", "system_file"),
         ("film.mp4", b"\0\0\0\x18ftypmp42" + bytes(9), "other_file"),
         ("empty.txt", b"", "other_file"),
+        ("labels.npy", zoo.save_array(np.zeros(9, np.int64)), "other_file"),
+        ("all.npy", zoo.save_array(np.zeros((9, 2, 2, 3), np.uint8))[:4096], "other_file"),
     ],
 )
 def test_what_is_no_image_by_name_and_content(path, data, kind):
@@ -58,6 +62,9 @@ def _encode(image_format):
         ("old.ppm", b"P3\n1 1\n255\n0 0 0\n"),
         ("n01440764_10026", b"\0\1\2 who knows"),
         ("n01440764_10027", b""),
+        ("cat/1.npy", zoo.save_array(zoo.GRAY)[:4096]),
+        ("cat/2.npy", zoo.save_array(zoo.GRAY)[:60]),
+        ("cat/3.npy", b"\0\1\2 who knows"),
         *[("photo.txt", _encode(each)) for each in ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")],
         *[("photo", _encode(each)) for each in ("PPM", "ICO", "AVIF", "JPEG2000")],
     ],
