@@ -17,7 +17,7 @@ from image_pipeline.components.images.bad_image import (
 from image_pipeline.components.images.color import composite, convert_to_srgb, orient
 from image_pipeline.components.images.decoders import read_pixels
 from image_pipeline.components.images.header import Header, open_image, read_header, read_size
-from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
+from image_pipeline.components.images.npy import ArrayHeader, is_npy, read_array, read_array_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,14 @@ def decode_image(
         return _decode_opened(data, image, gray, alpha_background, reduction)
 
 
+def read_image_header(data: bytes) -> Header:
+    """What a file says of itself, without decoding it; raises BadImage if it is no image."""
+    if is_npy(data):
+        return _describe_array(read_array_header(data))
+    with open_image(data) as image:
+        return read_header(image)
+
+
 def _check_file(data: bytes, max_file_bytes: int) -> None:
     if not data:
         raise BadImage(EMPTY, "the file has no bytes; upload it again")
@@ -120,17 +128,21 @@ def _choose_reduction(height: int, width: int, target: tuple[int, int]) -> int:
 def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:
     """Reads an array of gray or RGB pixels, which nothing needs to be done to."""
     array = read_array_header(data)
+    header = _describe_array(array)
+    _check_size(header.height, header.width, min_side_px, max_pixels)
+    if header.channels not in (1, 3):
+        message = f"an array of shape {array.shape}, of which the last number is the channels"
+        raise BadImage(UNSUPPORTED, f"{message}; 1 or 3 are read")
+    pixels = read_array(data, array)
+    return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
+
+
+def _describe_array(array: ArrayHeader) -> Header:
     if len(array.shape) not in (2, 3):
         message = f"an array of shape {array.shape}, but an image is [height, width(, channels)]"
         raise BadImage(UNSUPPORTED, message)
     height, width, channels = (*array.shape, 1)[:3]
-    _check_size(height, width, min_side_px, max_pixels)
-    if channels not in (1, 3):
-        message = f"an array of shape {array.shape}, of which the last number is the channels"
-        raise BadImage(UNSUPPORTED, f"{message}; 1 or 3 are read")
-    pixels = read_array(data, array)
-    header = Header("npy", height, width, channels, 1, None, True, ())
-    return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
+    return Header("npy", height, width, channels, 1, None, True, ())
 
 
 def _decode_opened(

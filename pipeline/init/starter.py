@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.header import open_image, read_header
+from image_pipeline.components.images.decode import read_image_header
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.sources.reading import try_read
@@ -59,8 +59,8 @@ def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
     for ref in refs[:: max(1, -(-len(refs) // SAMPLE))]:
         data = try_read(ref, source, PrepareOptions().max_file_bytes)
         try:
-            with open_image(data if isinstance(data, bytes) else b"") as image:
-                header = read_header(image)
+            if isinstance(data, bytes):
+                header = read_image_header(data)
                 found.append((header.height, header.width, header.channels == 1))
         except BadImage:
             continue  # Ingest will say what is wrong with it.
