@@ -1,4 +1,4 @@
-"""Spans: folders of images that arrive one after the other, found by a pattern like `day-{SPAN}`.
+"""Spans: folders or archives that arrive one after the other, found by a pattern: `day-{SPAN}`.
 
 The patterns and the numbers are those of TFX's file-based ExampleGens, in
 `tfx/components/example_gen/utils.py`: `{SPAN}`, `{SPAN:4}` of four digits, or `{YYYY}`, `{MM}` and
@@ -20,6 +20,7 @@ LATEST = "latest"
 _DATE = ("YYYY", "MM", "DD")
 _DIGITS = {"YYYY": 4, "MM": 2, "DD": 2}
 _TOKEN = re.compile(r"\{(SPAN|VERSION|YYYY|MM|DD)(?::([^{}]*))?\}")
+_ENDING = re.compile(r"\.[A-Za-z]\w*$")  # of an archive or a table
 _FIRST_DAY = datetime.date(1970, 1, 1)
 
 
@@ -168,15 +169,20 @@ def _read_folder(path: str, values: Mapping[str, str]) -> SpanFolder:
 
 
 def _list_folders(pattern: str) -> Iterable[str]:
-    """The folders that may match; on an object store, all that are as deep as the pattern."""
+    """The folders that may match; on an object store, all that are as deep as the pattern.
+
+    Files may match, too, if the pattern has a file's ending, as `day-{SPAN}.tar` has.
+    """
+    may_be_files = _ENDING.search(pattern) is not None
     pieces = [pattern[start:end] for start, end in _between_tokens(pattern)]
     if files.is_local(pattern):
         found = glob.glob("*".join(map(glob.escape, pieces)))
-        return [path for path in found if os.path.isdir(path)]
+        return [path for path in found if may_be_files or os.path.isdir(path)]
     fixed = pieces[0].rpartition("/")[0]
     depth = pattern.count("/") - fixed.count("/")
     paths = (path.split("/") for path, _, _ in files.list_remote_tree(fixed))
-    return {"/".join([fixed, *path[:depth]]) for path in paths if len(path) > depth}
+    least = depth if may_be_files else depth + 1
+    return {"/".join([fixed, *path[:depth]]) for path in paths if len(path) >= least}
 
 
 def _between_tokens(pattern: str) -> list[tuple[int, int]]:

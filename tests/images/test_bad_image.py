@@ -13,10 +13,9 @@ import simplejpeg
 from PIL import Image, ImageCms, ImageFile
 
 import image_pipeline.components.images
-from image_pipeline.components.images import color, mask_file
+from image_pipeline.components.images import color, decode, mask_file
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
 from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
-from image_pipeline.components.images.decode import read_image_header
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from tests.images import zoo
@@ -88,7 +87,7 @@ def prepare_all() -> list[str]:
     raised = []
     for data in FILES:
         read_both = (partial(prepare_image, data, options) for options in (AS_IS, SHRUNK))
-        for read in (*read_both, partial(read_image_header, data)):
+        for read in (*read_both, partial(decode.read_image_header, data)):
             try:
                 read()
             except BadImage:

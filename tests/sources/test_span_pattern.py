@@ -117,6 +117,21 @@ def test_in_an_object_store_what_files_lie_in_are_the_folders(monkeypatch):
     assert asked == ["gs://bucket/photos"]
 
 
+def test_archives_and_tables_are_spans_by_their_ending(tmp_path, monkeypatch):
+    for name in ("day-1.tar", "day-2.csv", "day-3"):
+        (tmp_path / name).write_text("a file")
+    (tmp_path / "day-4.tar").mkdir()
+    found = list_spans(f"{tmp_path}/day-{{SPAN}}.tar")
+    assert [(each.span, each.path) for each in found] == [
+        (number, f"{tmp_path}/day-{number}.tar") for number in (1, 4)
+    ]
+    paths = ["day-1.tar", "day-2.csv", "day-4.tar/x", "old/day-5.tar"]
+    monkeypatch.setattr(
+        "image_pipeline.components.files.list_remote_tree", lambda _: ((p, 1, 0) for p in paths)
+    )
+    assert [each.span for each in list_spans("gs://bucket/day-{SPAN}.tar")] == [1, 4]
+
+
 def test_the_latest_is_chosen_or_the_one_that_is_named(tmp_path):
     for name in ("2026-01-30", "2026-01-31"):
         (tmp_path / name).mkdir()
