@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from image_pipeline.api import analyze, ingest, input_fn, steps_per_epoch
     from image_pipeline.components.errors import UserError
+    from image_pipeline.components.images.bad_image import BadImage
     from image_pipeline.components.ingest.component import ImageExampleGen
+    from image_pipeline.components.sources.references import ImageRef, Said
     from image_pipeline.components.transform.component import ImageTransform
 
 __all__ = [
+    "BadImage",
     "ImageExampleGen",
+    "ImageRef",
     "ImageTransform",
+    "Said",
     "UserError",
     "analyze",
     "ingest",
@@ -22,8 +27,11 @@ __all__ = [
     "steps_per_epoch",
 ]
 _MODULES = {
+    "BadImage": "components.images.bad_image",
     "ImageExampleGen": "components.ingest.component",
+    "ImageRef": "components.sources.references",
     "ImageTransform": "components.transform.component",
+    "Said": "components.sources.references",
     "UserError": "components.errors",
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources import archive, table, table_columns
+from image_pipeline.components.sources import archive, own_source, table, table_columns
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import Pairs
@@ -20,6 +20,8 @@ def open_source(images: str, options: IngestOptions) -> Source:
       images: the folder, archive or table, or its URI.
       options: of ingest; of a table, as `complete_options` gives them.
     """
+    if own_source.is_own_source(images):
+        return own_source.OwnSource(images)
     if table.is_table(images):
         return table.Table(images, options)
     is_archive = archive.is_archive(images)

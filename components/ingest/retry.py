@@ -31,6 +31,8 @@ from image_pipeline.components.ingest.prepare import (
     read_chunk_rows,
 )
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.archive import is_archive
+from image_pipeline.components.sources.archive_members import names_damage
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
 from image_pipeline.components.sources.table import is_table
 
@@ -119,6 +121,11 @@ def prepare_quarantined(
     bad, skipped = count_unusable(rows)
     bad += _count_conflicts(rows, options)
     gone = quarantined - met
+    if is_archive(images_dir) and any(map(names_damage, gone)):
+        raise UserError(
+            f"{images_dir!r} is whole now, or damaged elsewhere, and may hold members that no list "
+            "had: run ingest again, with --replace (from Python: replace=True)."
+        )
     usable = rows.filter(pc.is_null(rows["reason"]))["path"].to_pylist()
     repaired = len(rows) - bad - skipped
     return chunks, Retry(

@@ -5,6 +5,7 @@ import dataclasses
 import io
 import os
 import posixpath
+import re
 import tarfile
 import zipfile
 import zlib
@@ -150,7 +151,13 @@ def _check_gap(file: BinaryIO, start: int, end: int | None) -> str:
 
 
 def _damage(path: str, at: int, message: str) -> ImageRef:
+    message += "; what else it should hold is not known: once it is whole, run ingest again"
     return ImageRef(f"{posixpath.basename(path)}#byte-{at}", 0, 0, CORRUPT, message)
+
+
+def names_damage(path: str) -> bool:
+    """Tells whether a reference's path stands for damage of an archive, and for no member."""
+    return re.search(r"#byte-\d+$", path) is not None
 
 
 def _refer(member: tarfile.TarInfo, path: str) -> ImageRef:
