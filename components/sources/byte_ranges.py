@@ -4,6 +4,7 @@ Nothing is ever written to disk, so no name in an archive can do harm.
 """
 
 import functools
+import io
 import os
 import struct
 import zlib
@@ -27,18 +28,18 @@ _GZIP_SPACING = 4 * 2**20
 def read_plain(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image that is stored as it is; see `places.Reader`."""
     place = _place_of(ref)
-    return _check(ref, files.read_file(place.file, place.start, place.start + wanted), wanted)
+    return _check(ref, _read(ref, place.start, wanted), wanted)
 
 
 def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a member of a zip file; its place starts at the header before it."""
     place = _place_of(ref)
-    header = files.read_file(place.file, place.start, place.start + _LOCAL_HEADER)
+    header = _read(ref, place.start, _LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or not header.startswith(_SIGNATURE):
         raise BadImage(CORRUPT, f"{place.file!r} has no header where it should begin")
     start = place.start + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
     is_packed = place.kind == "zip_deflated"
-    data = files.read_file(place.file, start, start + (place.length if is_packed else wanted))
+    data = _read(ref, start, place.length if is_packed else wanted)
     return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
 
 
@@ -62,6 +63,23 @@ def _open_gzip(path: str, modified_ns: int) -> indexed_gzip.IndexedGzipFile:
     """`modified_ns` is for the cache only."""
     source = {"filename": path} if files.is_local(path) else {"fileobj": files.open_input(path)}
     return indexed_gzip.IndexedGzipFile(**source, spacing=_GZIP_SPACING)
+
+
+def _read(ref: ImageRef, start: int, length: int) -> bytes:
+    """Bytes of the file that holds an image; fewer, if it ends."""
+    path = _place_of(ref).file
+    if not files.is_local(path):
+        return files.read_file(path, start, start + length)
+    return os.pread(_open(path, ref.modified_ns).fileno(), length, start)
+
+
+@functools.lru_cache(maxsize=64)
+def _open(path: str, modified_ns: int) -> io.FileIO:
+    """A file that stays open: it costs as much to open it as to read a small image.
+
+    It closes with its last user, so that no thread reads another file by its number.
+    """
+    return open(path, "rb", buffering=0)
 
 
 def _place_of(ref: ImageRef) -> Place:
