@@ -192,6 +192,19 @@ def is_file(path: str) -> bool:
     return os.path.isfile(path) if is_local(path) else remote.is_file(path)
 
 
+def stat_file(path: str) -> tuple[int, int]:
+    """A file's size in bytes, and its time of change in ns since 1970, or 0.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+    """
+    if is_local(path):
+        status = os.stat(path)
+        return status.st_size, status.st_mtime_ns
+    size_bytes, modified_s = remote.stat(path)
+    return size_bytes, int(modified_s * 1e9)
+
+
 def list_files(folder: str, pattern: str) -> list[str]:
     """The paths below a folder that match a shell pattern, sorted."""
     if is_local(folder):

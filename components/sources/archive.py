@@ -2,7 +2,6 @@
 
 import array
 import dataclasses
-import fnmatch
 import functools
 import glob
 import os
@@ -64,16 +63,17 @@ def find_files(pattern: str) -> list[tuple[str, int]]:
     Raises:
       UserError: if there is none.
     """
-    if files.is_local(pattern):
-        paths = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern))
-        found = [(path, os.stat(path).st_mtime_ns) for path in paths]
+    is_pattern = glob.has_magic(pattern) and not files.is_file(pattern)
+    folder, _, name = pattern.rpartition("/")
+    if not is_pattern:
+        paths = [pattern] if files.is_file(pattern) else []
+    elif files.is_local(pattern):
+        paths = sorted(glob.glob(pattern))
     else:
-        folder, _, name = pattern.rpartition("/")
-        tree = files.list_remote_tree(folder)
-        found = [(files.join(folder, p), at) for p, _, at in tree if fnmatch.fnmatchcase(p, name)]
-    if not found:
+        paths = files.list_files(folder, name)
+    if not paths:
         raise UserError(f"There is no archive {pattern!r}; check --images.")
-    return found
+    return [(path, files.stat_file(path)[1]) for path in paths]
 
 
 # One listing is kept, since whoever checks the images lists them before whoever ingests them.

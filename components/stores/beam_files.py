@@ -35,10 +35,11 @@ class BeamFiles:
         if not self._system.exists(uri):
             raise FileNotFoundError(errno.ENOENT, "no such file", uri)
 
-    def size(self, uri: str) -> int:
-        """A file's size in bytes."""
+    def stat(self, uri: str) -> tuple[int, float]:
+        """A file's size in bytes, and its time of change in seconds, or 0."""
         self._refuse_missing(uri)
-        return self._system.size(uri)
+        found = self._system.metadata(uri)
+        return found.size_in_bytes, found.last_updated_in_seconds or 0
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder; the first soon, all others when they are all known."""

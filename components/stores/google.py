@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode
 
-from image_pipeline.components.stores.google_listing import Listed, list_files
+from image_pipeline.components.stores.google_listing import Listed, list_files, read_stat
 
 # Connections that are kept: as many as threads read at once.
 _CONNECTIONS = 256
@@ -71,11 +71,11 @@ class GoogleStore:
             _check(answer.data, answer.headers.get("x-goog-hash", ""))
         return answer.data
 
-    def size(self, uri: str) -> int:
-        """A file's size in bytes."""
-        answer = self._get(f"/storage/v1/{_quote(uri)}?fields=size")
+    def stat(self, uri: str) -> tuple[int, float]:
+        """A file's size in bytes, and its time of change in seconds."""
+        answer = self._get(f"/storage/v1/{_quote(uri)}?fields=size,updated")
         _check_status(answer)
-        return int(json.loads(answer.data)["size"])
+        return read_stat(json.loads(answer.data))
 
     def list_below(self, folder: str) -> Iterator[Listed]:
         """All files below a folder, in the order of their URIs."""

@@ -8,7 +8,7 @@ what is held are these pages, whatever there is in all.
 import concurrent.futures
 import datetime
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from image_pipeline.components.threads import map_in_order
@@ -102,5 +102,9 @@ def _ask(list_page: ListPage, prefix: str, **more: str) -> dict[str, Any]:
 
 def _read_items(page: dict[str, Any]) -> Iterator[Listed]:
     for item in page.get("items", []):
-        changed = datetime.datetime.fromisoformat(item["updated"])
-        yield item["name"], int(item["size"]), changed.timestamp()
+        yield item["name"], *read_stat(item)
+
+
+def read_stat(item: Mapping[str, str]) -> tuple[int, float]:
+    """Size in bytes and time of change in seconds of what the store says of a file."""
+    return int(item["size"]), datetime.datetime.fromisoformat(item["updated"]).timestamp()

@@ -65,16 +65,17 @@ class ObjectStore:
             try:
                 return _ask(lambda: bytes(obstore.get(*file, options=options).bytes()))
             except obstore.exceptions.GenericError:
-                if options and self.size(uri) <= start:
+                if options and self.stat(uri)[0] <= start:
                     return b""  # Stores refuse a part that begins behind the end.
                 raise
 
-    def size(self, uri: str) -> int:
-        """A file's size in bytes."""
+    def stat(self, uri: str) -> tuple[int, float]:
+        """A file's size in bytes, and its time of change in seconds."""
         import obstore
 
         with _explained(uri):
-            return _ask(obstore.head, self._store, self._name(uri))["size"]
+            found = _ask(obstore.head, self._store, self._name(uri))
+        return found["size"], found["last_modified"].timestamp()
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder, in the store's order."""
@@ -95,7 +96,7 @@ class ObjectStore:
         Then there is no such file, or one that has a size and is listed by itself.
         """
         try:
-            return self.size(uri) > 0
+            return self.stat(uri)[0] > 0
         except FileNotFoundError:
             return True
 

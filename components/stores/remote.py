@@ -29,8 +29,8 @@ class Store(Protocol):
     def read(self, uri: str, start: int, end: int | None) -> bytes:
         """A file or a part of it, by one request; the part may reach over the file's end."""
 
-    def size(self, uri: str) -> int:
-        """A file's size in bytes."""
+    def stat(self, uri: str) -> tuple[int, float]:
+        """A file's size in bytes, and its time of change in seconds, or 0."""
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder: URI, size in bytes, time of change in seconds or 0."""
@@ -105,7 +105,7 @@ class _LargeFile(io.RawIOBase):
     """Each read is a request."""
 
     def __init__(self, uri: str):
-        self._uri, self._position, self._size_bytes = uri, 0, _read_size(uri)
+        self._uri, self._position, self._size_bytes = uri, 0, stat(uri)[0]
 
     def readable(self) -> bool:
         return True
@@ -148,14 +148,15 @@ def create(uri: str) -> Iterator[BinaryIO]:
 def is_file(uri: str) -> bool:
     """Tells whether there is a file of this name."""
     try:
-        return _read_size(uri) >= 0
+        return stat(uri)[0] >= 0
     except FileNotFoundError:
         return False
 
 
-def _read_size(uri: str) -> int:
+def stat(uri: str) -> tuple[int, float]:
+    """A file's size in bytes, and its time of change in seconds, or 0; raises as `read_file`."""
     with _explained(uri):
-        return _find_store(uri).size(uri)
+        return _find_store(uri).stat(uri)
 
 
 def exists(uri: str) -> bool:

@@ -1,5 +1,8 @@
 """What is read from and written to an object store is what a local folder gives."""
 
+import pathlib
+import shutil
+
 import numpy as np
 import pytest
 
@@ -19,6 +22,25 @@ def test_ingest_writes_the_same_bytes_and_leaves_nothing_else(places):
         *("", "Split-train", "Split-eval", "quarantine")
     }
     assert store == local
+
+
+@pytest.mark.parametrize("kind", ["tar", "gztar", "zip"])
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_archives_are_read_where_they_are(places, store, tmp_path, scheme, kind):
+    path = shutil.make_archive(str(tmp_path / "images"), kind, f"{places['local']}/images")
+    name = f"archives/{pathlib.Path(path).name}"
+    with files.write_atomically(f"{store.uri}/{name}") as file:
+        file.write(pathlib.Path(path).read_bytes())
+    for images in (f"{scheme}://bucket/{name}", f"{scheme}://bucket/{name.replace('ages', '*')}"):
+        ingest(images, str(tmp_path / "data"))
+        assert read_tree(str(tmp_path / "data")) == read_tree(f"{places['local']}/data")
+        shutil.rmtree(tmp_path / "data")
+
+
+def test_an_archive_that_is_not_there_is_told():
+    for name in ("none.tar", "non*.tar"):
+        with pytest.raises(UserError, match=r"There is no archive 'gs://bucket/non.*check --images"):
+            ingest(f"gs://bucket/{name}", "unused")
 
 
 @pytest.mark.parametrize("threads", [1, 7])

@@ -44,7 +44,7 @@ def test_ctrl_c_does_not_wait_for_the_store(bucket, monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell may ignore it.
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        bucket.size("az://bucket/name")
+        bucket.stat("az://bucket/name")
     assert not released.is_set()
     released.set()
     timer.join()
@@ -118,12 +118,12 @@ def test_what_a_browser_leaves_for_a_folder_is_no_file(bucket, monkeypatch):
 
 def test_a_fork_is_told_instead_of_left_waiting(bucket):
     obstore.put(bucket._store, "a", b"data")
-    assert bucket.size("az://bucket/a") == 4
+    assert bucket.stat("az://bucket/a")[0] == 4
     source, target = os.pipe()
     if (process := os.fork()) == 0:
         signal.alarm(60)  # Ends it if it waits.
         try:
-            bucket.size("az://bucket/a")
+            bucket.stat("az://bucket/a")
         except UserError as error:
             os.write(target, str(error).encode())
         os._exit(0)
