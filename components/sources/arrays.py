@@ -183,7 +183,8 @@ class FileBytes:
     def __init__(self, path: str):
         """Opens it, unless it is behind a URI."""
         self._path = path
-        self._file = open(path, "rb", buffering=0) if files.is_local(path) else None
+        is_local = files.is_local(path)
+        self._file = open(path, "rb", buffering=0) if is_local else None  # noqa: SIM115
 
     def read(self, start: int, length: int) -> bytes:
         """Reads so many bytes; raises BadImage if there are fewer."""

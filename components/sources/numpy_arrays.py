@@ -63,7 +63,9 @@ def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> Store
     if problem:
         return StoredArray(path, name, shape, dtype, _read_nothing, problem=problem)
     if offset is not None:
-        return StoredArray(path, name, shape, dtype, read_range(source, offset + start, shape, dtype))
+        return StoredArray(
+            path, name, shape, dtype, read_range(source, offset + start, shape, dtype)
+        )
     row_bytes = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
 
     def read(first: int, stop: int) -> np.ndarray:
@@ -86,7 +88,9 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], np.dtype, int, str]:
         return (), unknown, 0, f"damaged ({str(error).splitlines()[0]})"
     problem = ""
     if dtype.hasobject:
-        problem = "of Python objects, which are never unpickled; save numbers or texts of fixed size"
+        problem = (
+            "of Python objects, which are never unpickled; save numbers or texts of fixed size"
+        )
     elif is_fortran and len(shape) > 1:
         problem = "in Fortran's order, where a row lies everywhere; save np.ascontiguousarray of it"
     return shape, dtype, file.tell(), problem

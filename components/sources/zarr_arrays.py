@@ -50,7 +50,15 @@ def _describe(path: str, name: str, array: zarr.Array) -> StoredArray:
     rows_at_once = max(2, array.chunks[0]) if array.chunks else 2
     holds_files = array.dtype.hasobject and not is_unsafe and codecs[-1] in _FILES
     return StoredArray(
-        path, name, array.shape, array.dtype, _reader(array), rows_at_once, holds_files, None, problem
+        path,
+        name,
+        array.shape,
+        array.dtype,
+        _reader(array),
+        rows_at_once,
+        holds_files,
+        None,
+        problem,
     )
 
 
