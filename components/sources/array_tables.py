@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.messages import suggest
@@ -19,6 +20,8 @@ _ROWS_AT_ONCE = 4096
 # What arrays of images are called, the likeliest first.
 _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
+# What arrays of labels are called.
+USUAL_LABELS = ("y", "label", "labels", "target", "targets", "classes")
 _RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files such as JPEGs"
 
 
@@ -76,11 +79,15 @@ def _open(path: str) -> dict[str, StoredArray]:
 
 
 def _files_beside(path: str, columns: Mapping[str, str | None]) -> list[str]:
-    """The paths of `.npy` files that columns name, as `y.npy` beside `X.npy`."""
+    """The paths of `.npy` files that columns name, and of labels such as `y.npy` of `X.npy`."""
     if not path.lower().endswith(".npy"):
         return []
     folder, slash, own = path.rpartition("/")
     named = {name for name in columns.values() if name and name.lower().endswith(".npy")}
+    if "label" not in columns and files.is_local(path):
+        beside = {name for name in os.listdir(folder or ".") if name.lower().endswith(".npy")}
+        labels = sorted(name for name in beside if name_of(name) in USUAL_LABELS)
+        named.update([name for name in labels if split_of(name) == split_of(own)][:1])
     return [f"{folder}{slash}{name}" for name in sorted(named - {own})]
 
 

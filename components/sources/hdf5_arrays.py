@@ -4,6 +4,7 @@ HDF5 has one lock for all of a process. So only what a data set is and where its
 of it; bytes are read from the file itself and unpacked here, by as many threads as there are.
 """
 
+import functools
 import itertools
 import threading
 import zlib
@@ -48,19 +49,19 @@ def open_hdf5(path: str) -> list[StoredArray]:
 
 def _describe(path: str, name: str, item: h5py.Dataset, source: FileBytes) -> StoredArray:
     shape = item.shape or ()
-    dtype, problem = item.dtype, _find_problem(item)
+    dtype, problem, library = item.dtype, _find_problem(item), _by_library(item)
+    describe = functools.partial(StoredArray, path, name, shape)
     if problem or not shape:
-        return StoredArray(path, name, shape, np.dtype("u1"), _by_library(item), problem=problem)
+        return describe(np.dtype("u1"), library, problem=problem)
     if h5py.check_vlen_dtype(dtype) == np.uint8:
-        sizes = _read_sizes(item, source)
-        read = _by_library(item)
-        return StoredArray(path, name, shape, dtype, read, holds_files=True, read_sizes=sizes)
+        return describe(dtype, library, holds_files=True, read_sizes=_read_sizes(item, source))
     if names := h5py.check_enum_dtype(dtype):
-        return StoredArray(path, name, shape, np.dtype(object), _by_names(item, names), 4096)
-    if h5py.check_string_dtype(dtype) or dtype.hasobject:
-        return StoredArray(path, name, shape, dtype, _by_library(item), 4096)
-    read, rows_at_once = _choose_reader(item, dtype, source)
-    return StoredArray(path, name, shape, dtype, read, rows_at_once)
+        return describe(np.dtype(object), _by_names(library, names))
+    if h5py.check_string_dtype(dtype):
+        return describe(dtype, library)
+    is_as_stored = item.id.get_type() == h5py.h5t.py_create(dtype)
+    read = _read_directly(item, dtype, source) if is_as_stored else None
+    return describe(dtype, read or library, _count_together(item, is_direct=read is not None))
 
 
 def _find_problem(item: h5py.Dataset) -> str:
@@ -76,19 +77,23 @@ def _find_problem(item: h5py.Dataset) -> str:
     return "" if is_bytes else f"of lists of {vlen}; images of various sizes are stored as files"
 
 
-def _choose_reader(
+def _read_directly(
     item: h5py.Dataset, dtype: np.dtype, source: FileBytes
-) -> tuple[Callable[[int, int], np.ndarray], int]:
-    """Reads rows of numbers without HDF5's lock, where that can be; and how many at once."""
+) -> Callable[[int, int], np.ndarray] | None:
+    """Reads rows of values of fixed size without HDF5's lock; None if only HDF5 can read them."""
     offset = item.id.get_offset()
     if offset is not None:
-        return read_range(source, offset, item.shape, dtype), 1
-    row_bytes = max(1, dtype.itemsize * int(np.prod(item.shape[1:], dtype=np.int64)))
-    if not item.chunks:
-        return _by_library(item), max(2, _BLOCK_BYTES // row_bytes)
-    if item.file.userblock_size or not set(_filters_of(item)) <= {_DEFLATE, _SHUFFLE}:
-        return _by_library(item), max(2, item.chunks[0])
-    return _ChunkReader(item, dtype, source).read, max(2, item.chunks[0])
+        return read_range(source, offset, item.shape, dtype)
+    is_known = item.chunks and {*_filters_of(item)} <= {_DEFLATE, _SHUFFLE}
+    return _ChunkReader(item, dtype, source).read if is_known else None
+
+
+def _count_together(item: h5py.Dataset, is_direct: bool) -> int:
+    """How many rows are unpacked together."""
+    if item.chunks:
+        return item.chunks[0]
+    row_bytes = max(1, item.dtype.itemsize * int(np.prod(item.shape[1:], dtype=np.int64)))
+    return 1 if is_direct else max(1, _BLOCK_BYTES // row_bytes)
 
 
 def _filters_of(item: h5py.Dataset) -> list[int]:
@@ -107,10 +112,11 @@ def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
     return read
 
 
-def _by_names(item: h5py.Dataset, values: dict[str, int]) -> Callable[[int, int], np.ndarray]:
+def _by_names(
+    read_values: Callable[[int, int], np.ndarray], values: dict[str, int]
+) -> Callable[[int, int], np.ndarray]:
     """Reads an enumeration as its names; of a value that has none, its digits."""
     names = {value: name for name, value in values.items()}
-    read_values = _by_library(item)
 
     def read(start: int, stop: int) -> np.ndarray:
         found = read_values(start, stop)
@@ -124,13 +130,9 @@ def _read_sizes(
     item: h5py.Dataset, source: FileBytes
 ) -> Callable[[int, int], Sequence[int]] | None:
     """The lengths of rows of varying length, of which the rows themselves are not read."""
-    if item.id.get_type().get_size() != _POINTER.itemsize or len(item.shape) != 1:
-        return None
-    with_pointers, rows_at_once = _choose_reader(item, _POINTER, source)
-    if with_pointers.__qualname__.startswith("_by_library"):
-        return None
-    del rows_at_once
-    return lambda start, stop: with_pointers(start, stop)["length"].tolist()
+    is_usual = item.id.get_type().get_size() == _POINTER.itemsize
+    read = _read_directly(item, _POINTER, source) if is_usual else None
+    return None if read is None else lambda start, stop: read(start, stop)["length"].tolist()
 
 
 class _ChunkReader:

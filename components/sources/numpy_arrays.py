@@ -16,6 +16,7 @@ from image_pipeline.components.sources.arrays import FileBytes, StoredArray, rea
 # A header is at most so long; NumPy itself refuses longer ones.
 _MOST_HEADER_BYTES = 10_000
 _LOCAL_HEADER = 30  # of a zip file's member, before its name; see `byte_ranges`
+_LOCAL_MARK = b"PK\x03\x04"
 _ENCRYPTED = 1
 # Of what is packed: rows that are unpacked together, and as far apart are places to begin at.
 _BLOCK_BYTES = 4 * 2**20
@@ -72,7 +73,7 @@ def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> Store
         data = read_bytes(start + first * row_bytes, (stop - first) * row_bytes)
         return np.frombuffer(data, dtype).reshape(stop - first, *shape[1:])
 
-    rows_at_once = max(2, _BLOCK_BYTES // row_bytes)
+    rows_at_once = max(1, _BLOCK_BYTES // row_bytes)
     return StoredArray(path, name, shape, dtype, read, rows_at_once)
 
 
@@ -136,7 +137,7 @@ _PACKINGS = {zipfile.ZIP_STORED: _find_stored, zipfile.ZIP_DEFLATED: _open_packe
 
 def _find_data(source: FileBytes, member: zipfile.ZipInfo) -> int:
     header = source.read(member.header_offset, _LOCAL_HEADER)
-    if not header.startswith(zipfile.stringFileHeader):
+    if not header.startswith(_LOCAL_MARK):
         raise BadImage(CORRUPT, "damaged: it has no header where it should begin")
     return member.header_offset + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, 26))
 

@@ -1,6 +1,7 @@
 """Zarr's arrays (format 2, in a folder or a zip file) as arrays of rows."""
 
 import os
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 
@@ -29,7 +30,7 @@ def open_zarr(path: str) -> list[StoredArray]:
     try:
         is_zip = os.path.isfile(path)
         found = zarr.open(zarr.ZipStore(path, mode="r") if is_zip else path, mode="r")
-    except (zarr.errors.PathNotFoundError, KeyError, OSError, RuntimeError) as error:
+    except (ValueError, KeyError, OSError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"it is no Zarr store ({error})") from error
     return [_describe(path, name, array) for name, array in _list_arrays(found)]
 
@@ -47,7 +48,7 @@ def _describe(path: str, name: str, array: zarr.Array) -> StoredArray:
     codecs = [each.codec_id for each in array.filters or ()]
     is_unsafe = array.dtype.hasobject and not (codecs and codecs[-1] in (*_TEXTS, *_FILES))
     problem = "of Python objects, which are never unpickled" if is_unsafe else ""
-    rows_at_once = max(2, array.chunks[0]) if array.chunks else 2
+    rows_at_once = array.chunks[0] if array.chunks else 1
     holds_files = array.dtype.hasobject and not is_unsafe and codecs[-1] in _FILES
     return StoredArray(
         path,
