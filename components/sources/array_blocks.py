@@ -32,7 +32,7 @@ class BlockCache:
         """A block's rows.
 
         Args:
-          key: what is read, and from which state of the file.
+          key: what is read.
           read: reads it; a block that is damaged is not tried again for each of its rows.
 
         Raises:

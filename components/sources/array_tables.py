@@ -12,7 +12,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.messages import suggest
-from image_pipeline.components.sources.arrays import StoredArray, modified_at, open_arrays
+from image_pipeline.components.sources.arrays import StoredArray, modified_at, reopen_arrays
 from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
 from image_pipeline.components.sources.table_rows import Row
 
@@ -71,7 +71,7 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
 
 def _open(path: str) -> dict[str, StoredArray]:
     try:
-        return dict(open_arrays(path, modified_at(path)))
+        return dict(reopen_arrays(path))
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:

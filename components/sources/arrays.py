@@ -101,7 +101,7 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
     if array.rows_at_once == 1:
         row = array.read(place.start, place.start + 1)[0]
     else:
-        row = _read_block(array, place.start, ref.modified_ns)
+        row = _read_block(array, place.start)
     if array.holds_files:
         return bytes(row)[:wanted]
     values = np.ascontiguousarray(row, array.passed_on)
@@ -109,12 +109,11 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
     return data if len(data) == wanted else data[:wanted]
 
 
-def _read_block(array: StoredArray, row: int, modified_ns: int) -> np.ndarray:
+def _read_block(array: StoredArray, row: int) -> np.ndarray:
     number, place = divmod(row, array.rows_at_once)
     start = number * array.rows_at_once
-    key = (array.path, array.name, modified_ns, number)
     stop = min(start + array.rows_at_once, array.rows)
-    return BLOCKS.get(key, lambda: array.read(start, stop))[place]
+    return BLOCKS.get((array, number), lambda: array.read(start, stop))[place]
 
 
 _opening = threading.Lock()
@@ -134,6 +133,13 @@ def open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
     """
     with _opening:
         return _open_arrays(path, modified_ns)
+
+
+def reopen_arrays(path: str) -> dict[str, StoredArray]:
+    """The arrays of a file as it is now; raises as `open_arrays`."""
+    if not files.is_local(path):
+        _open_arrays.cache_clear()  # Nothing says cheaply whether what is behind a URI changed.
+    return open_arrays(path, modified_at(path))
 
 
 @functools.lru_cache(_OPEN_FILES)

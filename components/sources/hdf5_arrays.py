@@ -34,9 +34,8 @@ def open_hdf5(path: str) -> list[StoredArray]:
     """
     found: list[StoredArray] = []
     with _LOCK:
-        file = h5py.File(
-            path if files.is_local(path) else files.open_input(path), "r", locking="best-effort"
-        )
+        # By its name, it would be locked against changes for as long as it is kept open.
+        file = h5py.File(files.open_input(path), "r")
         source = FileBytes(path)
 
         def visit(name: str, item: Any) -> None:

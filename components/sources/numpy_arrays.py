@@ -11,10 +11,10 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.npy import is_npy, read_array_header
 from image_pipeline.components.sources.arrays import FileBytes, StoredArray, read_range
 
-# A header is at most so long; NumPy itself refuses longer ones.
-_MOST_HEADER_BYTES = 10_000
+_HEADER_BYTES = 8192  # more than a header that is read has
 _LOCAL_HEADER = 30  # of a zip file's member, before its name; see `byte_ranges`
 _LOCAL_MARK = b"PK\x03\x04"
 _ENCRYPTED = 1
@@ -29,7 +29,7 @@ _ReadBytes = Callable[[int, int], bytes]
 def open_npy(path: str) -> list[StoredArray]:
     """The one array of an `.npy` file, called as the file is."""
     source = FileBytes(path)
-    head = files.read_file(path, 0, _MOST_HEADER_BYTES)
+    head = files.read_file(path, 0, _HEADER_BYTES)
     shape, dtype, start, problem = _read_header(head)
     read = read_range(source, start, shape, dtype) if not problem else _read_nothing
     return [StoredArray(path, path.rpartition("/")[2], shape, dtype, read, problem=problem)]
@@ -57,7 +57,7 @@ def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> Store
         return StoredArray(path, name, (), np.dtype("u1"), _read_nothing, problem=problem)
     try:
         read_bytes, offset = _PACKINGS[member.compress_type](source, member)
-        head = read_bytes(0, min(_MOST_HEADER_BYTES, member.file_size))
+        head = read_bytes(0, min(_HEADER_BYTES, member.file_size))
         shape, dtype, start, problem = _read_header(head)
     except BadImage as error:
         return StoredArray(path, name, (), np.dtype("u1"), _read_nothing, problem=error.message)
@@ -79,28 +79,22 @@ def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> Store
 
 def _read_header(head: bytes) -> tuple[tuple[int, ...], np.dtype, int, str]:
     """Shape, type, where the data begins, and why the array cannot be read, if so."""
-    file, unknown = io.BytesIO(head), np.dtype("u1")
+    unknown = np.dtype("u1")
     try:
-        version = np.lib.format.read_magic(file)
-        if version not in _HEADERS:
-            return (), unknown, 0, f"of version {version[0]} of the format, which has structures"
-        shape, is_fortran, dtype = _HEADERS[version](file)
-    except ValueError as error:
-        return (), unknown, 0, f"damaged ({str(error).splitlines()[0]})"
+        if not is_npy(head):
+            return (), unknown, 0, "damaged: it does not begin as an .npy file"
+        header = read_array_header(head)
+        dtype = np.dtype(("<", ">")[header.is_big_endian] + header.dtype)
+    except BadImage as error:
+        return (), unknown, 0, f"not to be read: {error.message}"
+    except TypeError:
+        return (), unknown, 0, f"of an unknown type, {header.dtype!r}"
     problem = ""
     if dtype.hasobject:
-        problem = (
-            "of Python objects, which are never unpickled; save numbers or texts of fixed size"
-        )
-    elif is_fortran and len(shape) > 1:
+        problem = "of Python objects, which are never unpickled; save numbers, or texts"
+    elif header.is_fortran and len(header.shape) > 1:
         problem = "in Fortran's order, where a row lies everywhere; save np.ascontiguousarray of it"
-    return shape, dtype, file.tell(), problem
-
-
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+    return header.shape, dtype, header.start, problem
 
 
 def _read_nothing(start: int, stop: int) -> np.ndarray:

@@ -110,7 +110,7 @@ def test_files_beside_an_npy_file(tmp_path):
     named = list_refs(path, columns={"path": "names.npy", "label": None})
     assert [ref.path for ref in named] == NAMES
     assert named[0].said.label is None
-    with pytest.raises(UserError, match="'y_test.npy' as label, which has 5 rows, but the images"):
+    with pytest.raises(UserError, match=r"'y_test.npy' as label, which has 5 rows, but the images"):
         list_refs(path, columns={"label": "y_test.npy"})
 
 
@@ -188,7 +188,7 @@ def test_objects_are_never_unpickled(tmp_path):
     objects = np.array([{}, 3, None], object)
     path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "y": objects})
     assert open_table(path).options.columns == {"image": "x", "path": None}
-    with pytest.raises(UserError, match="'y' as label, but in .* it is of Python objects, which"):
+    with pytest.raises(UserError, match=r"'y' as label, but in .* it is of Python objects, which"):
         list_refs(path, columns={"label": "y"})
     np.save(tmp_path / "o.npy", np.full((3, 3, 3), None))
     with pytest.raises(UserError, match=r"holds no images \(o.npy: of Python objects"):
