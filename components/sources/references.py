@@ -116,7 +116,7 @@ def list_fields(ref: ImageRef) -> list[object]:
     """What `dataclasses.astuple` gives, as JSON has it, in a third of its time."""
     said, place = ref.said, ref.place
     of_place = place and [getattr(place, name) for name in _PLACE_FIELDS]
-    of_said = said and [getattr(said, name) for name in _SAID_FIELDS]
+    of_said: object = said and [getattr(said, name) for name in _SAID_FIELDS]
     if said and said.further:
         of_said = dataclasses.astuple(said)
     file = [ref.path, ref.size_bytes, ref.modified_ns, ref.problem, ref.message]
