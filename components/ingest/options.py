@@ -123,9 +123,12 @@ class IngestOptions(TableOptions):
 
     @property
     def path_label_pattern(self) -> str | None:
-        """As it is used: images with masks or boxes have no labels unless it is set."""
+        """As it is used: unless it is set, images with masks or boxes have no labels.
+
+        Nor have those that are called by their rows' numbers, since no column says what else.
+        """
         is_set = self.label_pattern != _default("label_pattern")
-        has_others = self.has_masks or self.has_boxes
+        has_others = self.has_masks or self.has_boxes or self.columns.get("path", "") is None
         return self.label_pattern if is_set or not has_others else None
 
     def stored_form(self) -> dict:

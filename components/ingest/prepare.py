@@ -43,7 +43,7 @@ from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
-from image_pipeline.components.sources.references import Chunk, ImageRef, Source
+from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.sources.table import check_bad_row, is_table
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
@@ -175,7 +175,7 @@ def _chunk_name(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpt
         depends_on += [options.seed]  # See `write_payloads`.
     if is_table(images_dir):
         depends_on += [open_source(images_dir, options).root]
-    depends_on += [dataclasses.astuple(ref) for ref in chunk.refs]
+    depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 

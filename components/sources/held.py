@@ -1,6 +1,7 @@
 """Where an image is that has no file of its own: a member of an archive, a row of an array."""
 
 import dataclasses
+import re
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,3 +38,22 @@ class HeldImage:
     place: Place
     size_bytes: int
     modified_ns: int = 0
+
+
+# Words of an array's name that say which split it is of, or nothing: `x_train`, `test_set_y`.
+_SPLIT_WORDS = {
+    *("train", "training", "test", "testing", "val", "valid", "validation", "eval", "dev"),
+}
+_EMPTY_WORDS = {"set", "npy"}
+_WORD = re.compile(r"[^\W_]+")
+
+
+def split_of(name: str) -> str:
+    """The word of an array's name that names a split, as of `train/X`; empty if none does."""
+    return next((word for word in _WORD.findall(name.lower()) if word in _SPLIT_WORDS), "")
+
+
+def name_of(name: str) -> str:
+    """What an array is called but for its groups and its split: `x` of `train/X` and `x_train`."""
+    words = _WORD.findall(name.lower().rpartition("/")[2])
+    return "_".join(word for word in words if word not in _SPLIT_WORDS | _EMPTY_WORDS)

@@ -19,6 +19,7 @@ _READERS = {
     "zip": "byte_ranges.read_zipped",
     "zip_deflated": "byte_ranges.read_zipped",
     "gzip": "byte_ranges.read_gzipped",
+    "array": "arrays.read_row",
 }
 
 

@@ -112,6 +112,21 @@ def make_chunks(
     yield Chunk(number, True, tuple(held))
 
 
+def list_fields(ref: ImageRef) -> list[object]:
+    """What `dataclasses.astuple` gives, as JSON has it, in a third of its time."""
+    said, place = ref.said, ref.place
+    of_place = place and [getattr(place, name) for name in _PLACE_FIELDS]
+    of_said: object = said and [getattr(said, name) for name in _SAID_FIELDS]
+    if said and said.further:
+        of_said = dataclasses.astuple(said)
+    file = [ref.path, ref.size_bytes, ref.modified_ns, ref.problem, ref.message]
+    return [*file, of_said, ref.mask and list_fields(ref.mask), of_place]
+
+
+_PLACE_FIELDS = [field.name for field in dataclasses.fields(Place)]
+_SAID_FIELDS = [field.name for field in dataclasses.fields(Said)]
+
+
 def fingerprint_refs(refs: Iterable[ImageRef], columns: object = None) -> str:
     """A hash of names, sizes, modification times and tables: equal if nothing was touched.
 

@@ -26,7 +26,13 @@ from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said
-from image_pipeline.components.sources.table_rows import TABLE_ENDINGS, Row, ending_of, read_rows
+from image_pipeline.components.sources.table_rows import (
+    FOLDER_ENDINGS,
+    TABLE_ENDINGS,
+    Row,
+    ending_of,
+    read_rows,
+)
 
 _SPLIT = "{SPLIT}"
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
@@ -35,7 +41,7 @@ _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 def is_table(images: str) -> bool:
     """Tells whether what is given as images is a table, or a pattern of one table a split."""
     is_folder = files.is_local(images) and os.path.isdir(images)
-    return not is_folder and ending_of(images) in TABLE_ENDINGS
+    return ending_of(images) in (FOLDER_ENDINGS if is_folder else TABLE_ENDINGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Table:
     @functools.cached_property
     def root(self) -> str:
         """The folder that relative paths start from."""
-        folder = self.path.rpartition("/")[0] or ("/" if self.path[:1] == "/" else ".")
+        folder = self.path.rstrip("/").rpartition("/")[0] or ("/" if self.path[:1] == "/" else ".")
         same = (self.options.root_dir or "").partition(_SPLIT)[0]
         root = same if same == self.options.root_dir else same.rpartition("/")[0]
         return locate(folder, root) if root else folder
@@ -128,7 +134,7 @@ class Table:
         """Each row with its place and the split that its table's name names."""
         for path, split in list_tables(self.path):
             name = path.rpartition("/")[2]
-            for row in read_rows(path):
+            for row in read_rows(path, self.options.columns):
                 yield f"{name}:{row.line}", split, row
 
     def _find_repeated(self) -> set[int]:
@@ -257,7 +263,7 @@ def list_tables(path: str) -> list[tuple[str, str | None]]:
       UserError: if there is none.
     """
     if _SPLIT not in path:
-        return [(path, None)]
+        return [(path.rstrip("/"), None)]
     before, _, after = path.partition(_SPLIT)
     if "/" in after or _SPLIT in after:
         raise UserError(f"{_SPLIT} must be once in the name of a table, got {path!r}.")

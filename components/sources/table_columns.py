@@ -3,7 +3,7 @@
 import keyword
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
@@ -13,7 +13,7 @@ from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.box_cells import may_be_boxes
 from image_pipeline.components.sources.column_types import BoxGuess, ImageGuess, TypeGuess
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.held import HeldImage, name_of
 from image_pipeline.components.sources.options import ROLES, TableOptions
 from image_pipeline.components.sources.table import list_tables
 from image_pipeline.components.sources.table_rows import Row, read_rows
@@ -29,8 +29,16 @@ _USUAL_NAMES = {
     "split": ("split", "subset"),
     "mask": ("mask", "mask_path", "mask_file", "mask_name"),
 }
-# The same of what an image is called that the table holds itself.
-_USUAL_PATHS = ("path", "filename", "file_name", "filepath", "file", "name", "key", "id")
+# The same of a table that holds images itself, such as a file of arrays; `path` is what each is
+# called.
+_USUAL_OF_HELD = {
+    "image": (*_USUAL_NAMES["image"], "images", "x", "data", "imgs"),
+    "mask": (*_USUAL_NAMES["mask"], "masks", "segmentation"),
+}
+_USUAL_BESIDE_HELD = {
+    "path": ("path", "filename", "file_name", "filepath", "file", "name", "key", "id"),
+    "label": (*_USUAL_NAMES["label"], "y", "targets"),
+}
 _BOXES = ("boxes", "bboxes", "objects", "annotations")
 # Names that the index and batches have.
 _TAKEN = frozenset(
@@ -100,7 +108,7 @@ def _guess_types(
     guesses: dict[str, TypeGuess | None] = {}
     misfits: dict[str, str] = {}
     problems: list[str] = []
-    for place, row in _rows(path):
+    for place, row in _rows(path, given):
         if row.problem and not problems:
             problems.append(f"{place}: {row.problem}")
         for column, cell in row.cells.items():
@@ -115,10 +123,10 @@ def _guess_types(
     return guesses, misfits
 
 
-def _rows(path: str) -> Iterator[tuple[str, Row]]:
+def _rows(path: str, given: Mapping[str, str | None]) -> Iterator[tuple[str, Row]]:
     """The rows of all tables of a pattern, with their places."""
     for table, _ in list_tables(path):
-        for row in read_rows(table):
+        for row in read_rows(table, given):
             yield f"{table}:{row.line}", row
 
 
@@ -235,8 +243,10 @@ def _name_columns(
         if name in _TAKEN.difference(ROLES):
             raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
     if held and columns.get("image", held[0]) in held:
-        columns = _add_usual(columns, held, {"image": _USUAL_NAMES["image"]}, given)
-        columns = _add_usual({"image": held[0], **columns}, found, {"path": _USUAL_PATHS}, given)
+        columns = _add_usual(columns, held, _USUAL_OF_HELD, given, name_of)
+        columns = {"image": held[0], **columns}
+        columns = _add_usual(columns, found, _USUAL_BESIDE_HELD, given, name_of)
+        given = {"path": None, **given} if "path" not in columns else given
     elif "path" in columns:
         raise UserError(
             f"ingest.columns.path says what images are called that a table holds itself, but those "
@@ -257,12 +267,13 @@ def _add_usual(
     found: Sequence[str],
     usual_names: Mapping[str, Sequence[str]],
     given: Mapping[str, str | None],
+    call: Callable[[str], str] = str.lower,
 ) -> dict[str, str]:
     """The columns with those that are called as a role's usually are; given ones stay."""
     columns = dict(columns)
     for role, usual in usual_names.items():
         left = [column for column in found if column not in columns.values()]
-        by_name = {column.lower(): column for column in reversed(left)}
+        by_name = {call(column): column for column in reversed(left)}
         if role not in given and (called := next((n for n in usual if n in by_name), None)):
             columns.setdefault(role, by_name[called])
     return columns

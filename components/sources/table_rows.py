@@ -9,7 +9,8 @@ import decimal
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -21,6 +22,11 @@ from image_pipeline.components.sources.coco import CocoError, read_coco
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 
 _ROWS_AT_ONCE = 4096
+_NONE: Mapping[str, str | None] = types.MappingProxyType({})
+_ZARR_ZIP = ".zarr.zip"
+_ARRAY_ENDINGS = (".h5", ".hdf5", ".npy", ".npz", ".zarr", _ZARR_ZIP)
+FOLDER_ENDINGS = (".zarr",)
+"""Of tables that may be folders."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,7 +34,8 @@ class Row:
     """One row.
 
     Attributes:
-      line: the line that it begins on, counted from 1; in Parquet, the number of the row.
+      line: the line that it begins on, counted from 1; in Parquet, the number of the row; in an
+        array, its index, from 0.
       cells: by the names of their columns; what is empty is None or "", or left out.
       problem: why it has no cells; None for a row like any other.
     """
@@ -48,11 +55,12 @@ class TableError(ValueError):
         self.problem = problem
 
 
-def read_rows(path: str) -> Iterator[Row]:
+def read_rows(path: str, columns: Mapping[str, str | None] = _NONE) -> Iterator[Row]:
     """Reads a table.
 
     Args:
       path: of the file, or its URI; its ending says what it is, see `TABLE_ENDINGS`.
+      columns: those that are asked for, by what they are; a file of arrays may have several tables.
 
     Yields:
       The rows in their order; blank lines are none.
@@ -60,12 +68,18 @@ def read_rows(path: str) -> Iterator[Row]:
     Raises:
       UserError: if there is no such file, or it cannot be read on; it names the line.
     """
-    read = _READERS[ending_of(path)]
-    if files.is_local(path) and os.path.exists(path) and not os.path.isfile(path):
+    ending = ending_of(path)
+    is_folder = ending in FOLDER_ENDINGS and os.path.isdir(path)
+    if files.is_local(path) and os.path.exists(path) and not (os.path.isfile(path) or is_folder):
         raise UserError(f"The table {path!r} is no regular file; check --images.")
     try:
+        if ending in _ARRAY_ENDINGS:
+            from image_pipeline.components.sources.array_tables import read_array_rows
+
+            yield from read_array_rows(path, columns)
+            return
         with files.open_input(path) as file:
-            yield from read(file)
+            yield from _READERS[ending](file)
     except TableError as error:
         raise UserError(f"{path}:{error.line}: {error.problem}") from error
     except FileNotFoundError as error:
@@ -76,7 +90,8 @@ def read_rows(path: str) -> Iterator[Row]:
 
 def ending_of(path: str) -> str:
     """A path's ending, such as ".csv"."""
-    return os.path.splitext(path)[1].lower()
+    path = path.rstrip("/").lower()
+    return _ZARR_ZIP if path.endswith(_ZARR_ZIP) else os.path.splitext(path)[1]
 
 
 def _lines(file: BinaryIO) -> io.TextIOWrapper:
@@ -220,4 +235,4 @@ _READERS: dict[str, Callable[[BinaryIO], Iterator[Row]]] = {
     ".json": _read_json,
     **dict.fromkeys((".parquet", ".pq"), _read_parquet),
 }
-TABLE_ENDINGS = tuple(_READERS)
+TABLE_ENDINGS = (*_READERS, *_ARRAY_ENDINGS)
