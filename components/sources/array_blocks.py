@@ -13,7 +13,7 @@ import numpy as np
 from image_pipeline.components.images.bad_image import BadImage
 
 # Rows are prepared in their order, so few blocks are in use at a time; but a block may be large.
-_MOST_BYTES = 256 * 2**20
+_MOST_BYTES = 128 * 2**20
 
 
 class BlockCache:

@@ -34,7 +34,7 @@ def _damage(path, at):
         member = archive.infolist()[0]
     data = bytearray(path.read_bytes())
     start = member.header_offset + int(at * member.compress_size)
-    data[start : start + 2000] = bytes(2000)
+    data[start : start + 2000] = np.random.default_rng(2).bytes(2000)
     path.write_bytes(data)
 
 
