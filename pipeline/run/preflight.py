@@ -151,7 +151,13 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
     """
     has_others = options.has_masks or options.has_boxes or "label" in options.further_types
     if len(survey.classes) < 2 and not has_others:
-        named = f"only the class {next(iter(survey.classes))!r}" if survey.classes else "no class"
+        classes = list(filter(None, survey.classes))
+        named = f"only the class {classes[0]!r}" if classes else "no class"
+        if is_table(images_dir):
+            raise UserError(
+                f"{survey.found} rows of {images_dir!r} name {named}, but training needs at least "
+                "two; name the column or array of labels by ingest.columns={label: …}."
+            )
         raise UserError(
             f"{_explain_links(survey)}{survey.found} files in {images_dir!r} name {named}, but "
             "training needs at least two; classes are read by "
