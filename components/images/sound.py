@@ -5,6 +5,7 @@ import functools
 import io
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from image_pipeline.components.images.bad_image import (
     TRUNCATED,
     UNSUPPORTED,
     BadImage,
-    call_decoder,
 )
 from image_pipeline.components.images.spectrogram import SoundOptions, draw_spectrogram
 from image_pipeline.components.images.wav import read_wav_header, read_wav_samples
@@ -148,17 +148,27 @@ def _open_wav(data: bytes) -> _Recording:
 def _open_flac(data: bytes) -> _Recording:
     import soundfile
 
-    file = call_decoder(soundfile.SoundFile, io.BytesIO(data))
+    file = _call_library(soundfile.SoundFile, io.BytesIO(data))
     if not 0 < file.frames < 2**40:  # It may not be known where the file was written to a pipe.
         raise BadImage(EMPTY, "the sound has no samples, or does not say how many; write it anew")
     return _Recording(file.samplerate, file.frames, functools.partial(_read_flac, file))
+
+
+def _call_library(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
+    import soundfile
+
+    try:
+        return function(*args, **settings)
+    except soundfile.LibsndfileError as error:
+        message = f"the FLAC data is damaged or cut off: {error.error_string}"
+        raise BadImage(CORRUPT, message) from error
 
 
 def _read_flac(file: "soundfile.SoundFile", first: int, last: int) -> np.ndarray:  # type: ignore[name-defined]  # noqa: F821
     """Reads the whole file, so that damage anywhere is found, and keeps a part."""
     kept, position = [], 0
     while position < file.frames:
-        block = call_decoder(file.read, _BLOCK, dtype="float64", always_2d=True)
+        block = _call_library(file.read, _BLOCK, dtype="float64", always_2d=True)
         if not len(block):
             message = f"{position} samples, but its header says {file.frames}"
             raise BadImage(TRUNCATED, message)
