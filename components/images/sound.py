@@ -32,6 +32,7 @@ _BLOCK = 2**16
 class _Recording:
     """An opened sound: its length, and how to read a part of it, float64 [samples]."""
 
+    source_format: str
     rate_hz: int
     frames: int
     read: Callable[[int, int], np.ndarray]
@@ -69,18 +70,24 @@ def decode_sound(data: bytes, options: SoundOptions) -> tuple[np.ndarray, str, t
     Raises:
       BadImage: the file is damaged, or no sound that is read.
     """
-    is_wav = data.startswith(b"RIFF")
-    recording = _open_wav(data) if is_wav else _open_flac(data)
-    if not LOWEST_RATE_HZ <= recording.rate_hz <= HIGHEST_RATE_HZ:
-        message = f"{recording.rate_hz} samples a second; read are {LOWEST_RATE_HZ} to"
-        raise BadImage(UNSUPPORTED, f"{message} {HIGHEST_RATE_HZ}")
+    recording = _open(data)
     part = place_part(recording.rate_hz, recording.frames, options)
     samples = recording.read(part.first, part.last)
     if not np.all(np.abs(samples) <= LOUDEST):
         message = "samples that are NaN, or far beyond -1 and 1, which is full scale of floats"
         raise BadImage(CORRUPT, message)
     picture = draw_spectrogram(_fit(samples, recording.rate_hz, part, options), options)
-    return picture, "wav" if is_wav else "flac", _note(samples, recording, options)
+    return picture, recording.source_format, _note(samples, recording, options)
+
+
+def measure_sound(data: bytes) -> tuple[int, float]:
+    """Returns a whole WAV or FLAC file's sample rate in Hz, and its duration in seconds.
+
+    Raises:
+      BadImage: as `decode_sound`.
+    """
+    recording = _open(data)
+    return recording.rate_hz, recording.frames / recording.rate_hz
 
 
 def place_part(rate_hz: int, frames: int, options: SoundOptions) -> Part:
@@ -139,10 +146,18 @@ def _note(samples: np.ndarray, recording: _Recording, options: SoundOptions) -> 
     return tuple(name for name, applies in noted.items() if applies)
 
 
+def _open(data: bytes) -> _Recording:
+    recording = _open_wav(data) if data.startswith(b"RIFF") else _open_flac(data)
+    if not LOWEST_RATE_HZ <= recording.rate_hz <= HIGHEST_RATE_HZ:
+        message = f"{recording.rate_hz} samples a second; read are {LOWEST_RATE_HZ} to"
+        raise BadImage(UNSUPPORTED, f"{message} {HIGHEST_RATE_HZ}")
+    return recording
+
+
 def _open_wav(data: bytes) -> _Recording:
     header = read_wav_header(data)
     read = functools.partial(read_wav_samples, data, header)
-    return _Recording(header.rate_hz, header.frames, read)
+    return _Recording("wav", header.rate_hz, header.frames, read)
 
 
 def _open_flac(data: bytes) -> _Recording:
@@ -151,7 +166,8 @@ def _open_flac(data: bytes) -> _Recording:
     file = _call_library(soundfile.SoundFile, io.BytesIO(data))
     if not 0 < file.frames < 2**40:  # It may not be known where the file was written to a pipe.
         raise BadImage(EMPTY, "the sound has no samples, or does not say how many; write it anew")
-    return _Recording(file.samplerate, file.frames, functools.partial(_read_flac, file))
+    read = functools.partial(_read_flac, file)
+    return _Recording("flac", file.samplerate, file.frames, read)
 
 
 def _call_library(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
