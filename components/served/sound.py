@@ -92,8 +92,9 @@ def _read_header(file: tf.Tensor) -> _Header:
     rate_hz = number(4, 4)
     is_good &= (rate_hz >= sound.LOWEST_RATE_HZ) & (rate_hz <= sound.HIGHEST_RATE_HZ)
     with tf.control_dependencies([tf.debugging.Assert(is_good, ["no sound that is served"])]):
-        frames = size // tf.maximum(block, 1)
-    return _Header(rate_hz, channels, tag, sample_bytes, start, frames)
+        # All of them wait: nothing is computed from a wrong header, however much it asks for.
+        found = (rate_hz, channels, tag, sample_bytes, start, size // tf.maximum(block, 1))
+        return _Header(*map(tf.identity, found))
 
 
 def _find_chunks(file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
