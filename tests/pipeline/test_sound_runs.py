@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     (folder / "tones" / "tone3" / "cut.wav").write_bytes(build_wav()[:-9])
     shown = call("init", folder / "tones", "--output", folder / "c.yaml", "--yes")
     assert "0.3 s at 8,000 Hz, as pictures" in shown
-    sets = ("training.epochs=12", "feeding.batch_size=16")
+    sets = ("training.epochs=12", "feeding.batch_size=16", "training.learning_rate=0.004")
     places = ("--images", folder / "tones", "--output", folder / "out")
     options = [part for each in sets for part in ("--set", each)]
     call("run", *places, "--config", folder / "c.yaml", *options)
