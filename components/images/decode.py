@@ -79,8 +79,9 @@ def decode_image(
         return _decode_npy(data, min_side_px, max_pixels)
     if sound is not None and tell_kind(data).name in ("wav", "flac"):
         pixels, source_format, notes = decode_sound(data, sound)
-        _check_size(*pixels.shape, min_side_px, max_pixels)
-        header = Header(source_format, *pixels.shape, 1, 1, None, True, notes)
+        height, width = pixels.shape
+        _check_size(height, width, min_side_px, max_pixels)
+        header = Header(source_format, height, width, 1, 1, None, True, notes)
         return DecodedImage(pixels, None, header, notes)
     with open_image(data) as image:
         height, width = read_size(image)
