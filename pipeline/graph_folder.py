@@ -11,7 +11,7 @@ from image_pipeline.components.errors import UserError
 _VOCABULARY = f"transform_fn/assets/{contract.LABEL_VOCABULARY}"
 # Not in `analysis.json`, or not in older ones.
 _ADDED = {"vocabulary", "content", "alpha_background", "mask_classes", "mask_pixels", "label"}
-_ADDED |= {"box_classes", "box_counts"}
+_ADDED |= {"box_classes", "box_counts", "sound"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,6 +49,7 @@ class GraphFigures:
     box_classes: list[str]
     box_counts: list[int]
     label: str | None
+    sound: dict[str, Any] | None
     vocabulary: list[str] | None
     content: dict[str, Any]
 
@@ -86,6 +87,7 @@ def read_graph(graph_dir: str) -> GraphFigures:
         box_classes=analysis.get("box_classes", []),
         box_counts=analysis.get("box_counts", []),
         label=analysis.get("label"),
+        sound=analysis.get("sound"),
         vocabulary=_read_vocabulary(graph_dir),
         content=analysis,
     )

@@ -20,6 +20,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
 from image_pipeline.components.feeding.tags import multi_hot
 from image_pipeline.components.files import check_known_to_tensorflow
+from image_pipeline.components.images.spectrogram import SoundOptions
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
 # because importing tf.Transform would cost every reader of batches ten seconds.
@@ -69,6 +70,12 @@ def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     """
     red, green, blue = _read_analysis(transform_graph_dir).get("alpha_background", _WHITE)
     return red, green, blue
+
+
+def read_sound(transform_graph_dir: str) -> SoundOptions | None:
+    """How ingest drew the sounds of the analysed data sets; None if it read none."""
+    options = _read_analysis(transform_graph_dir).get("sound")
+    return None if options is None else SoundOptions(**options)
 
 
 def _read_analysis(transform_graph_dir: str) -> dict[str, Any]:

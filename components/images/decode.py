@@ -17,7 +17,10 @@ from image_pipeline.components.images.bad_image import (
 from image_pipeline.components.images.color import composite, convert_to_srgb, orient
 from image_pipeline.components.images.decoders import read_pixels
 from image_pipeline.components.images.header import Header, open_image, read_header, read_size
+from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.images.npy import ArrayHeader, is_npy, read_array, read_array_header
+from image_pipeline.components.images.sound import decode_sound
+from image_pipeline.components.images.spectrogram import SoundOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ def decode_image(
     max_pixels: int,
     max_file_bytes: int,
     target_size: Callable[[int, int], tuple[int, int]] = lambda height, width: (height, width),
+    sound: SoundOptions | None = None,
 ) -> DecodedImage:
     """Decodes a file, whatever its name, and applies orientation and alpha.
 
@@ -62,6 +66,7 @@ def decode_image(
       max_file_bytes: most bytes of the file.
       target_size: from the file's (height, width) to the size that it will be resized to. A JPEG of
         a multiple of that size is decoded at a half, a quarter or an eighth of its own.
+      sound: how WAV and FLAC files are drawn; None if they are not read.
 
     Returns:
       The upright pixels, in the file's own colours.
@@ -72,6 +77,12 @@ def decode_image(
     _check_file(data, max_file_bytes)
     if is_npy(data):
         return _decode_npy(data, min_side_px, max_pixels)
+    if sound is not None and tell_kind(data).name in ("wav", "flac"):
+        pixels, source_format, notes = decode_sound(data, sound)
+        height, width = pixels.shape
+        _check_size(height, width, min_side_px, max_pixels)
+        header = Header(source_format, height, width, 1, 1, None, True, notes)
+        return DecodedImage(pixels, None, header, notes)
     with open_image(data) as image:
         height, width = read_size(image)
         _check_size(height, width, min_side_px, max_pixels)

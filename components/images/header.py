@@ -48,7 +48,7 @@ class Header:
     """What is known about an image before its pixels are decoded."""
 
     source_format: str
-    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif` or `npy`, by content."""
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif`, `npy`, `wav` or `flac`, by content."""
     height: int
     """Before orientation, in pixels."""
     width: int
@@ -84,6 +84,8 @@ def _explain_unopened(data: bytes) -> BadImage:
         return BadImage(UNSUPPORTED, f"{kind.name} is not read; {kind.way_out}")
     if kind.group == "archive":
         return BadImage(ARCHIVE, f"a {kind.name} archive; {kind.way_out}")
+    if kind.group == "sound":
+        return BadImage(NOT_AN_IMAGE, f"a sound; {kind.way_out}")
     if kind.group != "image":
         return BadImage(NOT_AN_IMAGE, f"no image starts with {data[:8]!r}; this is {kind.name}")
     if data.startswith(b"\xff\xd8"):

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 # `tell_kind` looks at no more than this: an SVG may start with a long comment, and so may a text.
 HEAD_BYTES = 4096
 
-Group = Literal["image", "unsupported_image", "archive", "text", "other"]
+Group = Literal["image", "unsupported_image", "sound", "archive", "text", "other"]
 
 
 class FileKind(NamedTuple):
@@ -17,7 +17,7 @@ class FileKind(NamedTuple):
     name: str
     """Of the format in plain words: `jpeg`, `Photoshop`, `zip`, `text`, `PDF`, `unknown` …"""
     way_out: str = ""
-    """For an image that is not read and for an archive: what its owner can do."""
+    """For an image that is not read, a sound and an archive: what its owner can do."""
 
 
 _MAGICK = "convert it to PNG, for example with ImageMagick: magick FILE FILE.png"
@@ -105,10 +105,15 @@ _ARCHIVES = (
     ("cabinet", rb"MSCF\0\0\0\0"),
     ("ar", rb"!<arch>\n"),
 )
+_SOUND_WAY_OUT = "ingest.prepare.sound makes pictures of WAV and FLAC files"
+_SOUNDS = (
+    ("wav", rb"RIFF....WAVE", _SOUND_WAY_OUT),
+    ("flac", rb"fLaC", _SOUND_WAY_OUT),
+    ("sound", rb"ID3[\x02-\x04]|\xff[\xf2\xf3\xfb]", "convert it: ffmpeg -i FILE FILE.wav"),
+)
 _OTHER = (
     ("PDF", rb"%PDF-"),
     ("video", rb"....ftyp|\x1a\x45\xdf\xa3|RIFF....AVI |\0\0\x01[\xb3\xba]|FLV\x01|OggS"),
-    ("sound", rb"RIFF....WAVE|ID3[\x02-\x04]|fLaC|\xff[\xf2\xf3\xfb]"),
     ("Thumbs.db or an old Office document", rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
     (".DS_Store", rb"\0\0\0\x01Bud1"),
     ("AppleDouble", rb"\0\x05\x16[\0\x07]"),
@@ -127,6 +132,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], FileKind], ...] = tuple(
         *((p, FileKind("archive", name, _ARCHIVE_WAY_OUT)) for name, p in _ARCHIVES),
         *((p, FileKind("unsupported_image", name, way)) for name, p, way in _UNSUPPORTED),
         *((pattern, FileKind("other", name)) for name, pattern in _OTHER),
+        *((pattern, FileKind("sound", name, way)) for name, pattern, way in _SOUNDS),
     )
 )
 # What no text contains: control characters except tab, line feed, form feed, return, escape.

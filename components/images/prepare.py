@@ -1,7 +1,7 @@
 """One image in, one image out: check, decode, orient, resize, encode. No Beam, no TensorFlow."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -16,6 +16,7 @@ from image_pipeline.components.images.bad_image import (
 from image_pipeline.components.images.color import convert_channels, convert_to_srgb
 from image_pipeline.components.images.decode import DecodedImage, decode_image
 from image_pipeline.components.images.resize import resize
+from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.options import Options
 
 __all__ = ["REASONS", "BadImage", "Encoding", "PrepareOptions", "PreparedImage", "prepare_image"]
@@ -70,6 +71,15 @@ class PrepareOptions(Options):
     max_file_bytes: pydantic.PositiveInt = 256 * 1024 * 1024
     """Files of more bytes are refused unread."""
 
+    sound: SoundOptions | None = None
+    """WAV and FLAC files become such pictures. None: they are no images."""
+
+    @pydantic.model_serializer(mode="wrap")
+    def _leave_out_newer(self, write: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Data sets of before these options do not have them, and others only if they are set."""
+        written = write(self)
+        return {name: value for name, value in written.items() if (name, value) != ("sound", None)}
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedImage:
@@ -82,7 +92,7 @@ class PreparedImage:
     width: int
     channels: int
     source_format: str
-    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif` or `npy`, by content."""
+    """`jpeg`, `png`, `webp`, `tiff`, `bmp`, `gif`, `avif`, `npy`, `wav` or `flac`, by content."""
     source_height: int
     """From the file's header, before orientation."""
     source_width: int
@@ -94,7 +104,7 @@ class PreparedImage:
     `raw_exif_orientation:<n>` (a turn that only XMP or ImageMagick's text names, not applied, as
     browsers do not), `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that goes on
     where its pixels have ended: a camera's habit, or damage), `missing_scans` (a progressive JPEG
-    without its last details)."""
+    without its last details). Of a sound: `cut` and `padded`, to `duration_s`; `silent`."""
 
 
 def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
@@ -120,6 +130,7 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
         max_pixels=options.max_pixels,
         max_file_bytes=options.max_file_bytes,
         target_size=lambda height, width: _target_size(height, width, options),
+        sound=options.sound,
     )
     pixels, profile_notes = _convert(decoded, options)
     notes = decoded.notes + profile_notes

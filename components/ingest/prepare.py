@@ -206,7 +206,7 @@ def _prepare_sources(
         )
     # Many threads wait for the store, but few decode: a decoded image is 30 times its file's size.
     read = map_in_order(
-        lambda ref: (ref, *try_read_pair(ref, source, options.prepare.max_file_bytes)),
+        lambda ref: (ref, *_read_pair(ref, source, options)),
         refs,
         count_threads(source, options),
         ahead=1,
@@ -224,8 +224,12 @@ def prepare_source(
     Returns:
       The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
     """
-    read = try_read_pair(ref, source, options.prepare.max_file_bytes)
-    return _prepare_data(ref, *read, work_dir, options)
+    return _prepare_data(ref, *_read_pair(ref, source, options), work_dir, options)
+
+
+def _read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_Read, _Read | None]:
+    prepare = options.prepare
+    return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
 
 
 def _prepare_data(

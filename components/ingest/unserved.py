@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.index_file import scan_index
 
-TIFF, AVIF, ANIMATION = "TIFF", "AVIF", "animated WebP"
+TIFF, AVIF, ANIMATION, FLAC = "TIFF", "AVIF", "animated WebP", "FLAC"
 PROFILE = "colour profile"
-NOT_SERVED = (TIFF, AVIF, ANIMATION)
-_FORMATS = {"tiff": TIFF, "avif": AVIF}
+NOT_SERVED = (TIFF, AVIF, ANIMATION, FLAC)
+_FORMATS = {"tiff": TIFF, "avif": AVIF, "flac": FLAC}
 
 
 def count_unserved(examples_dir: str) -> dict[str, int]:

@@ -12,7 +12,10 @@ _AT_ONCE = 10
 
 
 def take_views(
-    decode_view: Callable[[tf.Tensor], Any], files: tf.Tensor, blank: Any
+    decode_view: Callable[[tf.Tensor], Any],
+    files: tf.Tensor,
+    blank: Any,
+    with_sounds: bool = False,
 ) -> tuple[Any, tf.Tensor]:
     """Decodes files, each on its own.
 
@@ -25,6 +28,7 @@ def take_views(
         it may fail.
       files: string [batch].
       blank: zeros of the shapes and types that it gives.
+      with_sounds: whether it decodes sounds, too.
 
     Returns:
       What it gives, for all files, zeros where it failed; and why it did, string [batch]: empty
@@ -47,5 +51,5 @@ def take_views(
         return tf.ensure_shape(of_all, [None, *zeros.shape])
 
     is_found = tf.scatter_nd(rows, tf.ones_like(rows[:, 0]), tf.stack([count + 1]))[:count] > 0
-    errors = tf.where(is_found, tf.constant(b""), explain_unserved(files))
+    errors = tf.where(is_found, tf.constant(b""), explain_unserved(files, with_sounds))
     return tf.nest.map_structure(spread, views, blank), errors

@@ -6,12 +6,14 @@ turned by its EXIF, have transparent pixels, 16 bits, a palette, or CMYK's four 
 
 import tensorflow as tf
 
+from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.served import kinds
 from image_pipeline.components.served.alpha import composite, fit_channels
 from image_pipeline.components.served.bmp import decode_bmp
 from image_pipeline.components.served.gif import decode_gif
 from image_pipeline.components.served.orientation import read_orientation, turn_upright
 from image_pipeline.components.served.read import read_bytes, read_text
+from image_pipeline.components.served.sound import decode_sound
 from image_pipeline.components.served.structure import (
     Structure,
     no_structure,
@@ -26,8 +28,10 @@ Background = tuple[int, int, int]
 _ADOBE_CMYK = b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0"
 
 
-def decode_image(file: tf.Tensor, channels: int, background: Background) -> tf.Tensor:
-    """Decodes a JPEG, PNG, WebP, GIF (its first frame) or BMP file.
+def decode_image(
+    file: tf.Tensor, channels: int, background: Background, sound: SoundOptions | None = None
+) -> tf.Tensor:
+    """Decodes a JPEG, PNG, WebP, GIF (its first frame) or BMP file; or draws a WAV file's sound.
 
     Colour profiles are not converted.
 
@@ -35,6 +39,7 @@ def decode_image(file: tf.Tensor, channels: int, background: Background) -> tf.T
       file: string scalar.
       channels: 1 or 3.
       background: RGB colour on which transparent pixels are laid.
+      sound: how sounds are drawn; None if they are not served.
 
     Returns:
       uint8 [height, width, channels], upright.
@@ -55,6 +60,8 @@ def decode_image(file: tf.Tensor, channels: int, background: Background) -> tf.T
         (kinds.is_gif(file), lambda: fit_channels(decode_gif(file, background), channels)),
         (kinds.is_bmp(file), lambda: _flatten(decode_bmp(file), channels, background)),
     ]
+    if sound is not None:
+        decoders.append((kinds.is_wav(file), lambda: decode_sound(file, sound, channels)))
     image = tf.case(decoders, default=lambda: _refuse(channels))
     image = turn_upright(image, read_orientation(file, structure))
     return tf.ensure_shape(image, [None, None, channels])

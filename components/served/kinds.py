@@ -8,6 +8,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, EMPTY, NOT_AN_IM
 _SIGNATURE_BYTES = 12
 # TIFF, big TIFF, Photoshop, JPEG 2000, JPEG XL, OpenEXR.
 _UNSERVED = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"8BPS", b"\xff\x4f\xff\x51", b"v/1\x01")
+_UNSERVED_SOUNDS = (b"fLaC", b"ID3", b"OggS")
 _UNSERVED_BOXES = (b"jP  ", b"JXL ", b"ftyp")  # at byte 4: JPEG 2000, JPEG XL, AVIF and HEIC
 
 
@@ -36,16 +37,24 @@ def is_webp(files: tf.Tensor) -> tf.Tensor:
     return _starts(files, b"RIFF") & _has(files, 8, b"WEBP")
 
 
-def explain_unserved(files: tf.Tensor) -> tf.Tensor:
+def is_wav(files: tf.Tensor) -> tf.Tensor:
+    """As `is_jpeg`."""
+    return _starts(files, b"RIFF") & _has(files, 8, b"WAVE")
+
+
+def explain_unserved(files: tf.Tensor, with_sounds: bool = False) -> tf.Tensor:
     """Why each of some files gave no image: string [batch], in ingest's words for bad files.
 
     Args:
       files: string [batch], all of which failed.
+      with_sounds: whether sounds are served, too.
     """
     known = is_jpeg(files) | is_png(files) | is_gif(files) | is_bmp(files) | is_webp(files)
+    known |= is_wav(files) & with_sounds
     other = tf.reduce_any(
         [_starts(files, each) for each in _UNSERVED]
-        + [_has(files, 4, each) for each in _UNSERVED_BOXES],
+        + [_has(files, 4, each) for each in _UNSERVED_BOXES]
+        + [_starts(files, each) & with_sounds for each in _UNSERVED_SOUNDS],
         axis=0,
     )
     reason = tf.where(known, CORRUPT, tf.where(other, UNSUPPORTED, NOT_AN_IMAGE))

@@ -33,22 +33,25 @@ class SkippedFile(Exception):
 
 
 def try_read_pair(
-    ref: ImageRef, source: Source, max_file_bytes: int
+    ref: ImageRef, source: Source, max_file_bytes: int, with_sounds: bool = False
 ) -> tuple[bytes | BadImage | SkippedFile, bytes | BadImage | SkippedFile | None]:
     """Reads an image's bytes as `try_read` does, and its mask's; None where it has none."""
-    image = try_read(ref, source, max_file_bytes)
+    image = try_read(ref, source, max_file_bytes, with_sounds)
     if ref.mask is None or not isinstance(image, bytes):
         return image, None
     return image, try_read(ref.mask, source, max_file_bytes)
 
 
-def try_read(ref: ImageRef, source: Source, max_file_bytes: int) -> bytes | BadImage | SkippedFile:
+def try_read(
+    ref: ImageRef, source: Source, max_file_bytes: int, with_sounds: bool = False
+) -> bytes | BadImage | SkippedFile:
     """Reads one image's bytes.
 
     Args:
       ref: the reference.
       source: whose it is.
       max_file_bytes: a larger file is refused.
+      with_sounds: whether sounds are images, too.
 
     Returns:
       The bytes, or why the source is to be quarantined or skipped.
@@ -58,30 +61,30 @@ def try_read(ref: ImageRef, source: Source, max_file_bytes: int) -> bytes | BadI
     """
     try:
         with progress.named(f"reading {ref.path}"):
-            data = _read_source(ref, source, max_file_bytes)
-        _check_kind(ref, data[:HEAD_BYTES])
+            data = _read_source(ref, source, max_file_bytes, with_sounds)
+        _check_kind(ref, data[:HEAD_BYTES], with_sounds)
         return data
     except (BadImage, SkippedFile) as error:
         return error
 
 
-def _check_kind(ref: ImageRef, head: bytes) -> None:
+def _check_kind(ref: ImageRef, head: bytes, with_sounds: bool) -> None:
     """Raises `SkippedFile` if the file is no image, by its name and by how it begins.
 
     What a table calls an image is never skipped.
     """
-    if ref.said is None and (other := find_other_kind(ref.path, head)):
+    if ref.said is None and (other := find_other_kind(ref.path, head, with_sounds)):
         raise SkippedFile(*other)
 
 
-def _read_source(ref: ImageRef, source: Source, limit: int) -> bytes:
+def _read_source(ref: ImageRef, source: Source, limit: int, with_sounds: bool) -> bytes:
     if ref.problem == LISTED_BEFORE:
         raise SkippedFile(LISTED_BEFORE, _MESSAGES[LISTED_BEFORE])
     if ref.problem is not None:
         raise BadImage(ref.problem, ref.message or _MESSAGES[ref.problem])
     try:
         if ref.size_bytes > limit:
-            _check_kind(ref, source.read(ref, HEAD_BYTES))
+            _check_kind(ref, source.read(ref, HEAD_BYTES), with_sounds)
             message = f"{ref.size_bytes} bytes; prepare.max_file_bytes={limit}"
             raise BadImage("too_large_file", message)
         data = source.read(ref, limit + 1)

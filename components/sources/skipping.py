@@ -33,27 +33,31 @@ _OTHER_ENDINGS = frozenset(
         *(".h5", ".hdf5", ".parquet", ".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb"),
         *(".pt", ".pth", ".onnx", ".pb", ".ckpt", ".safetensors", ".md5", ".sha1", ".sha256"),
         *(".mp4", ".avi", ".mov", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv", ".flv", ".m4v"),
-        *(".mp3", ".wav", ".flac", ".ogg", ".m4a", ".exe", ".dll", ".so", ".lnk", ".url", ".bak"),
+        *(".exe", ".dll", ".so", ".lnk", ".url", ".bak"),
     )
 )
+# Names of sounds, read or not: meant as images only where pictures are made of them.
+SOUND_ENDINGS = frozenset((".wav", ".flac", ".mp3", ".ogg", ".m4a"))
 # What operating systems leave in folders; macOS's names begin with a dot and are not listed.
 _SYSTEM_NAMES = frozenset(
     ("thumbs.db", "ehthumbs.db", "ehthumbs_vista.db", "desktop.ini", "icon\r", "folder.htt")
 )
 
 
-def names_other_kind(path: str) -> bool:
-    """Tells whether the path alone says that the file is not an image."""
+def names_other_kind(path: str, with_sounds: bool = False) -> bool:
+    """Tells whether the path alone says that the file is not an image, nor a sound that is read."""
     name = os.path.basename(path).lower()
-    return name in _SYSTEM_NAMES or os.path.splitext(name)[1] in _OTHER_ENDINGS
+    others = _OTHER_ENDINGS if with_sounds else _OTHER_ENDINGS | SOUND_ENDINGS
+    return name in _SYSTEM_NAMES or os.path.splitext(name)[1] in others
 
 
-def find_other_kind(path: str, head: bytes) -> tuple[str, str] | None:
+def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[str, str] | None:
     """Says what a file is that is an image neither by name nor by content.
 
     Args:
       path: with slashes.
       head: the file's first kilobytes; all of it, if it has no more.
+      with_sounds: whether sounds are images, too.
 
     Returns:
       The kind (`system_file`, `archive`, `text` or `other_file`) and a message; None for what is
@@ -63,7 +67,9 @@ def find_other_kind(path: str, head: bytes) -> tuple[str, str] | None:
     kind = tell_kind(head)
     if kind.name == "npy" and (shape := _read_other_shape(head)):
         return "other_file", f"a NumPy array of shape {shape}, which is no image by itself"
-    if os.path.splitext(name)[1] in IMAGE_ENDINGS or kind.group in ("image", "unsupported_image"):
+    endings = IMAGE_ENDINGS | SOUND_ENDINGS if with_sounds else IMAGE_ENDINGS
+    groups = ("image", "unsupported_image", *(("sound",) if with_sounds else ()))
+    if os.path.splitext(name)[1] in endings or kind.group in groups:
         return None
     if name in _SYSTEM_NAMES:
         return "system_file", "left by an operating system"
@@ -71,6 +77,8 @@ def find_other_kind(path: str, head: bytes) -> tuple[str, str] | None:
         return "archive", f"a {kind.name} archive; if it holds images, {kind.way_out}"
     if kind.group == "text":
         return "text", "text, by name and content"
+    if kind.group == "sound":
+        return "other_file", f"a sound; {kind.way_out}"
     if names_other_kind(path):
         return "other_file", "neither named as an image nor one"
     if kind.name not in ("empty", "unknown"):

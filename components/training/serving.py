@@ -13,7 +13,12 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.graph import TransformGraph, read_alpha_background
+from image_pipeline.components.feeding.graph import (
+    TransformGraph,
+    read_alpha_background,
+    read_sound,
+)
+from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import decode_image
 from image_pipeline.components.training.classification import CLASSIFICATION
@@ -59,7 +64,8 @@ def export_model(
     """
     background = read_alpha_background(transform_graph_dir)
     transform = TransformGraph(transform_graph_dir)
-    served = ServedModel(model, transform, view, class_names, gives_logits, background, task)
+    sound = read_sound(transform_graph_dir)
+    served = ServedModel(model, transform, view, class_names, gives_logits, background, task, sound)
     _check_answers(served, model, view, len(class_names), task)
     tf.saved_model.save(
         served,
@@ -84,6 +90,7 @@ class ServedModel(tf.Module):
         gives_logits: bool = False,
         background: tuple[int, int, int] = (255, 255, 255),
         task: Task = CLASSIFICATION,
+        sound: SoundOptions | None = None,
     ):
         """Holds what the signatures need, so that it is saved with them.
 
@@ -95,6 +102,7 @@ class ServedModel(tf.Module):
           gives_logits: as in `export_model`.
           background: RGB colour on which ingest laid transparent images.
           task: what the model has learned.
+          sound: how ingest drew sounds; None if it did not.
         """
         super().__init__()
         # Saved are the network's weights, as TensorFlow's own variables: TensorFlow Serving and
@@ -108,6 +116,7 @@ class ServedModel(tf.Module):
         self._view = view
         self._class_names = tf.constant(class_names)
         self._background = background
+        self._sound = sound
         # Not all are weights to Keras: seeds of noise used in inference, plain tf.Variables.
         images = tf.TensorSpec([None, *self._size()], tf.uint8)
         used = tf.function(self.predict).get_concrete_function(images).graph.variables
@@ -117,14 +126,15 @@ class ServedModel(tf.Module):
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for image files: string [batch] → the task's outputs, VALID and ERROR."""
         blank = (tf.zeros(self._size(), tf.uint8), tf.zeros([4]))
-        (images, windows), errors = take_views(self._view_file, image_bytes, blank)
+        has_sounds = self._sound is not None
+        (images, windows), errors = take_views(self._view_file, image_bytes, blank, has_sounds)
         is_valid = errors == b""
         own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
         return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
 
     def _view_file(self, file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The view of an image file that ingest's stored copy of it would have, and its window."""
-        image = decode_image(file, self._view.channels, self._background)
+        image = decode_image(file, self._view.channels, self._background, self._sound)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
         return views.eval_view(image, self._view), window

@@ -6,7 +6,7 @@ SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
 TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
 
 # Their inputs, string [batch].
-IMAGE_BYTES = "image_bytes"  # JPEG, PNG, WebP, GIF or BMP files
+IMAGE_BYTES = "image_bytes"  # JPEG, PNG, WebP, GIF or BMP files; WAV if trained on sounds
 EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes
 
 # Of SERVE_IMAGES, whatever the task.

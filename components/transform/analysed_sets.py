@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -39,6 +39,7 @@ class Span:
       classes: split to class or tag to number of records, of all splits.
       analysed: class or tag to number of records that the analysis reads.
       alpha_background: RGB colour on which ingest laid transparent images.
+      sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
       further: the further columns of its records.
       records: how many the analysis reads.
       split_records: split to number of records.
@@ -55,6 +56,7 @@ class Span:
     classes: dict[str, collections.Counter]
     analysed: collections.Counter
     alpha_background: tuple[int, int, int] = (255, 255, 255)
+    sound: dict[str, Any] | None = None
     further: tuple[Column, ...] = ()
     records: int = 0
     split_records: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -82,6 +84,7 @@ def read_spans(
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_backgrounds(spans)
+    _check_sounds(spans)
     _check_classes(spans, "mask")
     _check_classes(spans, "box")
     if not any(span.records for span in spans):
@@ -110,6 +113,16 @@ def _check_backgrounds(spans: Sequence[Span]) -> None:
         raise UserError(
             "data sets that are analysed together must lay transparent images on the same colour, "
             f"got ingest.prepare.alpha_background {differing}; ingest some of them again."
+        )
+
+
+def _check_sounds(spans: Sequence[Span]) -> None:
+    """Checks that sounds were drawn in one way: a served model must draw them so, too."""
+    differing = {span.examples_dir: span.sound for span in spans}
+    if any(sound != spans[0].sound for sound in differing.values()):
+        raise UserError(
+            "data sets that are analysed together must have drawn sounds in the same way, got "
+            f"ingest.prepare.sound {differing}; ingest some of them again."
         )
 
 
@@ -161,15 +174,24 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
             records += int(is_read.sum())
     key = span_key(examples_dir, view, options)
     manifest_sha256 = hash_manifest(examples_dir)
-    red, green, blue = manifest.options["prepare"]["alpha_background"]
-    background = (red, green, blue)
+    prepare = manifest.options["prepare"]
+    red, green, blue = prepare["alpha_background"]
+    background, sound = (red, green, blue), prepare.get("sound")
     pixels: collections.Counter = collections.Counter()
     boxes: collections.Counter = collections.Counter()
     for split in options.analyze_splits:
         pixels.update(manifest.splits[split].mask_pixels or {})
         boxes.update(manifest.splits[split].box_counts or {})
     counted = (records, dict(split_records))
-    own = (manifest.further, *counted, manifest.mask_classes, pixels, manifest.box_classes, boxes)
+    own = (
+        sound,
+        manifest.further,
+        *counted,
+        manifest.mask_classes,
+        pixels,
+        manifest.box_classes,
+        boxes,
+    )
     return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
 
 

@@ -59,6 +59,7 @@ def write_summary(
     summary = {
         **describe_input(view),
         "alpha_background": spans[0].alpha_background,
+        **({} if spans[0].sound is None else {"sound": spans[0].sound}),
         **describe_origin(spans, options),
         **({} if label is None else {"label": label.key}),
         "records": int(found["records"]),

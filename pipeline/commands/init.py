@@ -120,6 +120,9 @@ def _show(layout: Any, sizes: Any) -> None:
         rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
     if layout.splits:
         rows.append(("splits", ", ".join(f"{k} {n:,}" for k, n in layout.splits.items())))
+    if sizes.sound is not None:
+        sound = f"{sizes.sound.duration_s:g} s at {sizes.sound.sample_rate_hz:,} Hz, as pictures"
+        rows.append(("sounds", sound))
     kind = "all" if sizes.equal else "median"
     rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
     rows.append(("model's input", f"{height} × {width} × {channels}"))

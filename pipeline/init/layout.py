@@ -22,6 +22,7 @@ _FLAT_PATTERNS = (
     r"(?P<label>[^/]*?[^/\d._ -])[._ -]*\d+\.[^./]+$",
     r"(?P<label>[^/_]+)_.+",
 )
+SOUNDS = (".wav", ".flac")
 _FOLDERS = r"(?P<label>[^/]+)/.+"
 _ENOUGH = 0.9  # of the images must fit a guess; the rest will be quarantined
 
@@ -99,10 +100,10 @@ def guess_layout(paths: Collection[str]) -> Layout:
 
 
 def list_images_of(paths: Collection[str]) -> list[str]:
-    """The paths that end as images do; if none does, those without any ending, as ids have."""
+    """The paths that end as images do, or else as sounds do, or else not at all, as ids do."""
     endings = {path: os.path.splitext(path)[1].lower() for path in paths}
-    images = [path for path in paths if endings[path] in ENDINGS]
-    return images or [path for path in paths if not endings[path]]
+    found = ([path for path in paths if endings[path] in own] for own in (ENDINGS, SOUNDS, ("",)))
+    return next(filter(None, found), [])
 
 
 def _guess_pairs(images: Sequence[str], others: int) -> Layout | None:

@@ -10,7 +10,10 @@ import numpy as np
 
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.decode import read_image_header
+from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.images.prepare import PrepareOptions
+from image_pipeline.components.images.sound import measure_sound
+from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -21,6 +24,7 @@ from image_pipeline.show.words import format_count
 
 SAMPLE = 200  # images whose headers are read
 _USUAL_PX = 224  # what most networks are made for
+_LEAST_SOUND_S, _MOST_SOUND_S = 0.1, 10.0  # of the duration that is drawn
 _BLOCK_PX = 32  # by as much most networks shrink an image
 _SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
@@ -37,12 +41,14 @@ class Sizes:
       width_px: median.
       equal: whether all have the same size.
       gray: whether all have one channel.
+      sound: how to draw them, if they are sounds; the sides are those of the pictures then.
     """
 
     height_px: int
     width_px: int
     equal: bool
     gray: bool
+    sound: SoundOptions | None = None
 
 
 def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
@@ -55,17 +61,19 @@ def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
     Returns:
       Their sizes; None if no file of the sample is an image.
     """
-    found = []
+    found, sounds = [], []
     for ref in refs[:: max(1, -(-len(refs) // SAMPLE))]:
-        data = try_read(ref, source, PrepareOptions().max_file_bytes)
+        data = try_read(ref, source, PrepareOptions().max_file_bytes, with_sounds=True)
         try:
-            if isinstance(data, bytes):
+            if isinstance(data, bytes) and tell_kind(data).group == "sound":
+                sounds.append(measure_sound(data))
+            elif isinstance(data, bytes):
                 header = read_image_header(data)
                 found.append((header.height, header.width, header.channels == 1))
         except BadImage:
             continue  # Ingest will say what is wrong with it.
     if not found:
-        return None
+        return _draw_sounds(sounds) if sounds else None
     heights, widths, grays = zip(*found, strict=True)
     return Sizes(
         int(statistics.median_low(heights)),
@@ -75,15 +83,26 @@ def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
     )
 
 
+def _draw_sounds(sounds: Sequence[tuple[int, float]]) -> Sizes:
+    """The pictures of sounds, by their sample rates and durations: nine in ten are not cut."""
+    rates, durations = zip(*sounds, strict=True)
+    rate_hz = min(statistics.median_low(rates), SoundOptions().sample_rate_hz)
+    longest_s = sorted(durations)[len(durations) * 9 // 10]
+    duration_s = min(max(math.ceil(10 * longest_s) / 10, _LEAST_SOUND_S), _MOST_SOUND_S)
+    sound = SoundOptions(sample_rate_hz=rate_hz, duration_s=duration_s)
+    return Sizes(sound.mel_bins, sound.columns, True, True, sound)
+
+
 def guess_view(sizes: Sizes, has_boxes: bool = False) -> tuple[int, int, int]:
     """The model's input: height and width in pixels, channels.
 
-    Small images of one size stay as they are; others become square, with the usual size or, if they
-    are smaller, their shorter side. With boxes they keep their shape, since a square would cut off
-    what is at the sides.
+    Small images of one size stay as they are, and so do the pictures of sounds; others become
+    square, with the usual size or, if they are smaller, their shorter side. With boxes they keep
+    their shape, since a square would cut off what is at the sides.
     """
     shorter = min(sizes.height_px, sizes.width_px)
-    if sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX:
+    is_small = sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX
+    if is_small or sizes.sound is not None:
         height, width = sizes.height_px, sizes.width_px
     else:
         height = width = min(shorter, _USUAL_PX)
@@ -126,6 +145,8 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
     small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
+    first_step = "pad_and_crop" if small else _CROPS.get(kind, "random_resized_crop")
+    sounds = sizes.sound is not None
     return _TEMPLATE.format(
         images=layout.images,
         kind=layout.kind,
@@ -134,14 +155,14 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         splits=_write_splits(layout),
         stratify=_write_stratify(layout),
         bad_fraction=_bad_fraction(layout),
-        encoding=_SMALL_ENCODING if small else _USUAL_ENCODING,
+        prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
         color="gray" if sizes.gray else "colour",
         height=height,
         width=width,
         channels=channels,
         batch_size=32 if layout.images < _FEW_IMAGES else 64,
-        first_step="pad_and_crop" if small else _CROPS.get(kind, "random_resized_crop"),
+        steps=_SOUND_STEPS if sounds else _STEPS.format(first_step=first_step),
         evaluation=_write_evaluation(layout),
     )
 
@@ -194,6 +215,12 @@ def _choose_f1(layout: Layout) -> tuple[float, str]:
 _CROPS = {"boxes": "{op: random_resized_crop, area: [0.3, 1]}"}
 _USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
 _SMALL_ENCODING = "original  # small files stay as they are, unless training cannot read them"
+_STEPS = """\
+  # Random steps of training; leave out flip_horizontal where a mirrored image is another class.
+  augment: [{first_step}, flip_horizontal]"""
+_SOUND_STEPS = """\
+  # Random steps of training: black rectangles hide some pitches for some time.
+  augment: [random_erasing]"""
 _TEMPLATE = """\
 # Written by `image-pipeline init` for {images} images: {kind}, {classes}.
 # What is left out has its default; a wrong key or value is an error that names the right ones.
@@ -203,19 +230,37 @@ ingest:
 {stratify}  # Unusable images are quarantined; the run fails if their share is larger than this.
   max_bad_fraction: {bad_fraction}
   prepare:
-    size_px: 256  # shorter side of the stored image; smaller ones are kept as they are
-    encoding: {encoding}
+{prepare}
 view:  # the model's input; sizes found: {sizes} pixels (height x width), {color}
   height_px: {height}
   width_px: {width}
   channels: {channels}
 feeding:
   batch_size: {batch_size}
-  # Random steps of training; leave out flip_horizontal where a mirrored image is another class.
-  augment: [{first_step}, flip_horizontal]
+{steps}
 training:
   epochs: 10
 {evaluation}"""
+
+
+def _write_prepare(sizes: Sizes, small: bool) -> str:
+    if sizes.sound is None:
+        shorter = "256  # shorter side of the stored image; smaller ones are kept as they are"
+        lines = [
+            f"size_px: {shorter}",
+            f"encoding: {_SMALL_ENCODING if small else _USUAL_ENCODING}",
+        ]
+    else:
+        rate_hz, duration_s = sizes.sound.sample_rate_hz, sizes.sound.duration_s
+        lines = [
+            "# Sounds become pictures: pitches from top to bottom, time from left to right.",
+            "sound:",
+            f"  sample_rate_hz: {rate_hz}  # other sounds are resampled; keeps half as many Hz",
+            f"  duration_s: {duration_s:g}  # longer sounds are cut, shorter ones padded",
+            f"  mel_bins: {sizes.sound.mel_bins}  # bands: the picture's height",
+            *("resize: none", "encoding: png", "color: gray"),
+        ]
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def _write_masks(masks: Masks, levels: Sequence[int | str]) -> list[str]:

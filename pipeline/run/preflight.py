@@ -58,7 +58,8 @@ class _Seen:
             self.outside += ref.problem == OUTSIDE
             self.usable += ref.problem is None
             self.first_problem = self.first_problem or ref.message
-            may_be_image = ref.said is not None or not names_other_kind(ref.path)
+            has_sounds = self.options.prepare.sound is not None
+            may_be_image = ref.said is not None or not names_other_kind(ref.path, has_sounds)
             if may_be_image and not ref.problem:
                 self.classes.update(names_of(ref, self.options))
             yield ref

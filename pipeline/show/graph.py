@@ -44,6 +44,9 @@ def _input_rows(graph: GraphFigures) -> list[tuple[str, str]]:
         ("crop fraction", f"{view['crop_fraction']:g}"),
         ("alpha on", f"RGB {', '.join(map(str, graph.alpha_background))}"),
     ]
+    if graph.sound is not None:
+        said = ", ".join(f"{name} {value}" for name, value in graph.sound.items())
+        rows.append(("sounds drawn by", said))
     return rows + ([("columns", ", ".join(graph.columns))] if graph.columns else [])
 
 

@@ -5,7 +5,12 @@ from typing import Any
 
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import SKIPPED
-from image_pipeline.components.ingest.unserved import NOT_SERVED, PROFILE, count_unserved
+from image_pipeline.components.ingest.unserved import (
+    FLAC,
+    NOT_SERVED,
+    PROFILE,
+    count_unserved,
+)
 from image_pipeline.components.names import printable
 from image_pipeline.show.said import said_rows, summarize_said
 from image_pipeline.show.words import format_count
@@ -88,7 +93,8 @@ def _unserved_rows(unserved: Mapping[str, int]) -> list[tuple[str, str]]:
     refused = ", ".join(f"{unserved[kind]:,} {kind}" for kind in NOT_SERVED if kind in unserved)
     rows = []
     if refused:
-        rows.append(("a server refuses", f"{refused}; send JPEG, PNG, WebP, GIF or BMP"))
+        wav = ", and WAV for FLAC" if FLAC in unserved else ""
+        rows.append(("a server refuses", f"{refused}; send JPEG, PNG, WebP, GIF or BMP{wav}"))
     if PROFILE in unserved:
         count = unserved[PROFILE]
         rows.append(("served differently", f"{count:,} with a colour profile; send sRGB"))

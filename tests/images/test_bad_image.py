@@ -13,14 +13,16 @@ import simplejpeg
 from PIL import Image, ImageCms, ImageFile
 
 import image_pipeline.components.images
-from image_pipeline.components.images import color, decode, mask_file
+from image_pipeline.components.images import color, decode, mask_file, sound, spectrogram
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
 from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.images.spectrogram import SoundOptions
 from tests.images import zoo
 from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
 from tests.images.test_mask_file import LEVELS, make_image, save, write_png
+from tests.sounds import build_wav, encode, make_tone
 
 pytestmark = pytest.mark.unit
 
@@ -42,6 +44,8 @@ NAMES = [
 ]
 TABLES = rgb_profile(ADOBE_RGB, [table_curve(1.8)] * 3)
 FILES = [zoo.ZOO[name].data for name in NAMES] + [zoo.save_jpeg(icc_profile=TABLES)]
+SOUNDS = PrepareOptions(sound=SoundOptions(sample_rate_hz=4_000, mel_bins=8))
+FILES += [encode(make_tone(440), kind=kind) for kind in ("WAV", "FLAC")] + [build_wav()[:30]]
 # `call_decoder` and what it calls are the boundary itself.
 LEFT_OUT = {"call_decoder", "explain_decoder_error"}
 LEFT_OUT |= {"prepare_image", "prepare_mask", "prepare_boxes"}
@@ -68,10 +72,14 @@ class OwnError(Exception):
 
 
 @pytest.fixture(autouse=True)
-def forget_profiles():
-    color._srgb_transform.cache_clear()
+def forget_what_was_made():
+    made = (color._srgb_transform, sound._make_filter)
+    made += (spectrogram.make_filters, spectrogram.make_window)
+    for function in made:
+        function.cache_clear()
     yield
-    color._srgb_transform.cache_clear()
+    for function in made:
+        function.cache_clear()
 
 
 def patch_everywhere(monkeypatch, module_name: str, name: str, replacement) -> None:
@@ -86,8 +94,9 @@ def prepare_all() -> list[str]:
     """Prepares `FILES`, `MASKS` and `SAID`; returns the errors that were no `BadImage`."""
     raised = []
     for data in FILES:
-        read_both = (partial(prepare_image, data, options) for options in (AS_IS, SHRUNK))
-        for read in (*read_both, partial(decode.read_image_header, data)):
+        every = (AS_IS, SHRUNK, SOUNDS)
+        reads = [partial(prepare_image, data, options) for options in every]
+        for read in (*reads, partial(decode.read_image_header, data)):
             try:
                 read()
             except BadImage:

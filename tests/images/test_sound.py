@@ -1,0 +1,143 @@
+"""A sound file to the picture that is stored: which part, at which rate, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import resample_poly
+
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.images.sound import decode_sound, place_part
+from image_pipeline.components.images.spectrogram import SoundOptions, draw_spectrogram
+from tests.sounds import build_wav, encode, make_tone
+
+pytestmark = pytest.mark.unit
+
+OPTIONS = SoundOptions(sample_rate_hz=8_000, duration_s=0.2, mel_bins=20)
+CENTERED = OPTIONS.model_copy(update={"align": "center"})
+NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 4_000)
+
+
+def draw(samples, options=OPTIONS):
+    """The picture of samples that are stored without loss."""
+    return decode_sound(encode(samples, samples_as="DOUBLE"), options)
+
+
+def test_a_longer_sound_is_cut_and_a_shorter_one_padded():
+    for options, kept in ((OPTIONS, NOISE[:1_600]), (CENTERED, NOISE[1_200:2_800])):
+        pixels, source_format, notes = draw(NOISE, options)
+        np.testing.assert_array_equal(pixels, draw_spectrogram(kept, options))
+        assert (source_format, notes) == ("wav", ("cut",))
+    for options, before in ((OPTIONS, 0), (CENTERED, 749)):
+        pixels, _, notes = draw(NOISE[:101], options)
+        padded = np.pad(NOISE[:101], (before, 1_499 - before))
+        np.testing.assert_array_equal(pixels, draw_spectrogram(padded, options))
+        assert notes == ("padded",)
+    assert draw(NOISE[:1_600])[2] == ()
+
+
+@pytest.mark.parametrize("rate_hz", [4_000, 11_025, 16_000, 44_100, 7_999])
+@pytest.mark.parametrize("options", [OPTIONS, CENTERED])
+def test_a_part_is_resampled_as_the_whole_sound_is(rate_hz, options):
+    samples = np.resize(NOISE, rate_hz)
+    pixels = decode_sound(encode(samples, rate_hz, samples_as="DOUBLE"), options)[0]
+    whole = resample_poly(samples, 8_000, rate_hz)
+    start = 3_200 if options is CENTERED else 0
+    expected = draw_spectrogram(whole[start : start + 1_600], options)
+    np.testing.assert_array_equal(pixels, expected)
+
+
+@settings(max_examples=300)
+@given(
+    rate_hz=st.integers(1_000, 400_000),
+    frames=st.integers(1, 10**7),
+    align=st.sampled_from(["start", "center"]),
+)
+def test_the_part_that_is_read_lies_in_the_sound_and_fills_the_picture(rate_hz, frames, align):
+    options = OPTIONS.model_copy(update={"align": align})
+    part = place_part(rate_hz, frames, options)
+    assert 0 <= part.first < part.last <= frames
+    assert part.before + part.kept <= options.samples and part.kept > 0
+    resampled = -(-(part.last - part.first) * 8_000 // rate_hz)
+    assert part.skipped >= 0 and part.skipped + part.kept <= resampled
+
+
+def test_channels_are_averaged():
+    both = np.stack([NOISE[:1_600], -NOISE[:1_600]], axis=1)
+    assert draw(both)[2] == ("silent",)
+    eight = np.repeat(NOISE[:1_600, None], 8, axis=1)
+    np.testing.assert_array_equal(draw(eight)[0], draw(NOISE[:1_600])[0])
+
+
+def test_flac_has_the_picture_of_the_same_samples_as_wav():
+    for options in (OPTIONS, CENTERED):
+        flac = decode_sound(encode(NOISE, kind="FLAC"), options)
+        wav = decode_sound(encode(NOISE), options)
+        np.testing.assert_array_equal(flac[0], wav[0])
+        assert flac[1:] == ("flac", ("cut",))
+
+
+def test_one_sample_is_a_sound():
+    pixels, _, notes = draw(np.ones(1))
+    assert notes == ("padded",) and not pixels[:, 1:].any()
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (build_wav(rate_hz=0), "unsupported: 0 samples a second; read are 1000 to 400000"),
+        (build_wav(rate_hz=2**32 - 1), "unsupported: 4294967295 samples a second"),
+        (build_wav(np.full(9, np.nan, "<f4").tobytes(), tag=3, block_bytes=4), "corrupt: samples"),
+        (build_wav(np.full(9, 2e4, "<f8").tobytes(), tag=3, block_bytes=8), "corrupt: samples"),
+        (build_wav(b""), "empty: the sound has no samples"),
+        (b"fLaC", "corrupt: the FLAC data is damaged or cut off: "),
+        (encode(NOISE, kind="FLAC")[:-1_000], "corrupt: the FLAC data is damaged or cut off: "),
+        (b"ID3\3" + bytes(100), "not_an_image: a sound; convert it: ffmpeg -i FILE FILE.wav"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(data, expected):
+    with pytest.raises(BadImage) as caught:
+        prepare_image(data, PrepareOptions(sound=OPTIONS))
+    assert str(caught.value).startswith(expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    kind=st.sampled_from(["WAV", "FLAC", "WAVEX"]),
+    edits=st.lists(st.tuples(st.integers(0, 199), st.integers(0, 255)), max_size=4),
+    length=st.integers(1, 4_000),
+)
+def test_whatever_a_file_holds_it_is_drawn_or_refused(kind, edits, length):
+    data = bytearray(encode(NOISE[:1_000], kind=kind))
+    for place, value in edits:
+        data[place] = value
+    try:
+        pixels = prepare_image(bytes(data[:length]), PrepareOptions(sound=OPTIONS)).encoded
+        assert pixels
+    except BadImage:
+        pass
+
+
+def test_a_changed_bit_in_flac_is_found():
+    data = bytearray(encode(NOISE, kind="FLAC"))
+    data[len(data) // 2] ^= 4
+    with pytest.raises(BadImage):
+        decode_sound(bytes(data), OPTIONS)
+
+
+def test_sounds_are_read_only_where_the_option_is_set():
+    data = encode(make_tone(440))
+    with pytest.raises(BadImage, match=r"a sound; ingest\.prepare\.sound makes pictures of WAV"):
+        prepare_image(data, PrepareOptions())
+    stored = prepare_image(data, PrepareOptions(sound=OPTIONS, encoding="raw", color="gray"))
+    assert stored.encoded == decode_sound(data, OPTIONS)[0].tobytes()
+    assert (stored.height, stored.width, stored.channels) == (20, OPTIONS.columns, 1)
+    assert (stored.source_format, stored.orientation, stored.notes) == ("wav", 1, ())
+
+
+def test_the_option_is_written_only_where_it_is_set():
+    assert "sound" not in PrepareOptions().model_dump(mode="json")
+    assert PrepareOptions(sound=OPTIONS).model_dump()["sound"]["mel_bins"] == 20
+    again = PrepareOptions.model_validate_json(PrepareOptions(sound=OPTIONS).model_dump_json())
+    assert again.sound == OPTIONS
