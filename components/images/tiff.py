@@ -105,7 +105,11 @@ def _read_tag(image: Image.Image, tag: int) -> tuple[int, ...]:
 
 
 def decode_tiff_samples(
-    data: bytes, image: Image.Image, layout: TiffLayout, deep: bool = False, keep_extra: bool = False
+    data: bytes,
+    image: Image.Image,
+    layout: TiffLayout,
+    deep: bool = False,
+    keep_extra: bool = False,
 ) -> np.ndarray | None:
     """Decodes by OpenCV what Pillow would not decode correctly.
 

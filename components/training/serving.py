@@ -142,9 +142,9 @@ class ServedModel(tf.Module):
         return self._task.read_truth(examples, self.transform, self._view)
 
     def _decode_example(self, serialized: tf.Tensor) -> tf.Tensor:
-        """Decodes one record's image: uint8 [height, width, channels]."""
+        """Decodes one record's image: `view.dtype` [height, width, channels]."""
         features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
-        return parse.decode_record(features, self._view.channels)
+        return parse.decode_record(features, self._view)
 
     def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
         """Takes each string's deterministic view: uint8 [batch, height, width, channels]."""
