@@ -20,6 +20,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
 from image_pipeline.components.feeding.tags import multi_hot
 from image_pipeline.components.files import check_known_to_tensorflow
+from image_pipeline.components.views.options import ViewOptions
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
 # because importing tf.Transform would cost every reader of batches ten seconds.
@@ -69,6 +70,11 @@ def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
     """
     red, green, blue = _read_analysis(transform_graph_dir).get("alpha_background", _WHITE)
     return red, green, blue
+
+
+def read_stored_type(transform_graph_dir: str, view: ViewOptions) -> str:
+    """The type of the values that the analysed data sets store; for other graphs, the view's."""
+    return _read_analysis(transform_graph_dir).get("dtype", view.dtype)
 
 
 def _read_analysis(transform_graph_dir: str) -> dict[str, Any]:
@@ -134,7 +140,7 @@ class TransformGraph(tf.Module):
         """Transforms a batch.
 
         Args:
-          batch: as `ImageBatches.read` gives it: "image" uint8 [batch, height, width, channels],
+          batch: as `ImageBatches.read` gives it: "image" [batch, height, width, channels],
             "label" string [batch], and the further columns that the graph reads, each [batch], by
             feature key.
 

@@ -214,8 +214,8 @@ class ImageBatches:
         Returns:
           Dicts of "image" `view.dtype` [batch, height, width, channels], "label" string [batch],
           each column [batch] under its feature key, and in training `KEY` uint64 [batch] and
-          `MIRRORED` bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1], class ids;
-          the columns of boxes as `boxes.place_boxes` gives them.
+          `MIRRORED` bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1],
+          class ids; the columns of boxes as `boxes.place_boxes` gives them.
         """
         passes, feeding = self._passes, self._feeding
         if self._keys is not None and feeding.data_service is not None:

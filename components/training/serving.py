@@ -13,9 +13,15 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.graph import TransformGraph, read_alpha_background
+from image_pipeline.components.feeding.graph import (
+    TransformGraph,
+    read_alpha_background,
+    read_stored_type,
+)
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import decode_image
+from image_pipeline.components.served.kinds import explain_unserved
+from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.model_check import CheckedModel
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
@@ -59,7 +65,8 @@ def export_model(
     """
     background = read_alpha_background(transform_graph_dir)
     transform = TransformGraph(transform_graph_dir)
-    served = ServedModel(model, transform, view, class_names, gives_logits, background, task)
+    dtype = read_stored_type(transform_graph_dir, view)
+    served = ServedModel(model, transform, view, class_names, gives_logits, background, task, dtype)
     _check_answers(served, model, view, len(class_names), task)
     tf.saved_model.save(
         served,
@@ -84,6 +91,7 @@ class ServedModel(tf.Module):
         gives_logits: bool = False,
         background: tuple[int, int, int] = (255, 255, 255),
         task: Task = CLASSIFICATION,
+        stored_type: str = "uint8",
     ):
         """Holds what the signatures need, so that it is saved with them.
 
@@ -95,6 +103,7 @@ class ServedModel(tf.Module):
           gives_logits: as in `export_model`.
           background: RGB colour on which ingest laid transparent images.
           task: what the model has learned.
+          stored_type: of the values that ingest stored.
         """
         super().__init__()
         # Saved are the network's weights, as TensorFlow's own variables: TensorFlow Serving and
@@ -108,26 +117,36 @@ class ServedModel(tf.Module):
         self._view = view
         self._class_names = tf.constant(class_names)
         self._background = background
+        self._stored_type = stored_type
         # Not all are weights to Keras: seeds of noise used in inference, plain tf.Variables.
-        images = tf.TensorSpec([None, *self._size()], tf.uint8)
+        images = tf.TensorSpec([None, *self._size()], view.dtype)
         used = tf.function(self.predict).get_concrete_function(images).graph.variables
         kept = {id(weight) for weight in self.weights}
         self.states = [variable for variable in used if id(variable) not in kept]
 
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for image files: string [batch] → the task's outputs, VALID and ERROR."""
-        blank = (tf.zeros(self._size(), tf.uint8), tf.zeros([4]))
-        (images, windows), errors = take_views(self._view_file, image_bytes, blank)
+        blank = (tf.zeros(self._size(), self._view.dtype), tf.zeros([4]))
+        explain = explain_unread if self._has_values else explain_unserved
+        (images, windows), errors = take_views(self._view_file, image_bytes, blank, explain)
         is_valid = errors == b""
         own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
         return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
 
     def _view_file(self, file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The view of an image file that ingest's stored copy of it would have, and its window."""
-        image = decode_image(file, self._view.channels, self._background)
+        if self._has_values:
+            image = decode_values(file, self._stored_type, self._view)
+        else:
+            image = decode_image(file, self._view.channels, self._background)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
         return views.eval_view(image, self._view), window
+
+    @property
+    def _has_values(self) -> bool:
+        """Whether images are of other values than 8-bit gray or RGB."""
+        return self._view.dtype != "uint8" or self._view.channels not in (1, 3)
 
     def _size(self) -> tuple[int, int, int]:
         return self._view.height_px, self._view.width_px, self._view.channels
@@ -147,15 +166,15 @@ class ServedModel(tf.Module):
         return parse.decode_record(features, self._view)
 
     def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
-        """Takes each string's deterministic view: uint8 [batch, height, width, channels]."""
+        """Takes each string's deterministic view: `view.dtype` [batch, height, width, channels]."""
         return tf.map_fn(
             lambda string: views.eval_view(decode(string), self._view),
             strings,
-            fn_output_signature=tf.TensorSpec(self._size(), tf.uint8),
+            fn_output_signature=tf.TensorSpec(self._size(), self._view.dtype),
         )
 
     def predict(self, images: tf.Tensor) -> Any:
-        """The network's final outputs for uint8 images, float32."""
+        """The network's final outputs for views of images, float32."""
         return self._network(self.transform.transform_images(images))
 
 
@@ -163,7 +182,7 @@ def _check_answers(
     served: ServedModel, model: keras.Model, view: ViewOptions, num_classes: int, task: Task
 ) -> None:
     """Tries a grey image: an exported model must give a finite value for each class."""
-    grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, tf.uint8))
+    grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, view.dtype))
     outputs = served.predict(grey)
     for each in tf.nest.flatten(outputs):
         check_probabilities(each.numpy(), "a grey image")

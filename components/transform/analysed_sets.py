@@ -20,8 +20,9 @@ from image_pipeline.components.dataset.manifest import (
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.dataset.record import Column, label_column
+from image_pipeline.components.dataset.record import Column, PixelType, label_column
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.views.options import ViewOptions
@@ -46,6 +47,7 @@ class Span:
       mask_pixels: how many pixels of the analysed splits' masks each id has.
       box_classes: the boxes' classes in the order of their ids; None without boxes.
       box_counts: how many boxes of the analysed splits each class has.
+      dtype: the type of the stored values.
     """
 
     examples_dir: str
@@ -62,6 +64,7 @@ class Span:
     mask_pixels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     box_classes: tuple[str, ...] | None = None
     box_counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    dtype: PixelType = "uint8"
 
 
 def read_spans(
@@ -82,6 +85,7 @@ def read_spans(
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_backgrounds(spans)
+    _check_types(spans)
     _check_classes(spans, "mask")
     _check_classes(spans, "box")
     if not any(span.records for span in spans):
@@ -110,6 +114,16 @@ def _check_backgrounds(spans: Sequence[Span]) -> None:
         raise UserError(
             "data sets that are analysed together must lay transparent images on the same colour, "
             f"got ingest.prepare.alpha_background {differing}; ingest some of them again."
+        )
+
+
+def _check_types(spans: Sequence[Span]) -> None:
+    """Checks that values are of one type: those of another mean another scale."""
+    differing = {span.examples_dir: span.dtype for span in spans}
+    if len(set(differing.values())) > 1:
+        raise UserError(
+            "data sets that are analysed together must have values of one type, got "
+            f"ingest.prepare.dtype {differing}; ingest some of them again."
         )
 
 
@@ -146,6 +160,7 @@ def list_shards(examples_dir: str, manifest: Manifest, splits: Sequence[str]) ->
 
 def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) -> Span:
     manifest = read_whole_manifest(examples_dir)
+    check_data_set(manifest, view, examples_dir)
     shards = list_shards(examples_dir, manifest, options.analyze_splits)
     classes: dict[str, collections.Counter] = {
         split: collections.Counter() for split in manifest.splits
@@ -170,6 +185,7 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
         boxes.update(manifest.splits[split].box_counts or {})
     counted = (records, dict(split_records))
     own = (manifest.further, *counted, manifest.mask_classes, pixels, manifest.box_classes, boxes)
+    own = (*own, manifest.dtype)
     return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
 
 
