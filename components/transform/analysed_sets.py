@@ -185,8 +185,8 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
         boxes.update(manifest.splits[split].box_counts or {})
     counted = (records, dict(split_records))
     own = (manifest.further, *counted, manifest.mask_classes, pixels, manifest.box_classes, boxes)
-    own = (*own, manifest.dtype)
-    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
+    named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
+    return Span(*named, *own, dtype=manifest.dtype)
 
 
 def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:
