@@ -4,6 +4,8 @@ Options live beside the code that reads them, in modules that import neither Ten
 so that the command line can read a configuration without waiting for either.
 """
 
+from typing import Any
+
 import pydantic
 
 
@@ -17,3 +19,13 @@ class Options(pydantic.BaseModel):
         validate_default=True,
         allow_inf_nan=False,
     )
+
+
+def leave_out_unset(dumped: dict[str, Any], options: Options, names: tuple[str, ...]) -> dict:
+    """An options class's dump without these options where they have their default.
+
+    Options that were added later: what was written or hashed before stays as it was.
+    """
+    fields = type(options).model_fields
+    unset = [name for name in names if getattr(options, name) == fields[name].default]
+    return {key: value for key, value in dumped.items() if key not in unset}

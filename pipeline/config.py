@@ -7,6 +7,7 @@ from typing import Any
 import pydantic
 import yaml
 
+from image_pipeline.components.augment.options import check_steps
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
@@ -77,6 +78,29 @@ def check_labels_fit(config: PipelineConfig) -> None:
         raise UserError(problem)
     if config.ingest.has_boxes and (problem := refuse_for_boxes(*given)):
         raise UserError(problem)
+
+
+def check_pixels_fit(config: PipelineConfig) -> None:
+    """Checks that the model's view reads what ingest stores, and that random steps can take it.
+
+    Raises:
+      UserError: if it does not, or one cannot.
+    """
+    prepare, view = config.ingest.prepare, config.view
+    wanted = "uint8" if prepare.dtype == "uint8" else "float32"
+    if view.dtype != wanted:
+        raise UserError(
+            f"ingest.prepare.dtype={prepare.dtype} is read as {wanted}, but "
+            f"view.dtype={view.dtype}; set view.dtype={wanted}."
+        )
+    if prepare.channels not in (None, view.channels) or (
+        prepare.channels is None and view.channels not in (1, 3)
+    ):
+        raise UserError(
+            f"ingest.prepare.channels={prepare.channels}, but view.channels={view.channels}; give "
+            "both the number of channels that the images have."
+        )
+    check_steps(config.feeding.augment, view.dtype, view.channels)
 
 
 def load_config(path: str | None, overrides: Sequence[str] = ()) -> PipelineConfig:

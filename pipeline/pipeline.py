@@ -24,7 +24,7 @@ from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.components.transform.function_version import function_version
-from image_pipeline.config import PipelineConfig, check_labels_fit, check_splits
+from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.resolvers import find_baseline, join_spans
 
 _USED_IN_TRAINING = ("augment", "feeding", "order", "served", "training", "transform")
@@ -62,6 +62,7 @@ def create_pipeline(
     """
     check_splits(config)
     check_labels_fit(config)
+    check_pixels_fit(config)
     check_user_steps(config.feeding.augment)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))
@@ -70,7 +71,7 @@ def create_pipeline(
     # Statistics of the columns that describe images, a schema, and a check of all splits.
     further = record.further_columns(config.ingest.column_types)
     checks = _check_columns(example_gen.outputs["examples"], further)
-    # What must be known of the whole train split becomes a graph over uint8 pixel batches.
+    # What must be known of the whole train split becomes a graph over batches of pixels.
     cache_dir = _choose_cache_dir(config, pipeline_root)
     image_transform = ImageTransform(examples, config.view, config.transform, cache_dir)
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.

@@ -140,20 +140,28 @@ def _load_function(step: options.UserStep, moved: Moved | None) -> Callable[...,
     return function
 
 
+_WAYS_OUT = {
+    True: "round and clip to 0..255, cast to tf.uint8",
+    False: "cast to tf.float32",
+}
+
+
 def _check_images(images: Any, before: tf.Tensor, path: str) -> tf.Tensor:
     """Checks what a user's function returns for the images `before`, while the step is traced.
 
     Raises:
-      ValueError: if it is not uint8 of the same shape.
+      ValueError: if it is not of the same type and shape.
     """
     is_tensor = tf.is_tensor(images)
-    same = is_tensor and images.dtype == tf.uint8 and images.shape.is_compatible_with(before.shape)
+    same = (
+        is_tensor and images.dtype == before.dtype and images.shape.is_compatible_with(before.shape)
+    )
     if not same:
         came = f"{images.dtype.name} {images.shape}" if is_tensor else type(images).__name__
         raise ValueError(
-            f"the step {path} must give uint8 images of the shape that it got, {before.shape}, but "
-            f"gave {came}; round and clip to 0..255, cast to tf.uint8 and keep height, width and "
-            "channels."
+            f"the step {path} must give {before.dtype.name} images of the shape that it got, "
+            f"{before.shape}, but gave {came}; {_WAYS_OUT[before.dtype == tf.uint8]} and keep "
+            "height, width and channels."
         )
     # This may not be known until it runs. (If compiled, the shapes are known, and XLA drops this.)
     as_many = tf.debugging.assert_equal(

@@ -95,4 +95,4 @@ def _draw_start(numbers: tf.Tensor, length: int, erased: tf.Tensor) -> tf.Tensor
 def _fill(images: tf.Tensor, rectangles: Rectangles, level: int) -> tf.Tensor:
     """Gives the pixels in the rectangles one level."""
     height, width = images.shape[1:3]
-    return tf.where(is_covered(height, width, rectangles), tf.constant(level, tf.uint8), images)
+    return tf.where(is_covered(height, width, rectangles), tf.constant(level, images.dtype), images)

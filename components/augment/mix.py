@@ -47,7 +47,7 @@ def mixup(batch: Batch, keys: tf.Tensor, options: Mixup) -> Batch:
     own, partner = batch.images, partner_of(batch.images)
     weight = share[:, None, None, None]
     mixed = weight * tf.cast(own, tf.float32) + (1 - weight) * tf.cast(partner, tf.float32)
-    images = tf.cast(tf.round(mixed), tf.uint8)
+    images = tf.cast(tf.round(mixed), tf.uint8) if own.dtype == tf.uint8 else mixed
     return batch._replace(images=images, own_share=_compose(batch.own_share, share))
 
 

@@ -3,10 +3,12 @@
 Names and defaults are torchvision's, where it has the step.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.options import Options
 
 SizePx = Annotated[int, pydantic.Field(gt=0, le=65_535)]
@@ -183,7 +185,34 @@ class UserStep(Options):
     """A function of your own."""
 
     op: str
-    """Its dotted path. It takes uint8 images [batch, height, width, channels] and uint64 keys
-    [batch] (see `components.augment.draws.uniform`), and returns images of the same shape."""
+    """Its dotted path. It takes images of `view.dtype` [batch, height, width, channels] and uint64
+    keys [batch] (see `components.augment.draws.uniform`), and returns images of the same shape."""
     arguments: dict[str, Any] = pydantic.Field(default_factory=dict)
     """Additional arguments, by name."""
+
+
+# Steps that compute with levels from 0 to 255, and those that compute with gray or RGB.
+_OF_LEVELS = ("color_jitter", "grayscale", "gaussian_blur", "rand_augment")
+_OF_COLORS = ("color_jitter", "grayscale", "rand_augment")
+
+
+def check_steps(steps: Sequence[Options], dtype: str, channels: int) -> None:
+    """Checks that steps can be taken with a view's pixels.
+
+    Args:
+      steps: options of the steps.
+      dtype: of the view's pixels.
+      channels: how many there are.
+
+    Raises:
+      UserError: if one needs 8-bit levels, or gray or RGB.
+    """
+    refused = _OF_LEVELS if dtype != "uint8" else () if channels in (1, 3) else _OF_COLORS
+    for step in steps:
+        if (op := getattr(step, "op", None)) in refused:
+            needs = "levels from 0 to 255" if dtype != "uint8" else "gray or RGB"
+            has = f"view.dtype={dtype}" if dtype != "uint8" else f"view.channels={channels}"
+            raise UserError(
+                f"feeding.augment has {op}, which needs {needs}, but {has}; leave it out, or "
+                "name a function of your own."
+            )

@@ -39,13 +39,13 @@ def _shift(pixels: tf.Tensor, starts: tf.Tensor, options: PadAndCrop, fill: int)
     """Takes the image's size out of each padded image.
 
     Args:
-      pixels: uint8 [batch, height, width, channels].
+      pixels: [batch, height, width, channels], of any type.
       starts: int32 [batch, 2], the first row and column.
       options: the mode of padding.
       fill: level of a constant padding.
 
     Returns:
-      uint8 [batch, height, width, channels].
+      [batch, height, width, channels] of the same type.
     """
     height, width, channels = pixels.shape[1:]
     row = tf.range(height) + starts[:, :1]
@@ -55,7 +55,7 @@ def _shift(pixels: tf.Tensor, starts: tf.Tensor, options: PadAndCrop, fill: int)
     if options.mode == "reflect":
         return shifted
     inside = _is_inside(row, height)[:, :, None] & _is_inside(column, width)[:, None, :]
-    return tf.where(inside[..., None], shifted, tf.constant(fill, tf.uint8))
+    return tf.where(inside[..., None], shifted, tf.constant(fill, pixels.dtype))
 
 
 def _mirror(places: tf.Tensor, length: int) -> tf.Tensor:

@@ -54,7 +54,7 @@ def warp(
     """Samples images at coordinates, bilinearly.
 
     Args:
-      images: uint8 [batch, height, width, channels].
+      images: uint8 or float32 [batch, height, width, channels].
       rows: float32 [batch, new_height, new_width], rounded to 1/256 pixel; 0 is the middle of the
         first row.
       columns: likewise.
@@ -62,7 +62,8 @@ def warp(
       fill: level of all pixels outside, with "constant".
 
     Returns:
-      uint8 [batch, new_height, new_width, channels].
+      [batch, new_height, new_width, channels] of the same type. Of floats the last bit may depend
+      on whether XLA compiled it.
     """
     if mode == "constant":
         # One pixel all around is enough: farther out is no different.
@@ -79,7 +80,7 @@ def warp(
         return left * (1 - column_share) + right * column_share
 
     mixed = between(row) * (1 - row_share) + between(next_row) * row_share
-    return tf.cast(tf.round(mixed), tf.uint8)
+    return tf.cast(tf.round(mixed), tf.uint8) if images.dtype == tf.uint8 else mixed
 
 
 def warp_nearest(

@@ -36,9 +36,10 @@ _NUMBERS = {
     "payload_length": np.int32,
     "height": np.int32,
     "width": np.int32,
-    "channels": np.int8,
+    "channels": np.uint8,
 }
 _COLUMNS = ("split", "shard", "record_id", "label", "format", *_NUMBERS)
+_RAW_FORMATS = pa.array([name.decode() for name in record.RAW_FORMATS])
 # Row groups that are read ahead while one is processed; each is held as text.
 _BATCHES_AHEAD = 4
 # Attributes of `RecordIndex` with a row per record, all but the label.
@@ -61,11 +62,12 @@ class RecordIndex:
       image_length: int32 [records], size of the stored image, which ends the example, in bytes.
       height: int32 [records], of the stored image, in pixels.
       width: int32 [records].
-      channels: int8 [records], 1 or 3.
+      channels: uint8 [records].
       is_raw: bool [records], whether the image is stored as pixels.
       record_id: uint8 [records, 16].
       label: int32 [records], number of the record's class in `classes`.
       classes: the classes' names, sorted.
+      dtype: of the values of images that are stored as pixels.
     """
 
     roots: tuple[str, ...]
@@ -81,6 +83,7 @@ class RecordIndex:
     record_id: np.ndarray
     label: np.ndarray
     classes: tuple[str, ...]
+    dtype: record.PixelType = "uint8"
 
     def __len__(self) -> int:
         """The number of records."""
@@ -146,8 +149,21 @@ def read_index(shard_paths: Sequence[str]) -> RecordIndex:
         shard_paths=tuple(path for index in indexes for path in index.shard_paths),
         label=np.concatenate([_renumber(index, classes) for index in indexes]),
         classes=classes,
+        dtype=_common_type(indexes),
         **columns,
     )
+
+
+def _common_type(indexes: Sequence[RecordIndex]) -> record.PixelType:
+    """The type of all data sets' values."""
+    by_type = {index.dtype: index.roots[0] for index in indexes}
+    if len(by_type) > 1:
+        named = " and ".join(f"{dtype} ({root})" for dtype, root in sorted(by_type.items()))
+        raise UserError(
+            f"data sets that are read together must have values of one type, got {named}; ingest "
+            "them with the same ingest.prepare.dtype."
+        )
+    return next(iter(by_type))
 
 
 def _renumber(index: RecordIndex, classes: tuple[str, ...]) -> np.ndarray:
@@ -162,12 +178,13 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
     seconds, and hardly more memory than their columns.
     """
     columns: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
-    labels = []
+    labels, formats = [], set[str]()
     check_index(root)
     for path_number, rows in _scan(root, paths):
         for name, values in _hold_columns(path_number, rows).items():
             columns[name].append(values)
         labels.append(rows["label"].dictionary_encode())
+        formats |= set(pc.unique(rows["format"]).to_pylist())
     # One column after the other, so that only one exists twice at a time.
     joined = {name: _join(columns.pop(name)) for name in list(columns)}
     check_all_known(joined["shard"], paths, root)
@@ -178,8 +195,15 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
         shard_paths=paths,
         label=label[order],
         classes=classes,
+        dtype=_find_type(formats),
         **{name: values[order] for name, values in joined.items()},
     )
+
+
+def _find_type(formats: set[str]) -> record.PixelType:
+    """The type of a data set's values; `RecordIndex` has only one for all records."""
+    found = {record.RAW_FORMATS.get(name.encode(), "uint8") for name in formats}
+    return next(iter(found)) if len(found) == 1 else "uint8"
 
 
 def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np.ndarray]:
@@ -191,7 +215,7 @@ def _hold_columns(path_number: np.ndarray, rows: pa.RecordBatch) -> dict[str, np
         "length": numbers.pop("record_length"),
         "image_length": numbers.pop("payload_length"),
         **numbers,
-        "is_raw": pc.equal(rows["format"], record.RAW.decode()).to_numpy(zero_copy_only=False),
+        "is_raw": pc.is_in(rows["format"], _RAW_FORMATS).to_numpy(zero_copy_only=False),
         "record_id": _unhex(rows["record_id"]),
     }
 

@@ -18,6 +18,7 @@ from image_pipeline.components.dataset.record import (
     BOX_COLUMNS,
     IGNORED,
     Column,
+    PixelType,
     further_columns,
     label_column,
 )
@@ -127,6 +128,16 @@ class Manifest(ManifestPart):
     def label(self) -> Column | None:
         """The column of labels that are no class; None for a classification data set."""
         return label_column(self.further)
+
+    @property
+    def dtype(self) -> PixelType:
+        """The type of the images' values."""
+        return self.options.get("prepare", {}).get("dtype", "uint8")
+
+    @property
+    def channels(self) -> int | None:
+        """How many channels all images have as they were; None for gray or RGB, as converted."""
+        return self.options.get("prepare", {}).get("channels")
 
     @property
     def has_masks(self) -> bool:

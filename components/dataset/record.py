@@ -39,6 +39,16 @@ IGNORED = 255
 """The id of a mask's pixels that no class is asked of, as in Pascal VOC and Cityscapes."""
 RAW = b"raw"  # the format of an image that is stored as pixels
 
+PixelType = Literal["uint8", "uint16", "float16", "float32"]
+# The formats of images that are stored as pixels, by the type of their values; the lowest byte is
+# the first. A reader that knows 8-bit pixels only does not take the others for such.
+RAW_FORMATS: dict[bytes, PixelType] = {
+    RAW: "uint8",
+    b"raw_uint16": "uint16",
+    b"raw_float16": "float16",
+    b"raw_float32": "float32",
+}
+
 Dtype = Literal["bytes", "int64", "float32"]
 Value = bytes | int | float | Sequence[bytes] | Sequence[int] | Sequence[float]
 
@@ -63,11 +73,11 @@ IMAGE_COLUMN = Column(IMAGE, "bytes")
 METADATA_COLUMNS = (
     Column(
         FORMAT, "bytes"
-    ),  # b"jpeg", b"png" or b"raw" (uint8, row-major [height, width, channels])
+    ),  # b"jpeg", b"png", or one of `RAW_FORMATS` (row-major [height, width, channels])
     Column(HEIGHT, "int64"),  # of the stored image, in pixels
     Column(WIDTH, "int64"),
-    Column(CHANNELS, "int64"),  # 1 or 3
-    Column(COLORSPACE, "bytes"),  # b"RGB" or b"GRAY"
+    Column(CHANNELS, "int64"),
+    Column(COLORSPACE, "bytes"),  # b"RGB" for 3 channels, b"GRAY" for 1, else b"OTHER"
     Column(FILENAME, "bytes"),  # the source's path relative to the images folder
     Column(SOURCE_ID, "bytes"),  # the record id, 32 hexadecimal digits: unique within a data set
     Column(SHA256, "bytes"),  # of the source's bytes, 64 hexadecimal digits
@@ -213,6 +223,16 @@ def read_feature(data: bytes, column: Column) -> Any:
             if key == column.key.encode():
                 return _read_feature(column, feature)
     raise ValueError(f"the feature {column.key!r} is missing")
+
+
+def name_raw(dtype: PixelType) -> bytes:
+    """The format of an image that is stored as pixels of a type."""
+    return next(name for name, known in RAW_FORMATS.items() if known == dtype)
+
+
+def name_colorspace(channels: int) -> bytes:
+    """What `COLORSPACE` says of an image of so many channels."""
+    return {1: b"GRAY", 3: b"RGB"}.get(channels, b"OTHER")
 
 
 def make_record_id(content: bytes, path: bytes) -> bytes:

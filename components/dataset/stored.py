@@ -30,6 +30,8 @@ class StoredImage(NamedTuple):
     width: int
     channels: int
     is_raw: bool
+    dtype: record.PixelType = "uint8"
+    """Of its values, if it is raw."""
 
 
 IMAGE_KEYS = (record.IMAGE, record.HEIGHT, record.WIDTH, record.CHANNELS, record.FORMAT)
@@ -38,7 +40,9 @@ IMAGE_KEYS = (record.IMAGE, record.HEIGHT, record.WIDTH, record.CHANNELS, record
 def take_image(features: Mapping[str, Any]) -> StoredImage:
     """The image of a record, from its features, which must include those of `IMAGE_KEYS`."""
     encoded, height, width, channels, stored_as = (features[key] for key in IMAGE_KEYS)
-    return StoredImage(encoded, int(height), int(width), int(channels), stored_as == record.RAW)
+    dtype = record.RAW_FORMATS.get(bytes(stored_as))
+    sides = int(height), int(width), int(channels)
+    return StoredImage(encoded, *sides, dtype is not None, dtype or "uint8")
 
 
 class StoredRecords:
@@ -91,6 +95,7 @@ class StoredRecords:
             int(index.width[row]),
             int(index.channels[row]),
             bool(index.is_raw[row]),
+            index.dtype,
         )
 
     def read_mask(self, row: int, verify: bool = False) -> bytes:

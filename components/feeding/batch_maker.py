@@ -39,14 +39,14 @@ class BatchMaker:
         """Makes one batch.
 
         Args:
-          load: gives the pixels of the batch's image with this number, uint8 [height, width,
+          load: gives the pixels of the batch's image with this number, [height, width,
             channels]; called in any order, by several threads.
           count: number of images.
           windows: int32 [count, 4], the crop of each image that is resized (see
             `crop.draw_crop_windows`); None for the deterministic view.
 
         Returns:
-          uint8 [count, view.height_px, view.width_px, view.channels].
+          `view.dtype` [count, view.height_px, view.width_px, view.channels].
         """
         out = self.empty(count)
 
@@ -70,8 +70,10 @@ class BatchMaker:
                 future.result()
 
     def empty(self, count: int) -> np.ndarray:
-        """A batch without content: uint8 [count, view.height_px, view.width_px, view.channels]."""
-        return self._allocate(count, self.view.channels)
+        """A batch without content: `view.dtype` [count, height_px, width_px, channels]."""
+        pixel_bytes = self.view.pixel_bytes
+        memory = self._allocate(count, self.view.channels * pixel_bytes)
+        return memory if pixel_bytes == 1 else memory.view(np.float32)
 
     def empty_masks(self, count: int) -> np.ndarray:
         """The same for masks: uint8 [count, view.height_px, view.width_px, 1]."""

@@ -69,12 +69,14 @@ def _plan_batches(
     pixels = view.height_px * view.width_px * view.channels
     size = f"{view.height_px} x {view.width_px} x {view.channels}"
     waiting, why = (ready, "ready") if use == "analysis" else (work, "in work")
+    # Without a transform graph (`feeding.dtype` is then uint8), images stay what they are.
+    least_bytes = view.pixel_bytes if feeding.dtype == "uint8" else 1
     stages = [
         Stage("encoded batches", 3 * batch * record_bytes, f"3 x {batch} batch_size, encoded"),
         Stage(
             "views",
-            (waiting + 2) * batch * pixels,
-            f"({waiting} + 2 {why}) x {batch} batch_size x {size}, uint8",
+            (waiting + 2) * batch * pixels * view.pixel_bytes,
+            f"({waiting} + 2 {why}) x {batch} batch_size x {size}, {view.dtype}",
         ),
     ]
     if use == "analysis":  # It has views only.
@@ -90,7 +92,7 @@ def _plan_batches(
         ),
         Stage(
             "ready batches",
-            (ready + work) * batch * pixels * _PIXEL_BYTES[feeding.dtype],
+            (ready + work) * batch * pixels * max(_PIXEL_BYTES[feeding.dtype], least_bytes),
             f"({ready} prefetch_batches + {work} in work) x {batch} batch_size x {size}, "
             f"{feeding.dtype}",
         ),

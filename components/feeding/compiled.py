@@ -65,8 +65,9 @@ def compile_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor] | None
       transform_fn: the signature of a loaded transform graph, see `contract`.
 
     Returns:
-      A function from uint8 to float32 [batch, height, width, channels], whose output has the bits
-      of the graph's own; None, with a warning, if XLA cannot compile the graph or gives other bits.
+      A function from the view's pixels to float32 [batch, height, width, channels], whose output
+      has the bits of the graph's own; None, with a warning, if XLA cannot compile the graph or
+      gives other bits.
     """
     try:
         pixels = tf.function(_cut_out_pixels(transform_fn), jit_compile=True)
@@ -102,10 +103,16 @@ def _cut_out_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor]:
 
 
 def _gives_the_same(pixels: Callable[[tf.Tensor], tf.Tensor], transform_fn: Any) -> bool:
-    """Compares the bits on two random images, which have every level many times."""
+    """Compares the bits on two random images, which have every level of 8 bits many times."""
     (specs,), _ = transform_fn.structured_input_signature
     shape = (2, *specs[contract.IMAGE_INPUT].shape[1:])
-    images = tf.constant(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+    random = np.random.default_rng(0)
+    is_float = specs[contract.IMAGE_INPUT].dtype == tf.float32
+    images = tf.constant(
+        random.normal(0, 1000, shape).astype(np.float32)
+        if is_float
+        else random.integers(0, 256, shape, np.uint8)
+    )
     inputs = {name: tf.zeros([2], spec.dtype) for name, spec in specs.items()}
     inputs[contract.IMAGE_INPUT] = images
     with tf.device("/CPU:0"):  # where tf.data runs both, whatever else the machine has

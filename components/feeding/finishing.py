@@ -13,8 +13,9 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply, flip
 from image_pipeline.components.augment.batch import Batch, Moved
-from image_pipeline.components.augment.options import FlipHorizontal, UserStep
+from image_pipeline.components.augment.options import FlipHorizontal, UserStep, check_steps
 from image_pipeline.components.dataset import record
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.compiled import compile_or_keep, once
@@ -99,7 +100,7 @@ def make_finish(
     """Makes the function that ends the input pipeline.
 
     Args:
-      graph: the transform graph; None to leave pixels uint8 and labels names.
+      graph: the transform graph; None to leave pixels as they are, and labels names.
       feeding: the random steps, type and layout.
       view: the images' size.
       training: whether random steps are taken.
@@ -114,8 +115,9 @@ def make_finish(
     check_mixing(feeding, moved, graph is not None)
     if training:
         apply.check_user_steps(feeding.augment, moved)
+        check_steps(feeding.augment, view.dtype, view.channels)
     augment = make_augment(feeding, view, moved) if training else _take_as_they_are
-    pixels = _make_pixels(graph, feeding)
+    pixels = _make_pixels(graph, feeding, view)
 
     def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[Any, Any]:
         views = augment(_take_views(batch, moved), batch.get(KEY), batch.get(MIRRORED))
@@ -146,8 +148,15 @@ def _add_columns(
     return {contract.IMAGE_INPUT: images} | {k: batch[k] for k in (*feeding.columns, *lengths)}
 
 
-def _make_pixels(graph: TransformGraph | None, feeding: FeedingOptions) -> Pixels:
-    """From uint8 pixels to the model's, in its type and layout."""
+def _make_pixels(
+    graph: TransformGraph | None, feeding: FeedingOptions, view: ViewOptions
+) -> Pixels:
+    """From the view's pixels to the model's, in its type and layout."""
+    if graph is not None and feeding.dtype == "uint8" and view.dtype != "uint8":
+        raise UserError(
+            f"feeding.dtype=uint8 gives pixels as they are stored, but view.dtype={view.dtype}; "
+            "set feeding.dtype=float32, or read without a transform graph."
+        )
     if graph is None or feeding.dtype == "uint8":
         return functools.partial(_lay_out, layout=feeding.layout)
     compiled = graph.compile_pixels() if feeding.compiled else None
@@ -189,7 +198,7 @@ def _compile_step(
         return function
     shape = (3, view.height_px, view.width_px, view.channels)
     example = Batch(
-        tf.zeros(shape, tf.uint8),
+        tf.zeros(shape, view.dtype),
         masks=tf.zeros((*shape[:3], 1), tf.uint8) if moved == "masks" else None,
         boxes=tf.zeros([3, 2, 4]) if moved == "boxes" else None,
         visible=tf.zeros([3, 2]) if moved == "boxes" else None,
@@ -203,4 +212,8 @@ def _compile_step(
             "feeding.compiled=false.",
         )
 
-    return compile_step() if key is None else once(("step", key, shape, moved), compile_step)
+    return (
+        compile_step()
+        if key is None
+        else once(("step", key, shape, view.dtype, moved), compile_step)
+    )

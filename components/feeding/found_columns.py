@@ -99,7 +99,7 @@ def _name_kind(label: record.Column | None) -> str:
 
 def _labels_of(files: Sequence[str]) -> dict[str, record.Column | None]:
     """The kind of labels of each data set that has a manifest: None for classes."""
-    return {root: manifest.label for root, manifest in _read_manifests(files).items()}
+    return {root: manifest.label for root, manifest in read_manifests(files).items()}
 
 
 def find_moved(files: Sequence[str]) -> Moved | None:
@@ -108,7 +108,7 @@ def find_moved(files: Sequence[str]) -> Moved | None:
     Raises:
       UserError: if only some have, or boxes of other classes.
     """
-    manifests = _read_manifests(files)
+    manifests = read_manifests(files)
     if not manifests:
         return _find_in_first_record(match_files(files))
     found = {root: _moved_of(manifest) for root, manifest in manifests.items()}
@@ -135,7 +135,7 @@ def moved_in(columns: Sequence[record.Column]) -> Moved | None:
 
 def find_most_boxes(files: Sequence[str]) -> int | None:
     """The most boxes that an image of the data sets has, at least 1; None if no manifest tells."""
-    manifests = _read_manifests(files)
+    manifests = read_manifests(files)
     return max((1, *(each.most_boxes for each in manifests.values()))) if manifests else None
 
 
@@ -143,7 +143,7 @@ def _moved_of(manifest: Manifest) -> Moved | None:
     return "masks" if manifest.has_masks else "boxes" if manifest.has_boxes else None
 
 
-def _read_manifests(files: Sequence[str]) -> dict[str, Manifest]:
+def read_manifests(files: Sequence[str]) -> dict[str, Manifest]:
     """The manifests of the data sets that shards are of, by their folders."""
     bare = [path.removesuffix(".gz") for path in match_files(files)]
     roots = [root for root, _ in group_by_root(bare)] if all(map(match_path, bare)) else []

@@ -21,6 +21,7 @@ from image_pipeline.components.feeding.compiled import compile_pixels, once
 from image_pipeline.components.feeding.tags import multi_hot
 from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.views.options import ViewOptions
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
 # because importing tf.Transform would cost every reader of batches ten seconds.
@@ -76,6 +77,11 @@ def read_sound(transform_graph_dir: str) -> SoundOptions | None:
     """How ingest drew the sounds of the analysed data sets; None if it read none."""
     options = _read_analysis(transform_graph_dir).get("sound")
     return None if options is None else SoundOptions(**options)
+
+
+def read_stored_type(transform_graph_dir: str, view: ViewOptions) -> str:
+    """The type of the values that the analysed data sets store; for other graphs, the view's."""
+    return _read_analysis(transform_graph_dir).get("dtype", view.dtype)
 
 
 def _read_analysis(transform_graph_dir: str) -> dict[str, Any]:
@@ -141,7 +147,7 @@ class TransformGraph(tf.Module):
         """Transforms a batch.
 
         Args:
-          batch: as `ImageBatches.read` gives it: "image" uint8 [batch, height, width, channels],
+          batch: as `ImageBatches.read` gives it: "image" [batch, height, width, channels],
             "label" string [batch], and the further columns that the graph reads, each [batch], by
             feature key.
 

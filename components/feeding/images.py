@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.views.fast import decode_mask, decode_whole
 
@@ -14,11 +15,12 @@ def load_image(records: StoredRecords, row: int, channels: int, verify: bool = F
     Args:
       records: all of the data set.
       row: of their index.
-      channels: of the pixels, 1 or 3.
+      channels: of the pixels.
       verify: whether the record's checksums are computed.
 
     Returns:
-      uint8 [height, width, channels], not to be written to.
+      [height, width, channels], of the stored type, not to be written to; float32, if gray was
+      made RGB of another type than uint8, or the other way.
 
     Raises:
       UserError: naming the record, if it cannot be read or decoded.
@@ -56,7 +58,7 @@ class HeldImages:
         self._pixels: Any = (
             [None] * len(index)
             if self.shape is None
-            else np.empty((len(index), *self.shape), np.uint8)
+            else np.empty((len(index), *self.shape), self._dtype(index))
         )
 
     def load(self, row: int, verify: bool = False) -> np.ndarray:
@@ -70,13 +72,21 @@ class HeldImages:
     def _decode(self, row: int, verify: bool) -> np.ndarray:
         return load_image(self._records, row, self._channels, verify)
 
+    def _dtype(self, index: RecordIndex) -> str:
+        """The type of all images, see `load_image`."""
+        is_converted = bool((index.channels != self._channels).any())
+        return "float32" if is_converted and index.dtype != "uint8" else index.dtype
+
     def can_take(self, rows: np.ndarray, shape: tuple[int, int, int]) -> bool:
         """Whether these rows (int64 [n]) are decoded, and all images of this shape."""
         return self.shape == shape and bool(self._is_held[rows].all())
 
     def take(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Copies images that it `can_take` into uint8 [n, height, width, channels]."""
-        np.take(self._pixels, rows, axis=0, out=out, mode="clip")
+        """Copies images that it `can_take` into [n, height, width, channels]."""
+        if self._pixels.dtype == out.dtype:
+            np.take(self._pixels, rows, axis=0, out=out, mode="clip")
+        else:
+            out[...] = self._pixels[rows]
 
 
 class HeldMasks(HeldImages):
@@ -85,6 +95,9 @@ class HeldMasks(HeldImages):
     def __init__(self, records: StoredRecords):
         """Decodes each mask when it is first read."""
         super().__init__(records, channels=1)
+
+    def _dtype(self, index: RecordIndex) -> str:
+        return "uint8"
 
     def _decode(self, row: int, verify: bool) -> np.ndarray:
         return load_mask(self._records, row, verify)

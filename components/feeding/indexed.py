@@ -125,12 +125,13 @@ class IndexedRecords:
           is_first: bool scalar, whether the epoch is the first that this process reads.
 
         Returns:
-          `drawn` without what was skipped, the further columns, "image" uint8 [batch, height,
-          width, channels] and, if there are masks, `record.MASK` uint8 [batch, height, width, 1].
+          `drawn` without what was skipped, the further columns, "image" [batch, height, width,
+          channels] of `view.dtype` and, if there are masks, `record.MASK` uint8 [batch, height,
+          width, 1].
         """
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
         inputs = [drawn["row"], windows, is_first]
-        dtypes = [tf.uint8, tf.int64, *([tf.uint8] if self._has_masks else [])]
+        dtypes = [tf.as_dtype(self._view.dtype), tf.int64, *([tf.uint8] if self._has_masks else [])]
         images, kept, *masks = call_python(self.make_row_images, inputs, dtypes)
         kept.set_shape([None])
         if self._feeding.bad_records == "skip":
@@ -200,7 +201,7 @@ class IndexedRecords:
             bad.add(number)
             _LOG.warning("Skipped record number %d: %s", self.skipped, error)
         size = (int(self.index.height[row]), int(self.index.width[row]), self._view.channels)
-        return np.zeros(size, np.uint8)
+        return np.zeros(size, self._view.dtype)
 
     def _fill(self, kept: np.ndarray, size: int) -> np.ndarray:
         """In training, repeats the numbers of the remaining records up to the batch's size."""
@@ -237,9 +238,10 @@ class IndexedRecords:
           The stage of the held images, or nothing.
         """
         index, channels = self.index, self._view.channels
-        planes = channels + self._has_masks
+        value_bytes = np.dtype(index.dtype).itemsize
+        planes = channels * value_bytes + self._has_masks
         size_bytes = int((index.height.astype(np.int64) * index.width).sum()) * planes
-        stage = Stage("decoded images", size_bytes, "uint8")
+        stage = Stage("decoded images", size_bytes, index.dtype)
         if not self._feeding.hold_decoded:
             chosen = "decoded whenever they are read (feeding.hold_decoded=false)"
         elif not fits([*others, stage], self._feeding):

@@ -22,6 +22,7 @@ from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
 from image_pipeline.components.feeding.passes import Again, Mode, Passes
+from image_pipeline.components.feeding.pixel_types import check_pixels
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.served_images import ServedImages
 from image_pipeline.components.order import batches
@@ -88,7 +89,7 @@ def input_fn(
       boxes, labels are a dictionary, see `boxes.finish_boxes`: `boxes` float32 [batch, most boxes,
       4], top, left, bottom and right as shares of the view; `labels` int32 [batch, most boxes], -1
       where there is no box; `count` int32 [batch], how many there are: they come first. Without a
-      graph, uint8 images and string class names (or tags, a line each; masks; boxes). Its
+      graph, images of `view.dtype` and string class names (or tags, a line each; masks; boxes). Its
       `cardinality` is known by the index, unless bad records are skipped in evaluation.
 
     Raises:
@@ -141,8 +142,8 @@ def read_views(
       keep: of a record's id (string scalar), whether the record is read (bool); None for all.
 
     Returns:
-      Dicts keyed as the transform graph's inputs are: "image" uint8 [batch, height, width,
-      channels], "label" string [batch], and each further column [batch] under its feature key.
+      Dicts keyed as the transform graph's inputs are: "image" [batch, height, width, channels] of
+      `view.dtype`, "label" string [batch], and each further column [batch] under its feature key.
 
     Raises:
       UserError: if a pattern matches no file.
@@ -194,6 +195,7 @@ class ImageBatches:
         Raises:
           UserError: if an option or the workers do not fit, or the memory is too small.
         """
+        check_pixels(files, view)
         self._view, self._feeding, self._passes = view, feeding, passes
         self._columns = tuple(columns)
         self._has_boxes = moved_in(columns) == "boxes"
@@ -210,10 +212,10 @@ class ImageBatches:
         """Runs all stages up to the images.
 
         Returns:
-          Dicts of "image" uint8 [batch, height, width, channels], "label" string [batch], each
-          column [batch] under its feature key, and in training `KEY` uint64 [batch] and `MIRRORED`
-          bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1], class ids;
-          the columns of boxes as `boxes.place_boxes` gives them.
+          Dicts of "image" `view.dtype` [batch, height, width, channels], "label" string [batch],
+          each column [batch] under its feature key, and in training `KEY` uint64 [batch] and
+          `MIRRORED` bool [batch]. `record.MASK_COLUMN` is read as uint8 [batch, height, width, 1],
+          class ids; the columns of boxes as `boxes.place_boxes` gives them.
         """
         passes, feeding = self._passes, self._feeding
         if self._keys is not None and feeding.data_service is not None:

@@ -1,5 +1,6 @@
 """From a serialized record to an image: parsing and decoding inside TensorFlow graphs."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
@@ -8,6 +9,7 @@ from image_pipeline.components.augment import draws
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding.tags import join_tags
 from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.options import ViewOptions
 
 Tensors = dict[str, tf.Tensor]
 
@@ -20,6 +22,7 @@ IMAGE_COLUMNS = tuple(
     _COLUMN_OF_KEY[key]
     for key in (record.IMAGE, record.FORMAT, record.HEIGHT, record.WIDTH, record.CHANNELS)
 )
+_SHAPE_KEYS = (record.HEIGHT, record.WIDTH, record.CHANNELS)
 LABEL_COLUMN = _COLUMN_OF_KEY[record.LABEL]
 SOURCE_ID_COLUMN = _COLUMN_OF_KEY[record.SOURCE_ID]
 
@@ -118,16 +121,21 @@ def as_drawn(features: Tensors) -> Tensors:
     }
 
 
-def decode_record(features: Mapping[str, tf.Tensor], channels: int) -> tf.Tensor:
+def decode_record(features: Mapping[str, tf.Tensor], view: ViewOptions) -> tf.Tensor:
     """Decodes the image of a parsed record, whatever its format.
 
     Args:
       features: scalars, at least those of `IMAGE_COLUMNS`.
-      channels: 1 or 3; an image stored with another number of channels is converted.
+      view: gray is converted to RGB, or the other way, where its channels ask for it.
 
     Returns:
-      uint8 [height, width, channels].
+      `view.dtype` [height, width, view.channels].
     """
+    channels = view.channels
+    if view.dtype == "float32":
+        return views.convert_channels(_decode_values(features), channels)
+    if channels not in (1, 3):  # Only raw images have such a number.
+        return tf.ensure_shape(decode_raw_record(features), [None, None, channels])
     return tf.cond(
         is_raw(features),
         lambda: views.convert_channels(decode_raw_record(features), channels),
@@ -135,16 +143,27 @@ def decode_record(features: Mapping[str, tf.Tensor], channels: int) -> tf.Tensor
     )
 
 
+def _decode_values(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """The stored values of an image that is not of 8 bits: float32 [height, width, channels]."""
+
+    def decode(dtype: str) -> tf.Tensor:
+        return tf.cast(decode_raw_record(features, tf.as_dtype(dtype)), tf.float32)
+
+    stored_as = features[record.FORMAT]
+    *others, last = [
+        (tf.equal(stored_as, name), functools.partial(decode, dtype))
+        for name, dtype in record.RAW_FORMATS.items()
+        if dtype != "uint8"
+    ]
+    return tf.case([*others, last], default=last[1], exclusive=True)
+
+
 def is_raw(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Whether the record stores pixels instead of a compressed file: bool scalar."""
     return tf.equal(features[record.FORMAT], record.RAW)
 
 
-def decode_raw_record(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """The stored pixels of a `raw` record: uint8 [height, width, stored channels]."""
-    return views.decode_raw(
-        features[record.IMAGE],
-        features[record.HEIGHT],
-        features[record.WIDTH],
-        features[record.CHANNELS],
-    )
+def decode_raw_record(features: Mapping[str, tf.Tensor], dtype: tf.DType = tf.uint8) -> tf.Tensor:
+    """The stored pixels of a `raw` record: `dtype` [height, width, stored channels]."""
+    height, width, channels = (features[key] for key in _SHAPE_KEYS)
+    return views.decode_raw(features[record.IMAGE], height, width, channels, dtype)

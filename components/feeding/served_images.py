@@ -100,11 +100,11 @@ def make_image(
       view: the model's input size.
 
     Returns:
-      uint8 [view.height_px, view.width_px, view.channels].
+      `view.dtype` [view.height_px, view.width_px, view.channels].
     """
     if window is None:
-        return views.eval_view(parse.decode_record(features, view.channels), view)
-    cropped = decode_window(features, window, view.channels)
+        return views.eval_view(parse.decode_record(features, view), view)
+    cropped = decode_window(features, window, view)
     size = tf.constant([view.height_px, view.width_px])
     resized = views.resize(cropped, size)
     return tf.ensure_shape(resized, [view.height_px, view.width_px, view.channels])
@@ -121,18 +121,23 @@ def make_mask(
     return views.take_nearest(_crop(mask, window), window[2:], size, tf.zeros([2], tf.int32), view)
 
 
-def decode_window(features: Mapping[str, tf.Tensor], window: tf.Tensor, channels: int) -> tf.Tensor:
+def decode_window(
+    features: Mapping[str, tf.Tensor], window: tf.Tensor, view: ViewOptions
+) -> tf.Tensor:
     """Decodes a part of a record's image.
 
     Args:
       features: scalars of one parsed record, at least those of `parse.IMAGE_COLUMNS`.
       window: int32 [4]: top, left, height and width, in pixels, inside the image.
-      channels: 1 or 3.
+      view: the model's input.
 
     Returns:
-      uint8 [height, width, channels], the same pixels as decoding everything and then cropping.
+      `view.dtype` [height, width, channels], the same pixels as decoding everything and then
+      cropping.
     """
-    encoded = features[record.IMAGE]
+    encoded, channels = features[record.IMAGE], view.channels
+    if view.dtype == "float32" or channels not in (1, 3):
+        return _crop(parse.decode_record(features, view), window)
     # Of a JPEG, only the rows and blocks inside the window are decoded; other formats cannot do
     # that.
     cropped = tf.cond(
@@ -140,7 +145,7 @@ def decode_window(features: Mapping[str, tf.Tensor], window: tf.Tensor, channels
         lambda: tf.io.decode_and_crop_jpeg(
             encoded, window, channels=channels, dct_method="INTEGER_ACCURATE"
         ),
-        lambda: _crop(parse.decode_record(features, channels), window),
+        lambda: _crop(parse.decode_record(features, view), window),
     )
     return tf.ensure_shape(cropped, [None, None, channels])
 

@@ -19,6 +19,7 @@ from image_pipeline.components.feeding.batch_maker import BatchMaker
 from image_pipeline.components.feeding.budget import Stage, Use, plan_streaming
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
+from image_pipeline.components.feeding.pixel_types import check_type
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.shard_files import count_records, find_reader
 from image_pipeline.components.views.fast import decode_mask, decode_whole, view_mask
@@ -164,7 +165,8 @@ class StreamedRecords:
         keys = ["image", *([record.MASK] if self._has_masks else [])]
         encoded = [drawn[key] for key in (*_ENCODED_KEYS, *keys[1:])]
         windows = tf.zeros([0, 4], tf.int32) if windows is None else windows
-        made = call_python(self.decode_images, [windows, *encoded], [tf.uint8] * len(keys))
+        dtypes = [tf.as_dtype(self._view.dtype), tf.uint8]
+        made = call_python(self.decode_images, [windows, *encoded], dtypes[: len(keys)])
         return drawn | dict(zip(keys, made, strict=True))
 
     def decode_images(self, windows: np.ndarray, *encoded: np.ndarray) -> list[np.ndarray]:
@@ -233,6 +235,8 @@ class StreamedRecords:
                 f"the records of {self.paths[0]} must have the features {', '.join(missing)}; "
                 "docs/migrating.md turns other records into files for ingest."
             )
+        stored_as = found[record.FORMAT].bytes_list.value[:1]
+        check_type(record.RAW_FORMATS.get(b"".join(stored_as), "uint8"), self._view, self.paths[0])
 
     def _keep_by_id(self, serialized: tf.Tensor) -> tf.Tensor:
         """Asks `keep` about a record without parsing more than its id."""

@@ -3,6 +3,7 @@
 import functools
 import io
 from collections.abc import Callable
+from typing import Any
 
 import cv2
 import numpy as np
@@ -105,15 +106,22 @@ def _srgb_transform(icc: bytes, mode: str) -> Callable[[np.ndarray], np.ndarray]
 
 
 def composite(color: np.ndarray, alpha: np.ndarray, background: tuple[int, int, int]) -> np.ndarray:
-    """Composites uint8 gray or RGB over one RGB colour.
+    """Composites gray or RGB over one RGB colour.
+
+    Args:
+      color: uint8 or uint16 [height, width(, 3)].
+      alpha: of the same type, [height, width].
+      background: 0 to 255.
 
     Returns:
-      uint8 [height, width, 3], rounded to the nearest level.
+      [height, width, 3] of the same type, rounded to the nearest level.
     """
-    rgb = convert_channels(color, gray=False).astype(np.uint16)
-    opacity = alpha[:, :, None].astype(np.uint16)
-    behind = np.asarray(background, np.uint16) * (255 - opacity)
-    return ((rgb * opacity + behind + 127) // 255).astype(np.uint8)
+    top = int(np.iinfo(color.dtype).max)
+    wide: Any = np.uint16 if top == 255 else np.uint32  # holds top ** 2 + top // 2
+    rgb = convert_channels(color, gray=False).astype(wide)
+    opacity = alpha[:, :, None].astype(wide)
+    behind = np.asarray(background, wide) * wide(top // 255) * (top - opacity)
+    return ((rgb * opacity + behind + top // 2) // top).astype(color.dtype)
 
 
 def convert_channels(pixels: np.ndarray, gray: bool) -> np.ndarray:

@@ -18,7 +18,13 @@ from image_pipeline.components.images.color import composite, convert_to_srgb, o
 from image_pipeline.components.images.decoders import read_pixels
 from image_pipeline.components.images.header import Header, open_image, read_header, read_size
 from image_pipeline.components.images.kind import tell_kind
-from image_pipeline.components.images.npy import ArrayHeader, is_npy, read_array, read_array_header
+from image_pipeline.components.images.npy import (
+    ArrayHeader,
+    is_npy,
+    name_type,
+    read_array,
+    read_array_header,
+)
 from image_pipeline.components.images.sound import decode_sound
 from image_pipeline.components.images.spectrogram import SoundOptions
 
@@ -74,18 +80,18 @@ def decode_image(
     Raises:
       BadImage: the file is not a complete, readable image within the limits.
     """
-    _check_file(data, max_file_bytes)
+    check_file(data, max_file_bytes)
     if is_npy(data):
         return _decode_npy(data, min_side_px, max_pixels)
     if sound is not None and tell_kind(data).name in ("wav", "flac"):
         pixels, source_format, notes = decode_sound(data, sound)
         height, width = pixels.shape
-        _check_size(height, width, min_side_px, max_pixels)
+        check_size(height, width, min_side_px, max_pixels)
         header = Header(source_format, height, width, 1, 1, None, True, notes)
         return DecodedImage(pixels, None, header, notes)
     with open_image(data) as image:
         height, width = read_size(image)
-        _check_size(height, width, min_side_px, max_pixels)
+        check_size(height, width, min_side_px, max_pixels)
         reduction = _choose_reduction(height, width, target_size(height, width))
         return _decode_opened(data, image, gray, alpha_background, reduction)
 
@@ -98,7 +104,8 @@ def read_image_header(data: bytes) -> Header:
         return read_header(image)
 
 
-def _check_file(data: bytes, max_file_bytes: int) -> None:
+def check_file(data: bytes, max_file_bytes: int) -> None:
+    """Raises `BadImage` if the file is empty or too large."""
     if not data:
         raise BadImage(EMPTY, "the file has no bytes; upload it again")
     if len(data) > max_file_bytes:
@@ -111,7 +118,8 @@ def _check_file(data: bytes, max_file_bytes: int) -> None:
 _MOST_SIDE_PX = 2**24
 
 
-def _check_size(height: int, width: int, min_side_px: int, max_pixels: int) -> None:
+def check_size(height: int, width: int, min_side_px: int, max_pixels: int) -> None:
+    """Raises `BadImage` if an image's size in pixels is not within the limits."""
     if min(height, width) < min_side_px:
         message = f"{width}x{height} px, below min_side_px={min_side_px}; lower it to keep these"
         raise BadImage(TOO_SMALL, message)
@@ -136,16 +144,12 @@ def _choose_reduction(height: int, width: int, target: tuple[int, int]) -> int:
     return next(fits, 1)
 
 
-def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:
-    """Reads an array of gray or RGB pixels, which nothing needs to be done to."""
+def open_array(data: bytes, min_side_px: int, max_pixels: int) -> tuple[ArrayHeader, Header]:
+    """Reads the header of an array that is an image within the limits."""
     array = read_array_header(data)
     header = _describe_array(array)
-    _check_size(header.height, header.width, min_side_px, max_pixels)
-    if header.channels not in (1, 3):
-        message = f"an array of shape {array.shape}, of which the last number is the channels"
-        raise BadImage(UNSUPPORTED, f"{message}; 1 or 3 are read")
-    pixels = read_array(data, array)
-    return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
+    check_size(header.height, header.width, min_side_px, max_pixels)
+    return array, header
 
 
 def _describe_array(array: ArrayHeader) -> Header:
@@ -154,6 +158,20 @@ def _describe_array(array: ArrayHeader) -> Header:
         raise BadImage(UNSUPPORTED, message)
     height, width, channels = (*array.shape, 1)[:3]
     return Header("npy", height, width, channels, 1, None, True, ())
+
+
+def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:
+    """Reads an array of 8-bit gray or RGB pixels, which nothing needs to be done to."""
+    array, header = open_array(data, min_side_px, max_pixels)
+    if array.dtype != "u1":
+        message = f"an array of {name_type(array.dtype)}, but ingest.prepare.dtype=uint8"
+        raise BadImage(UNSUPPORTED, f"{message}; uint16, float16 and float32 are stored, too")
+    if header.channels not in (1, 3):
+        message = f"an array of shape {array.shape}, of which the last number is the channels"
+        way_out = f"1 or 3 make a gray or RGB image; ingest.prepare.channels={header.channels}"
+        raise BadImage(UNSUPPORTED, f"{message}; {way_out} stores others as they are")
+    pixels = read_array(data, array)
+    return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
 
 
 def _decode_opened(

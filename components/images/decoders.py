@@ -86,16 +86,10 @@ def _decode_jpeg(data: bytes, image: Image.Image, luma_only: bool, reduction: in
 
 
 def _decode_png(data: bytes, image: Image.Image) -> Pixels:
-    """Decodes a PNG of any depth and colour type, of an animation its default image.
-
-    OpenCV checks every checksum.
-    """
+    """Decodes a PNG of any depth and colour type to 8 bits."""
     still = take_default_image(data)
-    buffer = np.frombuffer(still, np.uint8)
-    decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
-    if decoded is None and b"IEND" not in data:
-        raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
-    pixels = _split_alpha(_check_decoded(decoded, image))
+    decoded = read_png_samples(data, image, still)
+    pixels = _split_alpha(decoded)
     level = read_transparent_level(data) if pixels.color.ndim == 2 else None
     if level is not None:
         # OpenCV ignores the transparent level of gray images. The file has it unscaled.
@@ -106,6 +100,26 @@ def _decode_png(data: bytes, image: Image.Image) -> Pixels:
     if still is not data and call_decoder(getattr, image, "n_frames", 1) == 1:
         pixels = pixels._replace(notes=(*pixels.notes, "frames:1"))
     return pixels
+
+
+def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarray:
+    """Decodes a PNG of any depth and colour type.
+
+    OpenCV checks every checksum.
+
+    Args:
+      data: the whole file.
+      image: its opened header.
+      still: the file without its animation.
+
+    Returns:
+      uint8 or uint16 gray [height, width], BGR or BGRA [height, width, channels].
+    """
+    buffer = np.frombuffer(still, np.uint8)
+    decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
+    if decoded is None and b"IEND" not in data:
+        raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
+    return _check_decoded(decoded, image)
 
 
 def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:

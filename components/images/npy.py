@@ -25,7 +25,8 @@ _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}
 _MOST_HEADER_BYTES = 4096
 _TYPE = re.compile(r"""['"]descr['"]:\s*['"]([<>|=]?)(\w+)(?:\[\w+\])?['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]:\s*(True|False)""")
-_SHAPE = re.compile(r"""['"]shape['"]:\s*\(((?:\s*\d{1,15}\s*,?)*)\s*\)""")
+_SHAPE = re.compile(r"""['"]shape['"]:\s*\(((?:\s*+\d{1,15}+\s*+,?+)*+)\s*\)""")
+_NUMBERS = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +83,34 @@ def read_array(data: bytes, header: ArrayHeader) -> np.ndarray:
     """Reads the array of an `.npy` file.
 
     Returns:
-      uint8 [*header.shape], row-major; a view of `data` where its order allows.
+      [*header.shape], row-major, in the machine's byte order; a view of `data` where it can be.
 
     Raises:
-      BadImage: it is of another type, or there are fewer or more bytes than the header says.
+      BadImage: it is not of plain numbers, or there are fewer or more bytes than the header says.
     """
-    if header.dtype != "u1":
-        raise BadImage(UNSUPPORTED, f"an array of {name_type(header.dtype)}; only uint8 is read")
-    needed, found = math.prod(header.shape), len(data) - header.start
+    if header.dtype not in _NUMBERS:
+        message = f"an array of {name_type(header.dtype)}; save one of plain numbers"
+        raise BadImage(UNSUPPORTED, message)
+    dtype = np.dtype(header.dtype).newbyteorder(">" if header.is_big_endian else "<")
+    needed, found = math.prod(header.shape) * dtype.itemsize, len(data) - header.start
     if found != needed:
         message = f"{found} bytes of data, where the .npy header asks for {needed}"
         raise BadImage(TRUNCATED if found < needed else CORRUPT, message)
-    array = np.frombuffer(data, np.uint8, offset=header.start)
+    array = np.frombuffer(data, dtype, offset=header.start)
+    array = array.astype(dtype.newbyteorder("="), copy=False)
     if not header.is_fortran:
         return array.reshape(header.shape)
     return np.ascontiguousarray(array.reshape(header.shape, order="F"))
 
 
-_TYPES = {"u": "uint", "i": "int", "f": "float", "c": "complex", "b": "bool"}
+_TYPES = {"u": "uint", "i": "int", "f": "float", "c": "complex"}
 _OTHER_TYPES = {"O": "Python objects, which are never unpickled", "b1": "bool", "?": "bool"}
 
 
 def name_type(dtype: str) -> str:
-    """Returns a type's name in words: `float32` for `f4`."""
+    """Returns a type's name in words: `float32` for `f4`; others as they are."""
     if dtype in _OTHER_TYPES:
         return _OTHER_TYPES[dtype]
     kind, size = dtype[:1], dtype[1:]
-    return f"{_TYPES[kind]}{int(size) * 8}" if kind in _TYPES and size.isdigit() else dtype
+    is_number = kind in _TYPES and size.isdigit() and len(size) < 3
+    return f"{_TYPES[kind]}{int(size) * 8}" if is_number else dtype

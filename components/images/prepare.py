@@ -1,12 +1,13 @@
 """One image in, one image out: check, decode, orient, resize, encode. No Beam, no TensorFlow."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
 import pydantic
 
+from image_pipeline.components.dataset.record import PixelType, name_raw
 from image_pipeline.components.images.bad_image import (
     REASONS,
     TOO_MANY_PIXELS,
@@ -15,9 +16,15 @@ from image_pipeline.components.images.bad_image import (
 )
 from image_pipeline.components.images.color import convert_channels, convert_to_srgb
 from image_pipeline.components.images.decode import DecodedImage, decode_image
+from image_pipeline.components.images.deep import (
+    count_channels,
+    decode_deep,
+    resize_deep,
+    store_raw,
+)
 from image_pipeline.components.images.resize import resize
 from image_pipeline.components.images.spectrogram import SoundOptions
-from image_pipeline.components.options import Options
+from image_pipeline.components.options import Options, leave_out_unset
 
 __all__ = ["REASONS", "BadImage", "Encoding", "PrepareOptions", "PreparedImage", "prepare_image"]
 
@@ -57,6 +64,17 @@ class PrepareOptions(Options):
     color: Literal["rgb", "gray"] = "rgb"
     """Channels: 3 for `rgb`, 1 for `gray`. Gray images become `rgb` by repetition."""
 
+    dtype: PixelType = "uint8"
+    """Type of the stored values. With `uint8`, images of 16 bits are rounded to 8. With the others,
+    which `encoding: raw` stores, every value stays as it is; images of another type are refused,
+    except that `float32` also reads float64 (rounded) and int16 and int8 (exactly). Colour profiles
+    are not applied. All but `uint8` is read as float32 by analysis, training and serving."""
+
+    channels: pydantic.PositiveInt | None = pydantic.Field(default=None, le=255)
+    """Number of channels that every image has to have, which are stored as they are, whatever they
+    mean (`color` does not matter then); needs `encoding: raw`. None: gray or RGB, as `color` says.
+    """
+
     alpha_background: tuple[_ColorLevel, _ColorLevel, _ColorLevel] = (255, 255, 255)  # type: ignore[valid-type]
     """RGB colour, 0 to 255, on which transparent images are laid."""
 
@@ -74,11 +92,23 @@ class PrepareOptions(Options):
     sound: SoundOptions | None = None
     """WAV and FLAC files become such pictures. None: they are no images."""
 
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "PrepareOptions":
+        if self.is_deep and self.encoding != "raw":
+            named = f"dtype={self.dtype}" if self.dtype != "uint8" else f"channels={self.channels}"
+            raise ValueError(f"{named} needs encoding=raw, got {self.encoding}; set it, too.")
+        if self.is_deep and self.sound is not None:
+            raise ValueError("sound draws uint8 pictures; leave out dtype and channels.")
+        return self
+
     @pydantic.model_serializer(mode="wrap")
-    def _leave_out_newer(self, write: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Data sets of before these options do not have them, and others only if they are set."""
-        written = write(self)
-        return {name: value for name, value in written.items() if (name, value) != ("sound", None)}
+    def _dump(self, dump: pydantic.SerializerFunctionWrapHandler) -> dict:
+        return leave_out_unset(dump(self), self, ("dtype", "channels", "sound"))
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether pixels are other than 8-bit gray or RGB."""
+        return self.dtype != "uint8" or self.channels is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +117,7 @@ class PreparedImage:
 
     encoded: bytes
     format: str
-    """`jpeg`, `png` or `raw`."""
+    """`jpeg`, `png`, `raw`, or `raw_uint16`, `raw_float16`, `raw_float32`."""
     height: int
     width: int
     channels: int
@@ -104,7 +134,9 @@ class PreparedImage:
     `raw_exif_orientation:<n>` (a turn that only XMP or ImageMagick's text names, not applied, as
     browsers do not), `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that goes on
     where its pixels have ended: a camera's habit, or damage), `missing_scans` (a progressive JPEG
-    without its last details). Of a sound: `cut` and `padded`, to `duration_s`; `silent`."""
+    without its last details), `icc_unused` (a profile that was not applied: values are kept as
+    they are), `float64` (rounded to float32). Of a sound: `cut` and `padded`, to `duration_s`;
+    `silent`."""
 
 
 def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
@@ -122,6 +154,8 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
     Raises:
       BadImage: the file is not a complete, readable image within the limits of `options`.
     """
+    if options.is_deep:
+        return _prepare_deep(data, options)
     decoded = decode_image(
         data,
         gray=options.color == "gray",
@@ -146,6 +180,36 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
         source_width=decoded.header.width,
         orientation=decoded.header.orientation,
         notes=notes,
+    )
+
+
+def _prepare_deep(data: bytes, options: PrepareOptions) -> PreparedImage:
+    """As `prepare_image`, for pixels other than 8-bit gray or RGB."""
+    decoded = decode_deep(
+        data,
+        dtype=options.dtype,
+        channels=options.channels,
+        gray=options.color == "gray",
+        alpha_background=options.alpha_background,
+        min_side_px=options.min_side_px,
+        max_pixels=options.max_pixels,
+        max_file_bytes=options.max_file_bytes,
+    )
+    height, width = decoded.pixels.shape[:2]
+    target = _target_size(height, width, options)
+    _check_target(target, options.max_pixels)
+    pixels = resize_deep(decoded.pixels, target)
+    return PreparedImage(
+        encoded=store_raw(pixels),
+        format=name_raw(options.dtype).decode(),
+        height=pixels.shape[0],
+        width=pixels.shape[1],
+        channels=count_channels(pixels),
+        source_format=decoded.header.source_format,
+        source_height=decoded.header.height,
+        source_width=decoded.header.width,
+        orientation=decoded.header.orientation,
+        notes=decoded.notes,
     )
 
 
@@ -175,10 +239,14 @@ def _target_size(height: int, width: int, options: PrepareOptions) -> tuple[int,
 
 
 def _resize(pixels: np.ndarray, target: tuple[int, int], max_pixels: int) -> np.ndarray:
+    _check_target(target, max_pixels)
+    return resize(pixels, target)
+
+
+def _check_target(target: tuple[int, int], max_pixels: int) -> None:
     if target[0] * target[1] > max_pixels:
         message = f"resizing gives {target[1]}x{target[0]} px, over max_pixels={max_pixels}"
         raise BadImage(TOO_MANY_PIXELS, message)
-    return resize(pixels, target)
 
 
 def _store(

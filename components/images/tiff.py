@@ -46,6 +46,8 @@ _PLANES = (*_CONTIGUOUS, (_BLACK_IS_ZERO, 2))
 # None, LZW, deflate by both its numbers, and PackBits. OpenCV's libtiff has not all of the others.
 _NO_COMPRESSION = 1
 _DEEP_COMPRESSIONS = (_NO_COMPRESSION, 5, 8, 32946, 32773)
+# Bits and sample formats of int16 and float32.
+_DEEP_NUMBERS = (({16}, {2}), ({32}, {3}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,21 @@ def _read_tag(image: Image.Image, tag: int) -> tuple[int, ...]:
     return values
 
 
-def decode_tiff_samples(data: bytes, image: Image.Image, layout: TiffLayout) -> np.ndarray | None:
+def decode_tiff_samples(
+    data: bytes,
+    image: Image.Image,
+    layout: TiffLayout,
+    deep: bool = False,
+    keep_extra: bool = False,
+) -> np.ndarray | None:
     """Decodes by OpenCV what Pillow would not decode correctly.
+
+    Args:
+      data: the whole file.
+      image: its opened header.
+      layout: its layout.
+      deep: whether gray int16 and float32 are read, too.
+      keep_extra: whether a last sample that is no colour is kept as it is, whatever it means.
 
     Returns:
       None for a TIFF that Pillow reads right, else upright pixels as they are stored: uint8 or
@@ -114,9 +129,12 @@ def decode_tiff_samples(data: bytes, image: Image.Image, layout: TiffLayout) -> 
     Raises:
       BadImage: the layout is one that neither reads, or the data is damaged.
     """
+    if deep and (set(layout.bits), layout.formats) in _DEEP_NUMBERS:
+        return _decode_numbers(data, image, layout)
     _check_layout(layout)
     has_planes = layout.separate_planes and (max(layout.bits) > 8 or layout.has_extra)
-    if max(layout.bits) <= 8 and not has_planes:
+    is_kept = keep_extra and layout.has_extra and layout.compression in _DEEP_COMPRESSIONS
+    if max(layout.bits) <= 8 and not has_planes and not is_kept:
         return None
     readable = _PLANES if has_planes else _CONTIGUOUS
     if (
@@ -127,7 +145,16 @@ def decode_tiff_samples(data: bytes, image: Image.Image, layout: TiffLayout) -> 
         raise _refuse(layout)
     _check_places(image, layout)
     pixels = _decode_planes(data, image, layout) if has_planes else _decode_whole(data)
-    return _resolve_extra(pixels, layout)
+    return pixels if keep_extra else _resolve_extra(pixels, layout)
+
+
+def _decode_numbers(data: bytes, image: Image.Image, layout: TiffLayout) -> np.ndarray:
+    """Decodes a gray TIFF of int16 or float32."""
+    is_gray = (layout.photometric, len(layout.bits)) == (_BLACK_IS_ZERO, 1)
+    if layout.is_thumbnail or not is_gray or layout.compression not in _DEEP_COMPRESSIONS:
+        raise _refuse(layout)
+    _check_places(image, layout)
+    return _decode_whole(data)
 
 
 def _check_layout(layout: TiffLayout) -> None:

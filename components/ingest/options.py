@@ -90,6 +90,11 @@ class IngestOptions(TableOptions):
                     f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
                     f"for class folders write (?P<{group}>[^/]+)/.+"
                 )
+        if self.near_duplicates is not None and self.prepare.is_deep:
+            raise ValueError(
+                "near_duplicates compares 8-bit gray or RGB images only, but prepare.dtype or "
+                "prepare.channels is set; leave near_duplicates out."
+            )
         if self.masks is not None and self.masks.images is not None:
             _check_templates(self.masks.images, self.masks.masks or "")
         if abs(sum(self.splits.values()) - 1) > 1e-9:

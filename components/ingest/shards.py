@@ -176,7 +176,7 @@ def record_values(
         record.HEIGHT: row["height"],
         record.WIDTH: row["width"],
         record.CHANNELS: row["channels"],
-        record.COLORSPACE: b"RGB" if row["channels"] == 3 else b"GRAY",
+        record.COLORSPACE: record.name_colorspace(row["channels"]),
         record.FILENAME: row["path"],
         record.SOURCE_ID: row["record_id"].hex().encode(),
         record.SHA256: row["sha256"].hex().encode(),

@@ -15,7 +15,7 @@ def take_views(
     decode_view: Callable[[tf.Tensor], Any],
     files: tf.Tensor,
     blank: Any,
-    with_sounds: bool = False,
+    explain: Callable[[tf.Tensor], tf.Tensor] = explain_unserved,
 ) -> tuple[Any, tf.Tensor]:
     """Decodes files, each on its own.
 
@@ -28,11 +28,11 @@ def take_views(
         it may fail.
       files: string [batch].
       blank: zeros of the shapes and types that it gives.
-      with_sounds: whether it decodes sounds, too.
+      explain: why files failed, string [batch] to string [batch].
 
     Returns:
       What it gives, for all files, zeros where it failed; and why it did, string [batch]: empty
-      where it did not, else as `kinds.explain_unserved` says.
+      where it did not, else as `explain` says.
     """
     count = tf.shape(files, out_type=tf.int64)[0]
     found = (
@@ -51,5 +51,5 @@ def take_views(
         return tf.ensure_shape(of_all, [None, *zeros.shape])
 
     is_found = tf.scatter_nd(rows, tf.ones_like(rows[:, 0]), tf.stack([count + 1]))[:count] > 0
-    errors = tf.where(is_found, tf.constant(b""), explain_unserved(files, with_sounds))
+    errors = tf.where(is_found, tf.constant(b""), explain(files))
     return tf.nest.map_structure(spread, views, blank), errors

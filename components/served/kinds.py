@@ -42,6 +42,11 @@ def is_wav(files: tf.Tensor) -> tf.Tensor:
     return _starts(files, b"RIFF") & _has(files, 8, b"WAVE")
 
 
+def is_npy(files: tf.Tensor) -> tf.Tensor:
+    """As `is_jpeg`."""
+    return _starts(files, b"\x93NUMPY")
+
+
 def explain_unserved(files: tf.Tensor, with_sounds: bool = False) -> tf.Tensor:
     """Why each of some files gave no image: string [batch], in ingest's words for bad files.
 

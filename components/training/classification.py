@@ -68,7 +68,7 @@ class Classification(Softmax):
         features = tf.io.parse_example(examples, parse.feature_spec(columns))
         # The transform graph wants images as well; ids do not depend on them.
         size = view.height_px, view.width_px, view.channels
-        blank = tf.zeros([tf.size(features[record.LABEL]), *size], tf.uint8)
+        blank = tf.zeros([tf.size(features[record.LABEL]), *size], view.dtype)
         own = {contract.IMAGE_INPUT: blank, contract.LABEL_INPUT: features[record.LABEL]}
         return {LABEL: transform({**features, **own})[1]}
 

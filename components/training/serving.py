@@ -5,6 +5,7 @@ Every signature takes one batch of strings and answers in the same order. A file
 not an image is reported in its own row; the others are answered.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,10 +18,13 @@ from image_pipeline.components.feeding.graph import (
     TransformGraph,
     read_alpha_background,
     read_sound,
+    read_stored_type,
 )
 from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import decode_image
+from image_pipeline.components.served.kinds import explain_unserved
+from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.training.classification import CLASSIFICATION
 from image_pipeline.components.training.model_check import CheckedModel
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
@@ -64,8 +68,10 @@ def export_model(
     """
     background = read_alpha_background(transform_graph_dir)
     transform = TransformGraph(transform_graph_dir)
-    sound = read_sound(transform_graph_dir)
-    served = ServedModel(model, transform, view, class_names, gives_logits, background, task, sound)
+    dtype, sound = read_stored_type(transform_graph_dir, view), read_sound(transform_graph_dir)
+    served = ServedModel(
+        model, transform, view, class_names, gives_logits, background, task, dtype, sound
+    )
     _check_answers(served, model, view, len(class_names), task)
     tf.saved_model.save(
         served,
@@ -90,6 +96,7 @@ class ServedModel(tf.Module):
         gives_logits: bool = False,
         background: tuple[int, int, int] = (255, 255, 255),
         task: Task = CLASSIFICATION,
+        stored_type: str = "uint8",
         sound: SoundOptions | None = None,
     ):
         """Holds what the signatures need, so that it is saved with them.
@@ -102,6 +109,7 @@ class ServedModel(tf.Module):
           gives_logits: as in `export_model`.
           background: RGB colour on which ingest laid transparent images.
           task: what the model has learned.
+          stored_type: of the values that ingest stored.
           sound: how ingest drew sounds; None if it did not.
         """
         super().__init__()
@@ -116,28 +124,37 @@ class ServedModel(tf.Module):
         self._view = view
         self._class_names = tf.constant(class_names)
         self._background = background
-        self._sound = sound
+        self._stored_type, self._sound = stored_type, sound
         # Not all are weights to Keras: seeds of noise used in inference, plain tf.Variables.
-        images = tf.TensorSpec([None, *self._size()], tf.uint8)
+        images = tf.TensorSpec([None, *self._size()], view.dtype)
         used = tf.function(self.predict).get_concrete_function(images).graph.variables
         kept = {id(weight) for weight in self.weights}
         self.states = [variable for variable in used if id(variable) not in kept]
 
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for image files: string [batch] → the task's outputs, VALID and ERROR."""
-        blank = (tf.zeros(self._size(), tf.uint8), tf.zeros([4]))
-        has_sounds = self._sound is not None
-        (images, windows), errors = take_views(self._view_file, image_bytes, blank, has_sounds)
+        blank = (tf.zeros(self._size(), self._view.dtype), tf.zeros([4]))
+        unserved = functools.partial(explain_unserved, with_sounds=self._sound is not None)
+        explain = explain_unread if self._has_values else unserved
+        (images, windows), errors = take_views(self._view_file, image_bytes, blank, explain)
         is_valid = errors == b""
         own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
         return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
 
     def _view_file(self, file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The view of an image file that ingest's stored copy of it would have, and its window."""
-        image = decode_image(file, self._view.channels, self._background, self._sound)
+        if self._has_values:
+            image = decode_values(file, self._stored_type, self._view)
+        else:
+            image = decode_image(file, self._view.channels, self._background, self._sound)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
         return views.eval_view(image, self._view), window
+
+    @property
+    def _has_values(self) -> bool:
+        """Whether images are of other values than 8-bit gray or RGB."""
+        return self._view.dtype != "uint8" or self._view.channels not in (1, 3)
 
     def _size(self) -> tuple[int, int, int]:
         return self._view.height_px, self._view.width_px, self._view.channels
@@ -152,20 +169,20 @@ class ServedModel(tf.Module):
         return self._task.read_truth(examples, self.transform, self._view)
 
     def _decode_example(self, serialized: tf.Tensor) -> tf.Tensor:
-        """Decodes one record's image: uint8 [height, width, channels]."""
+        """Decodes one record's image: `view.dtype` [height, width, channels]."""
         features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
-        return parse.decode_record(features, self._view.channels)
+        return parse.decode_record(features, self._view)
 
     def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
-        """Takes each string's deterministic view: uint8 [batch, height, width, channels]."""
+        """Takes each string's deterministic view: `view.dtype` [batch, height, width, channels]."""
         return tf.map_fn(
             lambda string: views.eval_view(decode(string), self._view),
             strings,
-            fn_output_signature=tf.TensorSpec(self._size(), tf.uint8),
+            fn_output_signature=tf.TensorSpec(self._size(), self._view.dtype),
         )
 
     def predict(self, images: tf.Tensor) -> Any:
-        """The network's final outputs for uint8 images, float32."""
+        """The network's final outputs for views of images, float32."""
         return self._network(self.transform.transform_images(images))
 
 
@@ -173,7 +190,7 @@ def _check_answers(
     served: ServedModel, model: keras.Model, view: ViewOptions, num_classes: int, task: Task
 ) -> None:
     """Tries a grey image: an exported model must give a finite value for each class."""
-    grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, tf.uint8))
+    grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, view.dtype))
     outputs = served.predict(grey)
     for each in tf.nest.flatten(outputs):
         check_probabilities(each.numpy(), "a grey image")

@@ -6,7 +6,9 @@ SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
 TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
 
 # Their inputs, string [batch].
-IMAGE_BYTES = "image_bytes"  # JPEG, PNG, WebP, GIF or BMP files; WAV if trained on sounds
+# JPEG, PNG, WebP, GIF or BMP files; WAV files, if sounds were drawn; where ingest stored other
+# values than 8-bit gray or RGB, `.npy` files, and PNGs of 16 bits.
+IMAGE_BYTES = "image_bytes"
 EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes
 
 # Of SERVE_IMAGES, whatever the task.

@@ -82,7 +82,7 @@ def transform_labels(
     features = parse.parse_batch(examples, transform.columns)
     # The transform graph wants images and classes as well; these labels do not depend on them.
     count = tf.size(examples)
-    blank = tf.zeros([count, view.height_px, view.width_px, view.channels], tf.uint8)
+    blank = tf.zeros([count, view.height_px, view.width_px, view.channels], view.dtype)
     own = {contract.IMAGE_INPUT: blank, contract.LABEL_INPUT: tf.zeros([count], tf.string)}
     return transform({**features, **own})[1]
 

@@ -20,8 +20,9 @@ from image_pipeline.components.dataset.manifest import (
     read_whole_manifest,
 )
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.dataset.record import Column, label_column
+from image_pipeline.components.dataset.record import Column, PixelType, label_column
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.views.options import ViewOptions
@@ -39,7 +40,6 @@ class Span:
       classes: split to class or tag to number of records, of all splits.
       analysed: class or tag to number of records that the analysis reads.
       alpha_background: RGB colour on which ingest laid transparent images.
-      sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
       further: the further columns of its records.
       records: how many the analysis reads.
       split_records: split to number of records.
@@ -47,6 +47,8 @@ class Span:
       mask_pixels: how many pixels of the analysed splits' masks each id has.
       box_classes: the boxes' classes in the order of their ids; None without boxes.
       box_counts: how many boxes of the analysed splits each class has.
+      dtype: the type of the stored values.
+      sound: how ingest drew its sounds, as `SoundOptions` are written; None if it read none.
     """
 
     examples_dir: str
@@ -56,7 +58,6 @@ class Span:
     classes: dict[str, collections.Counter]
     analysed: collections.Counter
     alpha_background: tuple[int, int, int] = (255, 255, 255)
-    sound: dict[str, Any] | None = None
     further: tuple[Column, ...] = ()
     records: int = 0
     split_records: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -64,6 +65,8 @@ class Span:
     mask_pixels: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     box_classes: tuple[str, ...] | None = None
     box_counts: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    dtype: PixelType = "uint8"
+    sound: dict[str, Any] | None = None
 
 
 def read_spans(
@@ -85,6 +88,7 @@ def read_spans(
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
     _check_backgrounds(spans)
     _check_sounds(spans)
+    _check_types(spans)
     _check_classes(spans, "mask")
     _check_classes(spans, "box")
     if not any(span.records for span in spans):
@@ -126,6 +130,16 @@ def _check_sounds(spans: Sequence[Span]) -> None:
         )
 
 
+def _check_types(spans: Sequence[Span]) -> None:
+    """Checks that values are of one type: those of another mean another scale."""
+    differing = {span.examples_dir: span.dtype for span in spans}
+    if len(set(differing.values())) > 1:
+        raise UserError(
+            "data sets that are analysed together must have values of one type, got "
+            f"ingest.prepare.dtype {differing}; ingest some of them again."
+        )
+
+
 def _check_classes(spans: Sequence[Span], of: Literal["mask", "box"]) -> None:
     """Checks that masks or boxes have one list of classes, by whose places models know them."""
     differing = {span.examples_dir: getattr(span, f"{of}_classes") for span in spans}
@@ -159,6 +173,7 @@ def list_shards(examples_dir: str, manifest: Manifest, splits: Sequence[str]) ->
 
 def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) -> Span:
     manifest = read_whole_manifest(examples_dir)
+    check_data_set(manifest, view, examples_dir)
     shards = list_shards(examples_dir, manifest, options.analyze_splits)
     classes: dict[str, collections.Counter] = {
         split: collections.Counter() for split in manifest.splits
@@ -183,16 +198,9 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
         pixels.update(manifest.splits[split].mask_pixels or {})
         boxes.update(manifest.splits[split].box_counts or {})
     counted = (records, dict(split_records))
-    own = (
-        sound,
-        manifest.further,
-        *counted,
-        manifest.mask_classes,
-        pixels,
-        manifest.box_classes,
-        boxes,
-    )
-    return Span(examples_dir, key, manifest_sha256, shards, classes, analysed, background, *own)
+    own = (manifest.further, *counted, manifest.mask_classes, pixels, manifest.box_classes, boxes)
+    named = (examples_dir, key, manifest_sha256, shards, classes, analysed, background)
+    return Span(*named, *own, dtype=manifest.dtype, sound=sound)
 
 
 def _list_names(labels: np.ndarray, column: Column | None) -> Iterable[str]:

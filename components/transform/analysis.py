@@ -1,4 +1,4 @@
-"""The Beam wiring of the analysis: shards → uint8 pixel batches → tf.Transform → a graph."""
+"""The Beam wiring of the analysis: shards → pixel batches → tf.Transform → a graph."""
 
 import dataclasses
 from collections.abc import Sequence

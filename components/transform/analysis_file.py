@@ -58,6 +58,7 @@ def write_summary(
         classes = count_classes(classes, output_dir, analysed)
     summary = {
         **describe_input(view),
+        **({} if spans[0].dtype == "uint8" else {"dtype": spans[0].dtype}),
         "alpha_background": spans[0].alpha_background,
         **({} if spans[0].sound is None else {"sound": spans[0].sound}),
         **describe_origin(spans, options),
@@ -79,8 +80,8 @@ def describe_input(view: ViewOptions) -> dict[str, Any]:
     """Describes the graph's image input: its size, and what the numbers mean."""
     return {
         "view": view.model_dump(mode="json"),
-        "channel_order": contract.CHANNEL_ORDER[view.channels],
-        "color_space": contract.COLOR_SPACE,
+        "channel_order": contract.CHANNEL_ORDER.get(view.channels, contract.AS_STORED),
+        "color_space": contract.COLOR_SPACE if view.dtype == "uint8" else contract.AS_STORED,
     }
 
 

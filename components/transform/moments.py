@@ -1,22 +1,34 @@
-"""Means and standard deviations of pixels, exact to the last digit.
+"""Means and standard deviations of pixels.
 
-Pixels are integers, so their sums and sums of squares are accumulated as integers: no digit is
-lost, whatever the order, the sharding and the batch size.
+Of 8 bits they are exact to the last digit: sums and sums of squares are accumulated as integers,
+and no digit is lost, whatever the order, the sharding and the batch size. Of floats they are
+merged in float64 (Chan et al. 1979), whose last digits depend on these.
 """
 
 import tensorflow as tf
 import tensorflow_transform as tft
+
+_ROUNDING = 1e-12  # relative; float32 values that differ at all differ by 6e-8
 
 
 def channel_mean_and_std(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Mean and (population) standard deviation of each channel over all analysed pixels.
 
     Args:
-      images: uint8 [B, H, W, C].
+      images: uint8 or float32 [B, H, W, C].
 
     Returns:
-      Two float64 [C], in grey levels.
+      Two float64 [C], in the images' unit.
     """
+    if images.dtype != tf.uint8:
+        values = tf.cast(tf.reshape(images, [-1, images.shape[-1]]), tf.float64)
+        mean, variance = (
+            moment(values, reduce_instance_dims=False, output_dtype=tf.float64)
+            for moment in (tft.mean, tft.var)
+        )
+        std = tf.sqrt(tf.maximum(variance, 0.0))
+        # Of equal values the variance is what was rounded, not always 0.
+        return mean, tf.where(std <= _ROUNDING * tf.abs(mean), tf.zeros_like(std), std)
     pixels = tf.cast(images, tf.int32)
     count = tft.sum(tf.ones_like(pixels[..., :1]))
     return mean_and_std_from_sums(count, _sum_pixels(pixels), _sum_pixels(tf.square(pixels)))
@@ -50,11 +62,13 @@ def mean_image(images: tf.Tensor) -> tf.Tensor:
     """The mean over all analysed images, of every pixel on its own.
 
     Args:
-      images: uint8 [B, H, W, C].
+      images: uint8 or float32 [B, H, W, C].
 
     Returns:
-      float64 [H, W, C], in grey levels: integer sums, divided once.
+      float64 [H, W, C], in the images' unit: of uint8 integer sums, divided once.
     """
+    if images.dtype != tf.uint8:
+        return tft.mean(tf.cast(images, tf.float64), False, output_dtype=tf.float64)
     total = tft.sum(_sum_batch(tf.cast(images, tf.int32)), reduce_instance_dims=False)
     return _divide(total, tft.sum(tf.ones_like(images[:, 0, 0, 0], tf.int64)))
 

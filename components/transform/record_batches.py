@@ -1,4 +1,4 @@
-"""Shards to Arrow batches of uint8 pixels, and how those become tensors in tf.Transform."""
+"""Shards to Arrow batches of pixels, and how those become tensors in tf.Transform."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +18,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 _ARROW = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32()}
 _TENSOR = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+_PIXELS = {"uint8": pa.uint8(), "float32": pa.float32()}
 _LABEL = record.Column(contract.LABEL_INPUT, "bytes")
 
 
@@ -56,13 +57,13 @@ def make_record_batch(
     """Wraps a batch for tf.Transform; pixels are not copied.
 
     Args:
-      images: uint8 [B, H, W, C].
+      images: uint8 or float32 [B, H, W, C].
       values: the label's and the further columns' by their keys: B values each.
       columns: the further columns.
 
     Returns:
-      A list<uint8> column (a fixed-size list would not reach the graph) and list columns of one
-      value each.
+      A column of lists of pixels (a fixed-size list would not reach the graph) and list columns of
+      one value each.
     """
     count, size = len(images), images[0].size
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size))
@@ -78,10 +79,13 @@ def make_record_batch(
 def adapter_config(
     view: ViewOptions, columns: Sequence[record.Column] = ()
 ) -> tfxio.TensorAdapterConfig:
-    """How the columns become tensors: uint8 [B, H, W, C], string [B], and what is further read."""
+    """How the columns become tensors: [B, H, W, C], string [B], and what is further read."""
     shape = (view.height_px, view.width_px, view.channels)
     scalars = (_LABEL, *columns)
-    kinds = [(contract.IMAGE_INPUT, pa.uint8()), *((c.key, _ARROW[c.dtype]) for c in scalars)]
+    kinds = [
+        (contract.IMAGE_INPUT, _PIXELS[view.dtype]),
+        *((c.key, _ARROW[c.dtype]) for c in scalars),
+    ]
     representations = {contract.IMAGE_INPUT: _dense(contract.IMAGE_INPUT, shape)}
     representations |= {column.key: _dense(column.key, ()) for column in scalars}
     schema = pa.schema([(key, pa.list_(kind)) for key, kind in kinds])
@@ -93,7 +97,7 @@ def input_specs(
 ) -> dict[str, tf.TensorSpec]:
     """What a `preprocessing_fn` gets, as `adapter_config` makes it."""
     shape = (None, view.height_px, view.width_px, view.channels)
-    return {contract.IMAGE_INPUT: tf.TensorSpec(shape, tf.uint8)} | {
+    return {contract.IMAGE_INPUT: tf.TensorSpec(shape, tf.as_dtype(view.dtype))} | {
         column.key: tf.TensorSpec((None,), _TENSOR[column.dtype]) for column in (_LABEL, *columns)
     }
 

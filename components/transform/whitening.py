@@ -66,6 +66,12 @@ def _whiten(inputs: Mapping[str, tf.Tensor], rotate_back: bool) -> dict[str, tf.
 
 def _flatten(images: tf.Tensor) -> tf.Tensor:
     """uint8 [B, H, W, C] to float64 [B, D], centred."""
+    if images.dtype != tf.uint8:
+        raise UserError(
+            "whitening takes 8-bit images, whose unit its least variance is given in, but "
+            f"view.dtype={images.dtype.name}; use "
+            "image_pipeline.components.transform.preprocessing.standardize."
+        )
     size = images.shape[1:].num_elements()
     if size > MAX_VALUES:
         raise UserError(

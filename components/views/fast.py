@@ -26,10 +26,11 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
 
     Args:
       image: JPEG, PNG or raw pixels (or whatever else TensorFlow decodes).
-      channels: 1 or 3; an image stored with another number of channels is converted.
+      channels: gray is converted to RGB, or the other way, where 3 or 1 ask for it.
 
     Returns:
-      uint8 [height, width, channels], read-only if it is a view of raw pixels.
+      uint8 [height, width, channels], read-only if it is a view of raw pixels. Of those that are
+      stored as another type, the stored values; float32, if they are converted.
 
     Raises:
       ValueError: if it cannot be decoded.
@@ -65,13 +66,21 @@ def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
 
 def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
     shape = (image.height, image.width, image.channels)
-    pixels = np.frombuffer(image.encoded, np.uint8)
-    if pixels.size != image.height * image.width * image.channels:
-        raise ValueError(f"it has {pixels.size} bytes, but raw pixels of the shape {shape}")
+    dtype = np.dtype(image.dtype).newbyteorder("<")
+    size_bytes = len(image.encoded)
+    if size_bytes != image.height * image.width * image.channels * dtype.itemsize:
+        raise ValueError(
+            f"it has {size_bytes} bytes, but raw pixels of {image.dtype} of the shape {shape}"
+        )
+    pixels = np.frombuffer(image.encoded, dtype).reshape(shape)
     if channels == image.channels:
-        return pixels.reshape(shape)
+        return pixels
+    if {channels, image.channels} != {1, 3}:
+        raise ValueError(f"it has {image.channels} channels, not {channels}")
+    if image.dtype != "uint8":
+        pixels = pixels.astype(np.float32)
     with _CPU():
-        return views.convert_channels(tf.constant(pixels.reshape(shape)), channels).numpy()
+        return views.convert_channels(tf.constant(pixels), channels).numpy()
 
 
 def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
@@ -118,15 +127,17 @@ def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> 
     much.
 
     Args:
-      pixels: uint8 [height, width, channels].
+      pixels: [height, width, channels] of any stored type.
       window: int [4]: top, left, height and width, in pixels, inside the image.
-      out: uint8 [height_px, width_px, channels], which gets the result.
+      out: `view.dtype` [height_px, width_px, channels], which gets the result.
     """
     top, left, height, width = window
     cropped = pixels[top : top + height, left : left + width]
     if cropped.shape == out.shape:
         out[...] = cropped
         return
+    if out.dtype == np.float32:
+        cropped = np.ascontiguousarray(cropped, np.float32)
     resized = cv2.resize(cropped, (out.shape[1], out.shape[0]), interpolation=cv2.INTER_LINEAR)
     out[...] = resized.reshape(out.shape)
 
@@ -170,9 +181,9 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
     bits.
 
     Args:
-      pixels: uint8 [height, width, channels].
+      pixels: [height, width, channels] of any stored type.
       view: the input's size.
-      out: uint8 [view.height_px, view.width_px, view.channels], which gets the result.
+      out: `view.dtype` [view.height_px, view.width_px, view.channels], which gets the result.
     """
     height, width = pixels.shape[:2]
     if views.resized_size((height, width), view) == (height, width):
@@ -180,10 +191,10 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
         out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
     else:
         with _CPU():
-            out[...] = _trace_eval_view(view)(tf.constant(pixels)).numpy()
+            out[...] = _trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()
 
 
 @functools.cache
 def _trace_eval_view(view: ViewOptions) -> Callable[[tf.Tensor], tf.Tensor]:
-    spec = tf.TensorSpec([None, None, view.channels], tf.uint8)
+    spec = tf.TensorSpec([None, None, view.channels], view.dtype)
     return tf.function(lambda image: views.eval_view(image, view), input_signature=[spec])

@@ -37,34 +37,42 @@ def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:
 
 
 def decode_raw(
-    pixels: tf.Tensor, height: tf.Tensor, width: tf.Tensor, channels: tf.Tensor | int
+    pixels: tf.Tensor,
+    height: tf.Tensor,
+    width: tf.Tensor,
+    channels: tf.Tensor | int,
+    dtype: tf.DType = tf.uint8,
 ) -> tf.Tensor:
-    """Reshapes the row-major uint8 pixels of a record stored as `raw`.
+    """Reshapes the row-major pixels of a record stored as `raw`.
 
     Args:
-      pixels: string scalar of height * width * channels bytes.
+      pixels: string scalar of height * width * channels values.
       height: int64 scalar, in pixels.
       width: int64 scalar, in pixels.
-      channels: int64 scalar (or an int), 1 or 3, of the stored pixels.
+      channels: int64 scalar (or an int), of the stored pixels.
+      dtype: of the stored values.
 
     Returns:
-      uint8 [height, width, channels].
+      `dtype` [height, width, channels].
     """
-    return tf.reshape(tf.io.decode_raw(pixels, tf.uint8), tf.stack([height, width, channels]))
+    return tf.reshape(tf.io.decode_raw(pixels, dtype), tf.stack([height, width, channels]))
 
 
 def convert_channels(image: tf.Tensor, channels: int) -> tf.Tensor:
     """Makes grey of colour, or three equal channels of grey; an image that fits is left alone.
 
     Args:
-      image: uint8 [height, width, 1 or 3]; the number of channels may be known only at run time.
-      channels: 1 or 3.
+      image: uint8 or float32 [height, width, 1 or 3]; the number of channels may be known only at
+        run time.
+      channels: 1 or 3; any other number is what the image has to have.
 
     Returns:
-      uint8 [height, width, channels].
+      [height, width, channels] of the same type.
     """
     if image.shape[-1] == channels:
         return image
+    if channels not in (1, 3):
+        return tf.ensure_shape(image, [None, None, channels])
     has_them = tf.shape(image)[-1] == channels
     if channels == 3:
         converted = tf.cond(has_them, lambda: image, lambda: tf.repeat(image, 3, axis=-1))
@@ -80,11 +88,11 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     so that a camera's full-size photo gives nearly the pixels of its stored, smaller copy.
 
     Args:
-      image: uint8 [height, width, channels].
+      image: `view.dtype` [height, width, channels].
       view: the input's size.
 
     Returns:
-      uint8 [view.height_px, view.width_px, view.channels].
+      `view.dtype` [view.height_px, view.width_px, view.channels].
     """
     target = tf.constant([view.height_px, view.width_px])
     size = tf.shape(image)[:2]
@@ -178,14 +186,16 @@ def resized_size(size: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
 
 
 def resize(image: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Bilinear resize that stays uint8; not antialiased.
+    """Bilinear resize that keeps the type; not antialiased.
 
     Args:
-      image: uint8 [height, width, channels].
+      image: uint8 or float32 [height, width, channels].
       size: int32 [2], new height and width in pixels.
 
     Returns:
-      uint8 [size[0], size[1], channels].
+      [size[0], size[1], channels] of the same type, of which uint8 is rounded.
     """
     pixels = tf.image.resize(image, size, method="bilinear")
+    if image.dtype == tf.float32:
+        return pixels
     return tf.saturate_cast(tf.round(pixels), tf.uint8)

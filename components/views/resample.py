@@ -13,13 +13,13 @@ def resample_window(
     for which `ScaleAndTranslate` has a faster kernel than for three channels.
 
     Args:
-      image: uint8 [height, width, channels], the channels known.
+      image: uint8 or float32 [height, width, channels], the channels known.
       size: int32 [2], height and width of the resized image, in pixels.
       offset: int32 [2], top and left of the window in it.
       window: height and width of the window; it must lie inside.
 
     Returns:
-      uint8 [*window, channels].
+      [*window, channels] of the same type, of which uint8 is rounded.
     """
     rows, columns = window
     channels = image.shape[-1]
@@ -33,7 +33,7 @@ def resample_window(
     turned = tf.transpose(tf.reshape(lines, [rows, width, channels]), [1, 0, 2])
     lines = tf.reshape(turned, tf.stack([width, rows * channels]))
     lines = _resample_lines(lines, columns, scale[1], shift[1])
-    pixels = tf.saturate_cast(tf.round(lines), tf.uint8)
+    pixels = tf.saturate_cast(tf.round(lines), tf.uint8) if image.dtype == tf.uint8 else lines
     return tf.transpose(tf.reshape(pixels, [columns, rows, channels]), [1, 0, 2])
 
 

@@ -105,6 +105,12 @@ def open_subject(
             f"{feeding.data_service!r}, whose workers read elsewhere; --set "
             "feeding.data_service=null to measure reading without it."
         )
+    if view.dtype != "uint8" or view.channels not in (1, 3):
+        raise UserError(
+            "the doctor measures 8-bit gray or RGB images only, but view has "
+            f"dtype={view.dtype} and channels={view.channels}; `image-pipeline run` says how long "
+            "training waited for its input."
+        )
     paths = match_files(patterns)
     records = open_records(patterns, view, feeding, Passes(mode="train", seed=training.seed))
     stages = records.plan_memory("train")

@@ -1,5 +1,6 @@
 """A record's pictures side by side, in the size in which a sheet shows them."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from image_pipeline.components.options import Options
 from image_pipeline.preview.samples import RecordViews
 from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
 from image_pipeline.show.mask_overlay import lay_over
+from image_pipeline.show.shown_values import show_values, take_shown_channels
 from image_pipeline.show.words import count_names
 
 # A view's longer side on a sheet: smaller views are magnified, greater ones shrunk.
@@ -39,6 +41,7 @@ def make_panels(views: RecordViews) -> list[Panel]:
     A view of 128 to 256 pixels is shown pixel by pixel, a smaller one by whole pixels magnified.
     """
     height, width = box_size(views.eval.shape)
+    views = _show_all(views)
     stored, evaluated, trained = _show_masks(views)
     pictures: list[tuple[str, np.ndarray, tuple[str, ...]]] = [
         ("stored", stored, (_name_size(stored),)),
@@ -48,10 +51,21 @@ def make_panels(views: RecordViews) -> list[Panel]:
         mixed = tuple(f"{share:.2f} × {name}" for name, share in shares.items())
         pictures.append((f"train, epoch {epoch}", image, mixed if len(mixed) > 1 else ()))
     if views.model_input is not None:
-        shown = np.round(scale_to_display(views.model_input) * 255).astype(np.uint8)
+        shown_channels = take_shown_channels(views.model_input)
+        shown = np.round(scale_to_display(shown_channels) * 255).astype(np.uint8)
         pictures.append(("model's input", shown, ("mid-grey: the mean",)))
     panels = [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
     return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+
+
+def _show_all(views: RecordViews) -> RecordViews:
+    """The views as pictures, where they are not of 8-bit gray or RGB."""
+    return dataclasses.replace(
+        views,
+        stored=show_values(views.stored),
+        eval=show_values(views.eval),
+        train=np.array([show_values(each) for each in views.train]),
+    )
 
 
 def _show_boxes(panels: Sequence[Panel], boxes: Sequence[NamedBoxes]) -> list[Panel]:

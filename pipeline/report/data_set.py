@@ -21,6 +21,7 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import lay_over, make_colors
+from image_pipeline.show.shown_values import show_values
 from image_pipeline.show.words import count_names, format_fact
 
 SOURCE_COLUMNS = (
@@ -79,17 +80,23 @@ class DataSet:
 
     @property
     def channels(self) -> int:
-        """3 if any image has colour, else 1."""
-        return int(self.index.channels.max())
+        """Of pictures: 3 if any image has colour, or three channels of another kind; else 1."""
+        return 3 if self.index.channels.max() >= 3 else 1
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether pictures are of other values than 8-bit gray or RGB."""
+        return self.index.dtype != "uint8" or int(self.index.channels.max()) not in (1, 3)
 
     def read_pixels(self, row: int) -> np.ndarray:
-        """Decodes a stored image: uint8 [height, width, channels], of the data set's channels.
+        """Decodes a stored image, see `show_values`: uint8 [height, width, channels].
 
         Raises:
           ValueError: if it cannot be decoded.
           UserError: if its shard is damaged.
         """
-        return decode_image(self.records.read_image(row), self.channels)
+        image = self.records.read_image(row)
+        return show_values(decode_image(image, image.channels if self.is_scaled else self.channels))
 
     def read_shown(self, row: int) -> np.ndarray:
         """A stored image as people are shown it, under its mask's colours; as `read_pixels`."""

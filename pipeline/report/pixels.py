@@ -72,6 +72,7 @@ class PixelFigures:
       channels: gray, or red, green and blue.
       brightness, sharpness: their distributions; None without images.
       extremes: the "darkest", "brightest", "blurriest" and "sharpest", the most extreme first.
+      is_scaled: whether all of this is of pictures of other values, see `show_values`.
     """
 
     images: int
@@ -81,6 +82,7 @@ class PixelFigures:
     brightness: Histogram | None
     sharpness: Histogram | None
     extremes: dict[str, list[Extreme]]
+    is_scaled: bool = False
 
 
 def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> PixelFigures:
@@ -104,6 +106,7 @@ def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> PixelFigures:
         # Images of one colour have a sharpness of 0, which has no logarithm.
         sharpness=make_histogram(np.maximum(sharpness, _LEAST_SHARPNESS), logarithmic=True),
         extremes=_find_extremes(found, brightness, sharpness),
+        is_scaled=data.is_scaled,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.open_source import complete_options
-from image_pipeline.config import PipelineConfig, check_labels_fit, check_splits
+from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part
 from image_pipeline.run.preflight import Survey, check_classes, check_output
@@ -73,6 +73,7 @@ def plan_run(
     ingest = complete_options(source.folders[-1].path, config.ingest)
     config = config.model_copy(update={"ingest": ingest})
     check_labels_fit(config)
+    check_pixels_fit(config)
     survey, earlier = survey_source(source, config.ingest)
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:

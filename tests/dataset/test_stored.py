@@ -39,8 +39,10 @@ def test_the_image_of_a_row_is_that_of_its_records_features(train_shards):
 
 def test_pixels_are_told_from_files():
     features = {record.IMAGE: b"abc", record.HEIGHT: 1, record.WIDTH: 3, record.CHANNELS: 1}
-    assert take_image(features | {record.FORMAT: b"raw"}) == (b"abc", 1, 3, 1, True)
-    assert take_image(features | {record.FORMAT: b"png"}) == (b"abc", 1, 3, 1, False)
+    assert take_image(features | {record.FORMAT: b"raw"}) == (b"abc", 1, 3, 1, True, "uint8")
+    assert take_image(features | {record.FORMAT: b"png"}) == (b"abc", 1, 3, 1, False, "uint8")
+    of_floats = take_image(features | {record.FORMAT: b"raw_float32"})
+    assert of_floats == (b"abc", 1, 3, 1, True, "float32")
 
 
 def test_threads_share_one_file(train_shards):

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
+from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 
 pytestmark = pytest.mark.unit
@@ -53,9 +54,10 @@ def test_lossless_formats_decode_to_their_pixels(image_format, stored_channels):
     serialized = shards.make_example(image, image_format=image_format)
     features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
     decode = tf.function(parse.decode_record, autograph=False)
-    np.testing.assert_array_equal(decode(features, stored_channels), image)
+    view = ViewOptions(channels=stored_channels)
+    np.testing.assert_array_equal(decode(features, view), image)
     if stored_channels == 1:
-        np.testing.assert_array_equal(decode(features, 3), np.repeat(image, 3, axis=2))
+        np.testing.assert_array_equal(decode(features, ViewOptions()), np.repeat(image, 3, axis=2))
 
 
 def test_raw_pixels_that_look_like_a_jpeg_stay_pixels():
@@ -63,4 +65,4 @@ def test_raw_pixels_that_look_like_a_jpeg_stay_pixels():
     image[0, 0] = (0xFF, 0xD8, 0xFF)
     serialized = shards.make_example(image, image_format="raw")
     features = parse.parse_record(serialized, parse.IMAGE_COLUMNS)
-    np.testing.assert_array_equal(parse.decode_record(features, 3), image)
+    np.testing.assert_array_equal(parse.decode_record(features, ViewOptions()), image)

@@ -25,9 +25,9 @@ def parsed(image, image_format="png"):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_decoded_window_equals_decoding_then_cropping(image_format, channels):
     features = parsed(shards.draw_image(1, 40, 56), image_format)
-    decode = tf.function(decode_window, autograph=False)
-    window = decode(features, tf.constant([3, 17, 20, 30]), channels)
-    whole = parse.decode_record(features, channels)
+    decode, view = tf.function(decode_window, autograph=False), ViewOptions(channels=channels)
+    window = decode(features, tf.constant([3, 17, 20, 30]), view)
+    whole = parse.decode_record(features, view)
     np.testing.assert_array_equal(window, whole[3:23, 17:47])
 
 

@@ -55,6 +55,16 @@ MASKS = [
     (write_png(LEVELS, 8), MaskOptions(classes={"a": "#000000", "b": "#010101"})),
     (save(np.stack([LEVELS] * 3, axis=-1).astype("uint8"), "PNG"), MaskOptions()),
 ]
+# Of other values than 8-bit gray and RGB.
+DEEP = [
+    (zoo.ZOO["png_rgb_16_bit"].data, {"dtype": "uint16"}),
+    (zoo.ZOO["tiff_planes"].data, {"dtype": "uint16", "channels": 3}),
+    (zoo.ZOO["tiff_float"].data, {"dtype": "float32"}),
+    (zoo.ZOO["png_alpha"].data, {"channels": 4}),
+    (zoo.ZOO["jpeg"].data, {"dtype": "float32"}),
+    (zoo.save_array(np.zeros((9, 9, 2), np.float16)), {"dtype": "float16", "channels": 2}),
+    (zoo.save_array(np.zeros((9, 9, 3), np.uint16)), {"dtype": "uint16"}),
+]
 SAID = [SaidBox((0.0, 0.0, 2.0, 2.0), "a"), SaidBox((0.0, 0.0, 0.0, 0.0), "a")]
 OWN = sorted(
     (module.__name__, name)
@@ -103,6 +113,13 @@ def prepare_all() -> list[str]:
                 pass
             except Exception as error:
                 raised.append(repr(error))
+    for data, options in DEEP:
+        try:
+            prepare_image(data, PrepareOptions(size_px=4, encoding="raw", **options))
+        except BadImage:
+            pass
+        except Exception as error:
+            raised.append(repr(error))
     for data, options in MASKS:
         shrunk = dataclasses.replace(make_image(), height=1, width=2)
         whole = partial(prepare_mask, data, shrunk, options)

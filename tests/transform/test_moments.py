@@ -3,12 +3,20 @@
 import fractions
 import math
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.transform.moments import mean_and_std_from_sums
+from image_pipeline.components.transform.preprocessing import standardize, subtract_mean
+from image_pipeline.components.transform.statistics import read_statistics
+from image_pipeline.components.transform.whitening import whiten_zca
+from image_pipeline.components.views.options import ViewOptions
+from tests.transform.analyze import analyze
 
 pytestmark = pytest.mark.unit
 
@@ -56,3 +64,48 @@ def test_a_thousand_million_pixels_and_more(counts):
     found_mean, found_std = found_mean_and_std(counts)
     assert found_mean == pytest.approx(mean, rel=1e-15)
     assert found_std == pytest.approx(std, rel=1e-6, abs=0)
+
+
+FLOATS = ViewOptions(height_px=4, width_px=3, channels=5, dtype="float32")
+
+
+def draw_floats():
+    """Channels of very different scales; one of a single value that 0.1 times a count is not."""
+    values = np.random.default_rng(0).normal(size=(30, 4, 3, 5))
+    values = values * [1e-3, 1, 1e3, 1e6, 0] + [0, 5, -7e4, 1e7, 0.1]
+    return values.astype(np.float32)
+
+
+def analyze_floats(folder, function):
+    images = draw_floats()
+    labels = [b"ab"[n % 2 : n % 2 + 1] for n in range(30)]
+    analyze(folder, [(images[:7], labels[:7]), (images[7:], labels[7:])], function, FLOATS)
+    return images, read_statistics(str(folder))
+
+
+@pytest.mark.beam
+def test_floats_are_standardized_in_float64(tmp_path):
+    images, found = analyze_floats(tmp_path, standardize)
+    pixels = images.reshape(-1, 5).astype(np.float64)
+    np.testing.assert_allclose(found["mean"], pixels.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(found["std"], [*pixels.std(axis=0)[:4], 1], rtol=1e-12)
+    assert found["constant_channels"].tolist() == [False] * 4 + [True]
+    graph = TransformGraph(str(tmp_path))
+    scale = (1 / found["std"]).astype(np.float32)
+    expected = (images - found["mean"].astype(np.float32)) * scale
+    np.testing.assert_array_equal(graph.transform_images(tf.constant(images)), expected)
+    compiled = graph.compile_pixels()
+    np.testing.assert_array_equal(compiled(tf.constant(images)), expected)
+
+
+@pytest.mark.beam
+def test_the_mean_image_of_floats(tmp_path):
+    images, found = analyze_floats(tmp_path, subtract_mean)
+    expected = images.astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(found["mean_image"], expected, rtol=1e-12)
+
+
+def test_floats_are_not_whitened():
+    inputs = {"image": tf.zeros([2, 4, 3, 5]), "label": tf.constant(["a", "b"])}
+    with pytest.raises(UserError, match=r"whitening takes 8-bit images, .* view.dtype=float32; us"):
+        whiten_zca(inputs)
