@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from image_pipeline.api import analyze, ingest, input_fn, steps_per_epoch
+    from image_pipeline.api import analyze, from_generators, ingest, input_fn, steps_per_epoch
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.images.bad_image import BadImage
     from image_pipeline.components.ingest.component import ImageExampleGen
@@ -22,6 +22,7 @@ __all__ = [
     "Said",
     "UserError",
     "analyze",
+    "from_generators",
     "ingest",
     "input_fn",
     "steps_per_epoch",

@@ -1,4 +1,4 @@
-"""Plain functions for use without TFX: `ingest`, `analyze`, `input_fn`, `steps_per_epoch`.
+"""Plain functions for use without TFX: `ingest`, `analyze`, `input_fn`, `steps_per_epoch`, ….
 
 They give the same bytes, statistics and batches as the command line and the pipeline. Keyword
 options are those of the configuration group that each function reads; they override `config`, a
@@ -9,7 +9,7 @@ and TensorFlow are imported by the functions that need them.
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from image_pipeline.components.errors import UserError
@@ -197,6 +197,32 @@ def input_fn(
         workers=workers,
         again=again,  # type: ignore[arg-type]
     )
+
+
+def from_generators(
+    make: Callable[[int, int], Iterable[Any]],
+    shards: int,
+    output_signature: Any,
+    **options: Any,
+) -> Any:
+    """Feeds Python generators from several processes, without ingest.
+
+    Args:
+      make: called as `make(shard, shards)` in a worker process, for each shard; yields items as
+        `tf.data.Dataset.from_generator` takes them.
+      shards: into how many parts `make` divides the data.
+      output_signature: `tf.TensorSpec`s of an item, in tuples and dicts.
+      **options: of `components.feeding.from_generators.from_generators`, e.g. `batch_size=64`.
+
+    Returns:
+      A `tf.data.Dataset`; each pass over it calls the generators anew.
+
+    Raises:
+      UserError: if an argument is wrong.
+    """
+    from image_pipeline.components.feeding.from_generators import from_generators as read_generators
+
+    return read_generators(make, shards, output_signature, **options)
 
 
 def steps_per_epoch(

@@ -16,6 +16,7 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import Evaluator, StatisticsGen
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
+from image_pipeline.components.function_version import function_version
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.training.choose_task import choose_task
@@ -23,7 +24,6 @@ from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions
 from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
-from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.resolvers import find_baseline, join_spans
 

@@ -50,7 +50,26 @@ class _Calls:
 
 
 _CALLS = _Calls()
-atexit.register(_CALLS.wait_for_quiet)
+_AFTERWARDS: list[Callable[[], None]] = []
+
+
+def _end() -> None:
+    _CALLS.wait_for_quiet()
+    for function in _AFTERWARDS:
+        function()
+
+
+atexit.register(_end)
+
+
+def when_quiet(function: Callable[[], None]) -> None:
+    """Has a function called at the end of the process: what it stops, no call needs any more."""
+    _AFTERWARDS.append(function)
+
+
+def count_call() -> contextlib.AbstractContextManager[None]:
+    """Counts a call that a data set makes by another way than `call_python`, while it runs."""
+    return _CALLS.count_one()
 
 
 def call_python(

@@ -16,6 +16,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
+from image_pipeline.components.sources.generator import SHARDS_AT_ONCE, is_generator
 from image_pipeline.components.sources.references import Chunk, make_chunks
 
 
@@ -25,12 +26,16 @@ def start_counts(work_dir: str) -> None:
 
 
 def list_chunks(images_dir: str, work_dir: str, options: IngestOptions) -> Iterator[Chunk]:
-    """Lists the images in chunks, and writes the number of files for `check_prepared`."""
-    listed = 0
-    for chunk in make_chunks(open_source(images_dir, options).list()):
+    """Lists the images in chunks, and writes their number for `check_prepared`.
+
+    Of a generator, these are the shards; how many images they hold is not known yet.
+    """
+    listed, refs = 0, open_source(images_dir, options).list()
+    are_shards = is_generator(images_dir)
+    for chunk in make_chunks(refs, SHARDS_AT_ONCE) if are_shards else make_chunks(refs):
         listed += len(chunk.refs)
         yield chunk
-    progress.begin("images", listed)
+    progress.begin("images", 0 if are_shards else listed)
     files.write_file(_listed(work_dir), json.dumps(listed).encode())
 
 
@@ -44,7 +49,7 @@ def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[P
         listed = json.loads(files.read_file(_listed(work_dir)))
     except FileNotFoundError as error:
         raise RuntimeError("Stage List lost the images folder: 1 in, 0 out.") from error
-    if (found := sum(chunk.found for chunk in chunks)) != listed:
+    if (found := sum(chunk.listed for chunk in chunks)) != listed:
         raise RuntimeError(
             f"Stage Prepare lost files: {listed} in, {found} out; of its chunks "
             f"{sorted(chunk.number for chunk in chunks)} arrived. The Beam runner is at fault."

@@ -24,6 +24,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source
 from image_pipeline.components.ingest.shards import record_values
+from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.references import Source
 from image_pipeline.components.threads import map_in_order
 
@@ -112,8 +113,13 @@ def forecast_ingest(
       The forecast.
 
     Raises:
-      UserError: if the folder is missing or empty.
+      UserError: if the folder is missing or empty, or it is a generator.
     """
+    if is_generator(images_dir):
+        raise UserError(
+            f"How many images {images_dir} makes is known when it has run, so nothing is forecast; "
+            "ingest it, or save some of its images to a folder and plan with that."
+        )
     options = complete_options(images_dir, options)
     source = open_source(images_dir, options)
     census = take_census(source.list(), options, sample_size, seed)

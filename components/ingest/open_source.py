@@ -4,9 +4,16 @@ from collections.abc import Iterable
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources import archive, own_source, table, table_columns
+from image_pipeline.components.sources import (
+    archive,
+    generator,
+    own_source,
+    table,
+    table_columns,
+)
 from image_pipeline.components.sources.folder import Folder
-from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
 
@@ -17,11 +24,13 @@ def open_source(images: str, options: IngestOptions) -> Source:
     """Tells a table from a folder, and that from one of images and masks.
 
     Args:
-      images: the folder, archive or table, or its URI.
+      images: the folder, archive or table, or its URI; or a generator.
       options: of ingest; of a table, as `complete_options` gives them.
     """
     if own_source.is_own_source(images):
         return own_source.OwnSource(images)
+    if generator.is_generator(images):
+        return open_generator(images, options)
     if table.is_table(images):
         return table.Table(images, options)
     is_archive = archive.is_archive(images)
@@ -31,10 +40,22 @@ def open_source(images: str, options: IngestOptions) -> Source:
     return found
 
 
+def open_generator(images: str, options: IngestOptions) -> generator.Generator:
+    """The source of `generator:MODULE:FUNCTION`."""
+    return generator.Generator(images, options, options.generator or GeneratorOptions())
+
+
+def has_rows(images: str) -> bool:
+    """Whether what is given has rows with columns: a table, or a generator's items."""
+    return table.is_table(images) or generator.is_generator(images)
+
+
 def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:
     """Of the references that `open_source` lists, and of what a table's columns are called."""
-    is_table = table.is_table(images)
-    return fingerprint_refs(refs, (options.columns, options.column_types) if is_table else None)
+    columns = (options.columns, options.column_types)
+    if generator.is_generator(images):
+        return fingerprint_refs(refs, (*columns, open_generator(images, options).version))
+    return fingerprint_refs(refs, columns if table.is_table(images) else None)
 
 
 def no_usable_row(images: str, rows: int, problem: str) -> UserError:
@@ -62,7 +83,14 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
     """
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
     _check_masks(images, options)
-    if table.is_table(images):
+    if generator.is_generator(images):
+        options = _complete_generator(images, options)
+    elif options.generator is not None:
+        raise UserError(
+            f"ingest.generator is for --images generator:MODULE:FUNCTION, got {images!r}; leave it "
+            "out."
+        )
+    elif table.is_table(images):
         options = table_columns.complete_options(images, options)
     elif set_:
         raise UserError(
@@ -71,7 +99,7 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
         )
     _check_label(options)
     _check_boxes(images, options)
-    if table.is_table(images) and options.masks is not None and not options.has_mask_column:
+    if has_rows(images) and options.masks is not None and not options.has_mask_column:
         raise UserError(
             f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
             "ingest.columns={mask: …}."
@@ -81,6 +109,20 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
         raise UserError(
             f"ingest.stratify must name a further column of the table, got {options.stratify!r}; "
             f"columns: {known}. For classes, set it to true."
+        )
+    return options
+
+
+def _complete_generator(images: str, options: IngestOptions) -> IngestOptions:
+    """The options with what a generator's first items say of its columns."""
+    options = options.model_copy(update={"generator": options.generator or GeneratorOptions()})
+    sample = list(open_generator(images, options).sample())
+    options = table_columns.complete_options(images, options, sample)
+    columns = options.columns
+    if not any(isinstance(row.cells.get(columns["image"] or ""), HeldImage) for _, row in sample):
+        raise UserError(
+            f"The first items of {images} have no image; their {columns['image']!r} must be an "
+            "array of two or more dimensions, or the bytes of an image file."
         )
     return options
 
@@ -118,7 +160,7 @@ def _check_masks(images: str, options: IngestOptions) -> None:
     """Checks that masks' paths are given for a folder, and for no table."""
     if options.masks is None:
         return
-    is_table, has_paths = table.is_table(images), options.masks.images is not None
+    is_table, has_paths = has_rows(images), options.masks.images is not None
     if is_table and has_paths:
         raise UserError(
             f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "

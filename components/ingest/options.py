@@ -1,18 +1,18 @@
 """Options for ingest: where labels come from, what is stored, and how it is split and sharded."""
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 
 from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.options import Options
-from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.pairs import names_in
 
 # What data sets of before these options do not have, and others only if they are set.
-_SINCE = (*TableOptions.model_fields, "classes", "masks")
+_SINCE = (*TableOptions.model_fields, "classes", "masks", "generator")
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
@@ -30,6 +30,8 @@ class IngestOptions(TableOptions):
     """Each image has a mask, which says of what class each pixel is, and is stored with it. Then
     images have no labels, unless `label_pattern` is set or a table has them. (A table's column
     `mask` is enough to say so.)"""
+    generator: GeneratorOptions | None = None
+    """How a Python generator is run, if the source is one."""
     group_pattern: str | None = None
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""
@@ -137,8 +139,9 @@ class IngestOptions(TableOptions):
         return self.label_pattern if is_set or not has_others else None
 
     def stored_form(self) -> dict:
-        """The options that affect the output's bytes (threads never do)."""
-        return self.model_dump(mode="json", exclude={"threads", *self._unset()})
+        """The options that affect the output's bytes (threads and time-outs never do)."""
+        left_out: dict[str, Any] = dict.fromkeys(["threads", *self._unset()], True)
+        return self.model_dump(mode="json", exclude={"generator": {"timeout_s"}, **left_out})
 
     def to_json(self) -> str:
         """All options, but for newer ones that are not set: TFX knows earlier runs by this text."""

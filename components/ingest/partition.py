@@ -157,7 +157,7 @@ def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:
 @contextlib.contextmanager
 def _local_rows(chunks: Sequence[PreparedChunk], work_dir: str) -> Iterator[list[str]]:
     """Paths on this machine's disk to the rows of chunks; copies, if they are elsewhere."""
-    paths = [rows_path(work_dir, chunk.name) for chunk in chunks]
+    paths = [rows_path(work_dir, name) for chunk in chunks for name in chunk.names]
     if files.is_local(work_dir):
         yield paths
         return

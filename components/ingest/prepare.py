@@ -99,6 +99,8 @@ class PreparedChunk:
       bad: how many of them are quarantined.
       name: its files in the working folder are `name` + ".payload" and ".arrow".
       skipped: how many of them are not images.
+      shards: of a generator, how many shards these images are of, which were listed instead.
+      parts: into how many pairs of files they are divided; None: they have one, called `name`.
     """
 
     number: int
@@ -107,6 +109,23 @@ class PreparedChunk:
     bad: int
     name: str
     skipped: int = 0
+    shards: int | None = None
+    parts: int | None = None
+
+    @property
+    def listed(self) -> int:
+        """How many of the references that were listed it is made from."""
+        return self.found if self.shards is None else self.shards
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its files."""
+        return [self.name] if self.parts is None else name_parts(self.name, self.parts)
+
+
+def name_parts(name: str, parts: int) -> list[str]:
+    """The names of a chunk's files, if there are several."""
+    return [f"{name}-{part:05d}" for part in range(parts)]
 
 
 def prepare_chunk(
@@ -123,21 +142,28 @@ def prepare_chunk(
     Returns:
       What was prepared.
     """
-    name = _chunk_name(chunk, images_dir, work_dir, options)
+    name = name_chunk(chunk, images_dir, work_dir, options)
     path = rows_path(work_dir, name)
     source = open_source(images_dir, options)
     if not files.is_file(path) or _may_be_repaired(chunk, path):
-        results = _count(_prepare_sources(chunk.refs, source, work_dir, options))
-        rows = write_payloads(results, name, work_dir, options.seed)
-        with files.write_atomically(path) as file:
-            table = pa.Table.from_pylist(rows, ROW_SCHEMA)
-            with pa.ipc.new_file(file, ROW_SCHEMA) as writer:
-                writer.write_table(table)
-        bad, skipped = count_unusable(table)
+        results = count_progress(_prepare_sources(chunk.refs, source, work_dir, options))
+        bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
     else:
         bad, skipped = count_unusable(read_rows(path))
         progress.advance(len(chunk.refs), bad, skipped)
     return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name, skipped)
+
+
+def write_rows(
+    results: Iterable[tuple[dict, bytes]], name: str, work_dir: str, options: IngestOptions
+) -> pa.Table:
+    """Writes the two files of a chunk; returns the rows."""
+    rows = write_payloads(results, name, work_dir, options.seed)
+    with files.write_atomically(rows_path(work_dir, name)) as file:
+        table = pa.Table.from_pylist(rows, ROW_SCHEMA)
+        with pa.ipc.new_file(file, ROW_SCHEMA) as writer:
+            writer.write_table(table)
+    return table
 
 
 def count_unusable(rows: pa.Table) -> tuple[int, int]:
@@ -155,7 +181,7 @@ def read_rows(path: str) -> pa.Table:
 
 def read_chunk_rows(chunk: PreparedChunk, work_dir: str) -> pa.Table:
     """Reads the rows of a chunk that is done; as `read_rows`."""
-    return read_rows(rows_path(work_dir, chunk.name))
+    return pa.concat_tables(read_rows(rows_path(work_dir, name)) for name in chunk.names)
 
 
 def _may_be_repaired(chunk: Chunk, path: str) -> bool:
@@ -164,11 +190,11 @@ def _may_be_repaired(chunk: Chunk, path: str) -> bool:
     return not is_seen and count_unusable(read_rows(path))[0] > 0
 
 
-def _chunk_name(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> str:
+def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> str:
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     kept |= {"splits", *TableOptions.model_fields}
-    kept |= {"masks"} if options.masks is not None else set()
+    kept |= {name for name in ("masks", "generator") if getattr(options, name) is not None}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
@@ -179,7 +205,7 @@ def _chunk_name(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpt
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
 
 
-def _count(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
+def count_progress(results: Iterable[tuple[dict, bytes]]) -> Iterator[tuple[dict, bytes]]:
     """Counts prepared images as progress."""
     for row, payload in results:
         is_skipped = "is_skipped" in row

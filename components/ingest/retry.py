@@ -33,6 +33,7 @@ from image_pipeline.components.ingest.prepare import (
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.archive import is_archive
 from image_pipeline.components.sources.archive_members import names_damage
+from image_pipeline.components.sources.generator import refuse_again
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
 from image_pipeline.components.sources.table import is_table
 
@@ -109,7 +110,11 @@ def prepare_quarantined(
 
     Returns:
       Their chunks, and how many are usable.
+
+    Raises:
+      UserError: if a generator made them, of which no single image can be read again.
     """
+    refuse_again(images_dir)
     quarantined = {line.path for line in read_list(output_dir, Quarantined)}
     names = quarantined | _list_skipped(output_dir)
     met: set[str] = set()

@@ -17,13 +17,15 @@ from apache_beam.utils.windowed_value import WindowedValue
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked, list_chunks
+from image_pipeline.components.ingest.generated import prepare
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
-from image_pipeline.components.ingest.prepare import PreparedChunk, prepare_chunk
+from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
+from image_pipeline.components.sources.generator import is_shard
 from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import start
 
@@ -52,9 +54,7 @@ class IngestImages(beam.PTransform):
             | "CountListed" >> beam.Map(_count_listed)  # Chunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"
-            >> beam.Map(
-                prepare_chunk, self.images_dir, self.work_dir, self.options
-            )  # PreparedChunk
+            >> beam.Map(prepare, self.images_dir, self.work_dir, self.options)  # PreparedChunk
             | "CountPrepared" >> beam.Map(_count_prepared)  # PreparedChunk
             | "CollectChunks" >> beam.combiners.ToList()  # [PreparedChunk]
             | "CountFiles" >> beam.Map(check_prepared, self.work_dir)  # [PreparedChunk]
@@ -161,7 +161,7 @@ class WriteDataSet(beam.PTransform):
 
 
 def _count_listed(chunk: Chunk) -> Chunk:
-    count(listed=len(chunk.refs))
+    count(listed=sum(not is_shard(ref) for ref in chunk.refs))
     return chunk
 
 

@@ -1,4 +1,4 @@
-"""Options for a table as source: what its columns are."""
+"""Options for tables and generators as sources: what their columns are, and how they are run."""
 
 import re
 from typing import Literal
@@ -11,6 +11,24 @@ from image_pipeline.components.options import Options
 
 ROLES = ("image", "path", "label", "group", "split", "mask", "boxes")
 """What a column of a table can be for ingest; all others are kept as they are."""
+
+
+class GeneratorOptions(Options):
+    """How a Python generator is run, if `--images` is `generator:MODULE:FUNCTION`."""
+
+    shards: pydantic.PositiveInt = 16
+    """The function is called as `function(shard, shards)` for each shard from 0 on, each time in a
+    process of its own, as many at once as there are cores. The order of the items depends on this
+    number, and never on the cores. A cluster's workers take 16 shards at a time."""
+    errors: Literal["stop", "quarantine"] = "stop"
+    """When a generator raises: stop the run, or quarantine that item as `generator_failed` and go
+    on without the rest of its shard, of which nothing is known."""
+    timeout_s: pydantic.PositiveFloat = 300
+    """The longest wait for an item, in seconds, the import of the module included; then the run
+    stops."""
+    version: str = ""
+    """Anything. The function's module tells when its code has changed; change this when what it
+    reads has, or what it imports, so that earlier results are not used again."""
 
 
 class TableOptions(Options):

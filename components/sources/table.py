@@ -95,7 +95,7 @@ class Table:
         labels = self._read_labels(repeated) if repeated else {}
         first_rows: dict[str, str] = {}
         for place, split, row in self._rows():
-            ref = self._reference(place, split, row)
+            ref = self.reference(place, split, row)
             if ref.path in labels and ref.problem in (None, MISSING_FILE):
                 ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
             if ref.problem is not None:
@@ -172,7 +172,14 @@ class Table:
             return path  # Behind a link, `..` leads elsewhere.
         return posixpath.normpath(path)
 
-    def _reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+    def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+        """The image that a row names or holds, or why it has none.
+
+        Args:
+          place: of the row, such as `train.csv:17`.
+          split: the one that its table is of; None if there is none.
+          row: the row.
+        """
         columns = self.options.columns
         if row.problem:
             return self._bad_row("bad_row", place, row.problem)

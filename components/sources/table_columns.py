@@ -3,7 +3,7 @@
 import keyword
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
@@ -31,7 +31,7 @@ _USUAL_NAMES = {
 }
 # The same of a table that holds images itself, such as a file of arrays; `path` is what each is
 # called.
-_USUAL_OF_HELD = {
+USUAL_OF_HELD = {
     "image": (*_USUAL_NAMES["image"], "images", "x", "data", "imgs"),
     "mask": (*_USUAL_NAMES["mask"], "masks", "segmentation"),
 }
@@ -58,12 +58,13 @@ _TAKEN = frozenset(
 T = TypeVar("T", bound=TableOptions)
 
 
-def complete_options(path: str, options: T) -> T:
+def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | None = None) -> T:
     """Finds what the options leave out: which columns there are, and their types.
 
     Args:
       path: of the table, or a pattern of one a split.
       options: those that were given; what they say stays.
+      rows: those that are looked at, with their places; None for all of the table's.
 
     Returns:
       The options with a table's column for each name, and the type of each further column.
@@ -71,7 +72,8 @@ def complete_options(path: str, options: T) -> T:
     Raises:
       UserError: if a column that is named is not there, or none is the image's path.
     """
-    guesses, misfits = _guess_types(path, options.columns)
+    found = _rows(path, options.columns) if rows is None else rows
+    guesses, misfits = _guess_types(path, found, options.columns)
     given = _name_boxes(guesses, _name_tags(guesses, options.columns))
     held = [column for column, guess in guesses.items() if isinstance(guess, ImageGuess)]
     columns = _name_columns(path, list(guesses), held, given)
@@ -96,7 +98,7 @@ def complete_options(path: str, options: T) -> T:
 
 
 def _guess_types(
-    path: str, given: Mapping[str, str | None]
+    path: str, rows: Iterable[tuple[str, Row]], given: Mapping[str, str | None]
 ) -> tuple[dict[str, TypeGuess | None], dict[str, str]]:
     """Reads all rows.
 
@@ -108,12 +110,12 @@ def _guess_types(
     guesses: dict[str, TypeGuess | None] = {}
     misfits: dict[str, str] = {}
     problems: list[str] = []
-    for place, row in _rows(path, given):
+    for place, row in rows:
         if row.problem and not problems:
             problems.append(f"{place}: {row.problem}")
         for column, cell in row.cells.items():
             if column not in guesses:
-                is_kept = not left_out.intersection([column, _usable_name(column)])
+                is_kept = not left_out.intersection([column, usable_name(column)])
                 guesses[column] = _start_guess(column, cell, given) if is_kept else None
             if (guess := guesses[column]) and (why := _see(guess, cell)):
                 misfits.setdefault(column, f"{place}: the column {column!r} cannot be kept ({why})")
@@ -243,7 +245,7 @@ def _name_columns(
         if name in _TAKEN.difference(ROLES):
             raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
     if held and columns.get("image", held[0]) in held:
-        columns = _add_usual(columns, held, _USUAL_OF_HELD, given, name_of)
+        columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)
         columns = {"image": held[0], **columns}
         columns = _add_usual(columns, found, _USUAL_BESIDE_HELD, given, name_of)
         given = {"path": None, **given} if "path" not in columns else given
@@ -287,7 +289,7 @@ def _add_further(
     for column in found:
         if column in columns.values():
             continue
-        name = _usable_name(column)
+        name = usable_name(column)
         if name in further or name in named:
             raise UserError(
                 f"Two columns would be called {name!r}, {further.get(name) or named.get(name)!r} "
@@ -300,7 +302,7 @@ def _add_further(
     return named | dict(sorted(further.items()))
 
 
-def _usable_name(column: str) -> str:
+def usable_name(column: str) -> str:
     """A column's own name, as far as it can be one in a condition and beside a record's own."""
     name = _short_name(column)
     is_free = name not in _TAKEN and name.isidentifier() and not keyword.iskeyword(name)

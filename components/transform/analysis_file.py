@@ -11,6 +11,7 @@ from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.record import IGNORED, LABEL_COLUMNS, label_column
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.function_version import function_version
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.classes import (
@@ -18,7 +19,6 @@ from image_pipeline.components.transform.classes import (
     count_classes,
     list_classes,
 )
-from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.views.options import ViewOptions

@@ -12,7 +12,7 @@ from tfx.types import (
 )
 
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.transform.function_version import function_version
+from image_pipeline.components.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions

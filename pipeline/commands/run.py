@@ -108,7 +108,10 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
         if told is not None:
             where = f" in {len(plan.earlier) + 1:,} spans" if plan.earlier else ""
             said = describe_survey([*survey.classes], plan.config.ingest)
-            told.print(f"{survey.found:,} files{where}, {said}; {plan.beam_args[0]}")
+            what = f"{survey.found:,} files{where}, {said}"
+            if plan.config.ingest.generator is not None:
+                what = f"{survey.found:,} shards of {plan.images_dir}"
+            told.print(f"{what}; {plan.beam_args[0]}")
         summary = _run_with_progress(plan, len(survey.classes), told)
         if told is not None:
             from image_pipeline.show.summary import print_summary

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import urllib.request
@@ -14,6 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.run.dataflow import check_credentials, check_dataflow_flags, check_places
 
 CONNECT_TIMEOUT_S = 5
+_NAMED = re.compile(r"(source|generator):")
 
 
 def choose_engine(beam_flags: Sequence[str]) -> list[str]:
@@ -32,11 +34,11 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
 
     Args:
       beam_args: completed Beam flags. For the local runner, paths stay as they were given.
-      paths: paths, which become absolute, and URIs.
+      paths: paths, which become absolute, and URIs and names of code.
     """
     if LOCAL_BEAM_ARGS[0] in beam_args:
         return list(paths)
-    return [files.make_absolute(path) for path in paths]
+    return [path if _NAMED.match(path) else files.make_absolute(path) for path in paths]
 
 
 def check_engine(beam_args: Sequence[str]) -> None:

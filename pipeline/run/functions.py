@@ -41,9 +41,10 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
     task = choose_task(config.ingest)
-    # Paths may name a class without an analysed record, and none of masks or boxes; only the
-    # Trainer knows the number.
-    has_others = config.ingest.has_masks or config.ingest.has_boxes
+    # Paths may name a class without an analysed record, and none of masks, boxes or what a
+    # generator will yield; only the Trainer knows the number.
+    ingest = config.ingest
+    has_others = ingest.has_masks or ingest.has_boxes or ingest.generator is not None
     is_told = config.transform.preprocessing_fn.startswith(_OWN) and not has_others
     counted: Counted = "at most" if is_told else "not"
     num_classes = max(num_classes, 2 if has_others else 1)

@@ -18,6 +18,7 @@ from image_pipeline.components.ingest.open_source import (
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.folder import OUTSIDE
+from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import names_other_kind
 from image_pipeline.components.sources.table import is_table
@@ -71,6 +72,8 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     Raises:
       UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
+    if is_generator(images_dir):
+        return _survey_generator(images_dir, options)
     source, seen = open_source(images_dir, options), _Seen(options)
     found = fingerprint(images_dir, options, seen.count(source.list()))
     if not seen.found:
@@ -80,6 +83,12 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     elif not seen.usable:
         raise no_usable_row(images_dir, seen.found, seen.first_problem)
     return Survey(seen.found, dict(sorted(seen.classes.items())), found, seen.outside)
+
+
+def _survey_generator(images_dir: str, options: IngestOptions) -> Survey:
+    """The number of a generator's shards; what they hold is known when they have run."""
+    shards = list(open_source(images_dir, options).list())
+    return Survey(len(shards), {}, fingerprint(images_dir, options, shards))
 
 
 def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> IngestOptions:
@@ -103,7 +112,7 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
     Raises:
       UserError: if none does, and labels are required.
     """
-    if options.further_types.get("label") == "float":
+    if options.further_types.get("label") == "float" or is_generator(images_dir):
         return
     if not survey.classes and "label" in options.columns:
         raise UserError(
@@ -151,7 +160,13 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
       UserError: if there are fewer.
     """
     has_others = options.has_masks or options.has_boxes or "label" in options.further_types
-    if len(survey.classes) < 2 and not has_others:
+    if is_generator(images_dir) and not has_others:
+        if options.columns.get("label") is None and options.path_label_pattern is None:
+            raise UserError(
+                f"The items of {images_dir} have no label, but training needs at least two "
+                "classes; yield (image, label), or a dict with a label."
+            )
+    elif len(survey.classes) < 2 and not has_others:
         classes = list(filter(None, survey.classes))
         named = f"only the class {classes[0]!r}" if classes else "no class"
         if is_table(images_dir):

@@ -104,7 +104,7 @@ class ComponentProgress:
             task = bar.add_task(name, total=None, told="")
             while not stopped.wait(_DRAW_EVERY_S) and not was_interrupted():
                 now = progress.look()
-                done, total = (now.done, now.total) if now else (0, None)
+                done, total = (now.done, now.total or None) if now else (0, None)
                 bar.update(task, completed=done, total=total, told=speed.describe(now))
 
 
@@ -156,7 +156,8 @@ def describe_progress(now: "progress.Progress", done: int, seconds: float) -> st
       done: how many were done in the last `seconds`, from which the speed is computed.
       seconds: wall-clock time.
     """
-    parts = [f"{now.done:,} of {now.total:,} {now.unit}"]
+    of = f" of {now.total:,}" if now.total else ""  # Of a generator, nobody knows.
+    parts = [f"{now.done:,}{of} {now.unit}"]
     if done > 0 and seconds > 0:
         rate = done / seconds
         parts.append(_describe_rate(rate))

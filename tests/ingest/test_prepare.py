@@ -5,8 +5,8 @@ import pytest
 
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import (
-    _chunk_name,
     count_threads,
+    name_chunk,
     prepare_chunk,
     prepare_source,
     read_rows,
@@ -190,8 +190,8 @@ def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
 def test_what_another_seed_orders_differently_has_another_name(tmp_path):
     (chunk,) = make_chunks(list_images(str(write_folder(tmp_path / "images", per_class=1))))
     seeds = [LOSSLESS.model_copy(update={"seed": seed}) for seed in (1, 2)]
-    local = {_chunk_name(chunk, "images", str(tmp_path), options) for options in seeds}
-    remote = {_chunk_name(chunk, "images", "gs://bucket/work", options) for options in seeds}
+    local = {name_chunk(chunk, "images", str(tmp_path), options) for options in seeds}
+    remote = {name_chunk(chunk, "images", "gs://bucket/work", options) for options in seeds}
     assert (len(local), len(remote), len(local & remote)) == (1, 2, 0)
 
 

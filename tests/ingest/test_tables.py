@@ -294,7 +294,7 @@ def test_another_root_is_another_source(images, rows, tmp_path):
     options = IngestOptions(columns={"image": "path"}, root_dir="gs://bucket/a")
     chunk = Chunk(0, True, (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),))
     other = options.model_copy(update={"root_dir": "gs://bucket/b"})
-    names = [prepare._chunk_name(chunk, "t.csv", str(tmp_path), each) for each in (options, other)]
+    names = [prepare.name_chunk(chunk, "t.csv", str(tmp_path), each) for each in (options, other)]
     assert names[0] != names[1]
 
 

@@ -19,6 +19,7 @@ from image_pipeline.components.feeding.graph import (
     read_class_names,
 )
 from image_pipeline.components.feeding.input_fn import read_views
+from image_pipeline.components.function_version import function_version
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.transform.analysed_sets import read_index_rows, read_spans
@@ -27,7 +28,6 @@ from image_pipeline.components.transform.analysis_file import (
     check_unknown_classes,
     find_unknown_classes,
 )
-from image_pipeline.components.transform.function_version import function_version
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.transform.run import run_analysis
