@@ -4,11 +4,19 @@ from collections.abc import Iterable
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources import archive, own_source, table, table_columns
+from image_pipeline.components.sources import (
+    archive,
+    own_source,
+    table,
+    table_columns,
+    table_files,
+)
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
+from image_pipeline.components.sources.table_rows import TABLE_ENDINGS
 
 _UNSET = TableOptions()
 
@@ -22,7 +30,7 @@ def open_source(images: str, options: IngestOptions) -> Source:
     """
     if own_source.is_own_source(images):
         return own_source.OwnSource(images)
-    if table.is_table(images):
+    if table_files.is_table(images):
         return table.Table(images, options)
     is_archive = archive.is_archive(images)
     found: Source = archive.Archive(images) if is_archive else Folder(images, options.follow_links)
@@ -33,7 +41,7 @@ def open_source(images: str, options: IngestOptions) -> Source:
 
 def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:
     """Of the references that `open_source` lists, and of what a table's columns are called."""
-    is_table = table.is_table(images)
+    is_table = table_files.is_table(images)
     return fingerprint_refs(refs, (options.columns, options.column_types) if is_table else None)
 
 
@@ -62,16 +70,16 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
     """
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
     _check_masks(images, options)
-    if table.is_table(images):
-        options = table_columns.complete_options(images, options)
+    if table_files.is_table(images):
+        options = _map_splits(images, table_columns.complete_options(images, options))
     elif set_:
         raise UserError(
-            f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
+            f"ingest.{set_[0]} is for a table of images ({', '.join(TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
     _check_label(options)
     _check_boxes(images, options)
-    if table.is_table(images) and options.masks is not None and not options.has_mask_column:
+    if table_files.is_table(images) and options.masks is not None and not options.has_mask_column:
         raise UserError(
             f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
             "ingest.columns={mask: …}."
@@ -83,6 +91,47 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"columns: {known}. For classes, set it to true."
         )
     return options
+
+
+def _map_splits(images: str, options: IngestOptions) -> IngestOptions:
+    """The options with the pipeline's names for splits that are called otherwise, as `val` is.
+
+    Those are meant that the names of tables name; a test split is for evaluation if no other is.
+    """
+    own = {}
+    for split in _list_splits(images, options):
+        usual = split if split in options.splits else SPLIT_NAMES.get(split.lower(), split)
+        own[split] = options.split_names.get(split, usual)
+    if "eval" not in own.values() and "eval" in options.splits and "test" not in options.splits:
+        own = {split: "eval" if name == "test" else name for split, name in own.items()}
+    named = {split: n for split, n in own.items() if split != n and n in options.splits}
+    if not named:
+        return options
+    return options.model_copy(update={"split_names": named | options.split_names})
+
+
+def check_splits(images: str, options: IngestOptions) -> None:
+    """Checks that there is each split that the names of tables name.
+
+    Raises:
+      UserError: if there is not: all of its images would be quarantined.
+    """
+    for split in _list_splits(images, options):
+        if options.split_names.get(split, split) not in options.splits:
+            raise UserError(
+                f"Files of {images!r} are of the split {split!r}, but ingest.splits has "
+                f"{', '.join(options.splits)} only; add it there or to ingest.split_names, or give "
+                "ingest.columns={split: null} to share out all images anew."
+            )
+
+
+def _list_splits(images: str, options: IngestOptions) -> list[str]:
+    """The splits that the names of tables name, unless a pattern or a column says more."""
+    if not table_files.is_table(images) or table_files.SPLIT in images:
+        return []
+    if "split" in options.columns:
+        return []
+    return sorted({split for _, split in table_files.list_tables(images) if split is not None})
 
 
 def _check_boxes(images: str, options: IngestOptions) -> None:
@@ -118,7 +167,7 @@ def _check_masks(images: str, options: IngestOptions) -> None:
     """Checks that masks' paths are given for a folder, and for no table."""
     if options.masks is None:
         return
-    is_table, has_paths = table.is_table(images), options.masks.images is not None
+    is_table, has_paths = table_files.is_table(images), options.masks.images is not None
     if is_table and has_paths:
         raise UserError(
             f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "

@@ -34,7 +34,7 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.archive import is_archive
 from image_pipeline.components.sources.archive_members import names_damage
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
-from image_pipeline.components.sources.table import is_table
+from image_pipeline.components.sources.table_files import is_table
 
 _MARKER = "retry.json"
 

@@ -9,13 +9,8 @@ from typing import Any
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
 
-# Common names for the folders of splits, and the pipeline's own name for each.
-SPLIT_NAMES = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "eval"),
-    **dict.fromkeys(("test", "testing"), "test"),
-}
 # ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
 _FLAT_PATTERNS = (
     r"(?P<label>n\d{8})_.+",
