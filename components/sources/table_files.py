@@ -32,6 +32,7 @@ Tables = list[tuple[str, str | None]]
 _WILD = re.compile(r"[*?\[]|\{[^{}]*(?:\.\.|,)[^{}]*\}")
 _BRACES = re.compile(r"\{(?:(\d+)\.\.(\d+)|([^{}]*,[^{}]*))\}")
 _SAVED, _SAVED_SPLITS = "state.json", "dataset_dict.json"  # of `datasets`
+_KINDS = {".tfrecord": "TFRecords", ".tar": "a WebDataset", ".arrow": "a table of Arrow files"}
 _OF_FOLDERS = (".parquet", ".arrow", ".tfrecord")
 _BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside these
 _BELOW = "data"
@@ -46,6 +47,19 @@ def is_table(images: str) -> bool:
     if ending_of(images) == ".tar":
         return bool(found := _find(images)) and is_web_dataset(found[0])
     return ending_of(images) in TABLE_ENDINGS
+
+
+def name_kind(images: str) -> str:
+    """What tables are, in a few words."""
+    if images.startswith(tfds.PREFIX):
+        return "a TFDS data set"
+    folder = images.rstrip("/")
+    if os.path.isfile(files.join(folder, paths.MANIFEST)):
+        return "a data set that was ingested"
+    if os.path.isfile(f"{folder}/{_SAVED}") or os.path.isfile(f"{folder}/{_SAVED_SPLITS}"):
+        return "a data set that Hugging Face's datasets saved"
+    ending = ending_of(list_tables(images)[0][0])
+    return "a TFDS data set" if tfds.is_tfds(folder) else _KINDS.get(ending, "a table")
 
 
 def folder_of(images: str) -> str:

@@ -23,6 +23,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.coco import CocoError, read_coco
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 
+LOST = "what follows is lost"
+"""How the problem of a row ends that may stand for all behind it, too."""
 BOX_COLUMN = "image/object/bbox"
 """The column that the features of boxes in TFRecords are."""
 NAME = "__name__"

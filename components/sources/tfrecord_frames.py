@@ -16,6 +16,7 @@ from image_pipeline.components.dataset.tfrecord import (
     read_length,
 )
 from image_pipeline.components.sources.packed_files import open_packed
+from image_pipeline.components.sources.table_rows import LOST
 
 _GZIP = b"\x1f\x8b\x08"
 _DEFLATE = 8  # the lower half of a zlib stream's first byte
@@ -26,7 +27,7 @@ _LENGTH_ZEROS, _ZEROS_AT = bytes(5), 3
 _SMALL_BYTES = 2**15  # a record of no more is read whole: one call costs less than several
 _PAGE_BYTES = 2**12
 _BLOCK_BYTES = 2**20
-_CUT = "the file ends within it"
+_CUT = f"the file ends within it; {LOST}"
 
 
 class Frame(NamedTuple):
@@ -153,7 +154,7 @@ def _stream(file: BinaryIO) -> Iterator[Frame]:
                 raise CorruptRecord(f"it has {length} bytes, and no tf.Example has so many")
             data = file.read(length + FOOTER_BYTES)
         except (CorruptRecord, OSError, EOFError, zlib.error) as error:
-            problem = f"{error}; what follows cannot be found"
+            problem = f"{error}; {LOST}"
             yield Frame(number, start, 0, b"", 0, problem)
             return
         is_cut = len(data) < length + FOOTER_BYTES

@@ -14,12 +14,12 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.sources.archive_members import list_members
+from image_pipeline.components.sources.archive_members import list_members, names_damage
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
-from image_pipeline.components.sources.table_rows import NAME, Row
+from image_pipeline.components.sources.table_rows import LOST, NAME, Row
 
 IMAGE = "image"
 """The column of the sample's image, which is called as its member."""
@@ -89,7 +89,8 @@ def _make_cells(sample: list[ImageRef], modified_ns: int) -> dict[str, Any]:
     for ref in sample:
         ending = _split(ref.path)[1].lower()
         if ref.problem is not None:
-            raise _Damaged(f"{ref.path!r} is not read: {ref.message or ref.problem}")
+            rest = f"; {LOST}" if names_damage(ref.path) else ""
+            raise _Damaged(f"{ref.path!r} is not read: {ref.message or ref.problem}{rest}")
         if ending == _OBJECT:
             cells = _read_object(ref) | cells
         elif ending in _TEXTS:

@@ -28,7 +28,7 @@ class Layout:
 
     Attributes:
       kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "a
-        table", "a COCO file", "COCO files, one a split" or "no classes".
+        COCO file", "COCO files, one a split", "no classes", or what `name_kind` calls a table.
       images: number of files with an image's ending.
       others: number of all other files.
       label_pattern: for `ingest.label_pattern`.

@@ -5,12 +5,15 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.run import run_retry
 from tests.data_set_files import (
     PACKINGS,
     make_table,
@@ -20,7 +23,8 @@ from tests.data_set_files import (
     write_tfrecord,
 )
 from tests.drawings import draw, encode_png, write_folder
-from tests.ingest_runs import ingest
+from tests.ingest.test_retry import make_pipeline
+from tests.ingest_runs import ingest, read_lines
 
 pytestmark = pytest.mark.beam
 
@@ -181,3 +185,54 @@ def test_our_own_data_sets_of_masks_give_themselves(tmp_path):
     columns = record.all_columns((), has_masks=True)
     first, again = (dict(_records(tmp_path / name, columns)) for name in ("first", "again"))
     assert first == again and len(again) == 12
+
+
+def _flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_repaired_record_is_added(files, of_folder, tmp_path):
+    """The second run reuses what was prepared; a retry takes what was quarantined."""
+    path = tmp_path / "a.tfrecord"
+    _write_tfrecord(path, files)
+    at = path.read_bytes().index(files["cat/007.png"]) + 50
+    _flip(path, at)
+    ingest(path, tmp_path / "out", max_bad_fraction=0.5)
+    (line,) = read_lines(tmp_path / "out" / "quarantine.jsonl")
+    assert (line["path"], line["reason"]) == ("cat/007.png", "corrupt")
+    _flip(path, at)
+    output = str(tmp_path / "out")
+    retry = run_retry(str(path), output, f"{output}/.retry", None, make_pipeline)
+    assert (retry.repaired, retry.still_bad, retry.gone) == (1, 0, 0)
+    assert _read_output(tmp_path / "out") == of_folder
+
+
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz", "a.tar"])
+def test_a_file_that_goes_on_is_ingested_again(files, of_folder, tmp_path, name):
+    path = tmp_path / name
+    WRITERS[name](path, files)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(0.53 * len(whole))])
+    written = ingest(path, tmp_path / "out", max_bad_fraction=0.5).books.written
+    assert 0 < written < len(files)
+    path.write_bytes(whole)
+    output = str(tmp_path / "out")
+    with pytest.raises(UserError, match=r"goes on behind .* now, .*: run ingest again"):
+        run_retry(str(path), output, f"{output}/.retry", None, make_pipeline)
+    ingest(path, tmp_path / "again")
+    assert _read_output(tmp_path / "again") == of_folder
+
+
+def test_splits_of_files_are_the_splits_of_records(files, tmp_path):
+    names = list(files)
+    parts = {"train": names[:30], "validation": names[30:]}
+    for split, own in parts.items():
+        _write_tfrecord(tmp_path / f"{split}-0-of-1.tfrecord", {n: files[n] for n in own})
+    ingest(tmp_path / "*.tfrecord", tmp_path / "out")
+    found = pq.read_table(tmp_path / "out" / "index.parquet", columns=["source", "split"])
+    assert {row["source"]: row["split"] for row in found.to_pylist()} == {
+        **dict.fromkeys(parts["train"], "train"),
+        **dict.fromkeys(parts["validation"], "eval"),
+    }
