@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from image_pipeline.components import files
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.sources.byte_ranges import read_range
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.packed_files import open_packed
 from image_pipeline.components.sources.references import ImageRef
@@ -70,9 +70,9 @@ def read_image(ref: ImageRef, wanted: int) -> bytes:
     (before, after), pixels = _parse(place)
     header = b"" if pixels is None else pixels.header
     if wanted < ref.size_bytes:
-        return (header + _read(place, place.start, max(0, wanted - len(header))))[:wanted]
+        return (header + _read(ref, place.start, max(0, wanted - len(header))))[:wanted]
     size = before + place.length + after
-    record = _read(place, place.start - before, size + FOOTER_BYTES)
+    record = _read(ref, place.start - before, size + FOOTER_BYTES)
     data, crc = record[:size], record[size:]
     if len(record) < size + FOOTER_BYTES:
         raise BadImage(CORRUPT, f"{place.file!r} ends within its record")
@@ -81,11 +81,12 @@ def read_image(ref: ImageRef, wanted: int) -> bytes:
     return header + data[before : before + place.length]
 
 
-def _read(place: Place, start: int, size: int) -> bytes:
-    packing = place.kind.removeprefix(_KIND).lstrip("_")
+def _read(ref: ImageRef, start: int, size: int) -> bytes:
+    assert ref.place is not None
+    packing = ref.place.kind.removeprefix(_KIND).lstrip("_")
     if not packing:
-        return files.read_file(place.file, start, start + size)
-    return open_packed(place.file, packing).pread(size, start)
+        return read_range(ref, start, size)
+    return open_packed(ref.place.file, packing).pread(size, start)
 
 
 def _parse(place: Place) -> tuple[tuple[int, int], Pixels | None]:
