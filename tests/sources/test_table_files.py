@@ -138,7 +138,7 @@ def test_a_split_that_there_is_not_is_refused(tmp_path):
     assert _splits_of(images, split_names={"test": "eval"}) == ["eval", "train", "eval"]
 
 
-def _write_saved(folder):
+def write_saved(folder):
     for number, split in enumerate(("train", "test")):
         (folder / split).mkdir(parents=True)
         write_arrow(folder / split / "data-00000-of-00001.arrow", make_table([IMAGES[number]]))
@@ -149,7 +149,7 @@ def _write_saved(folder):
 
 
 def test_what_datasets_saved_is_read(tmp_path):
-    images = _write_saved(tmp_path / "saved")
+    images = write_saved(tmp_path / "saved")
     assert is_table(images) and _splits_of(images) == ["train", "eval"]
     options = complete_options(images, IngestOptions())
     source = open_source(images, options)
