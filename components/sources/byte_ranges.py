@@ -70,7 +70,9 @@ def read_range(ref: ImageRef, start: int, length: int) -> bytes:
     path = _place_of(ref).file
     if not files.is_local(path):
         return files.read_file(path, start, start + length)
-    return os.pread(_open(path, ref.modified_ns).fileno(), length, start)
+    # Named, so that it stays open while it is read: of two threads that open it, one's is kept.
+    file = _open(path, ref.modified_ns)
+    return os.pread(file.fileno(), length, start)
 
 
 @functools.lru_cache(maxsize=64)
