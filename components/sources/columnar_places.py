@@ -5,7 +5,7 @@ import functools
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ BYTES = "bytes"
 """The field of a structure that has an image's bytes."""
 
 _BLOCK_BYTES = 8 * 2**20
+_BUFFER_BYTES = 2**20
 _MOST_ROWS = 1024  # of a block
 _BLOCKS = 3  # that are held of a file: threads read rows that lie near each other
 
@@ -42,6 +43,11 @@ def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
     except IndexError as error:
         raise BadImage(CORRUPT, f"{ref.place.file!r} has fewer rows now") from error
     return _to_bytes(cell[below] if name else cell, ref.place.file)[:wanted]
+
+
+def open_parquet(file: BinaryIO) -> pq.ParquetFile:
+    """A Parquet file of which little is held: a row group may be as large as the file."""
+    return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def open_arrow(path: str) -> pa.Table:
@@ -76,8 +82,7 @@ class _Column:
 
     def __init__(self, path: str, name: str):
         """Opens the file."""
-        source = path if files.is_local(path) else files.open_input(path)
-        self._file = pq.ParquetFile(source, memory_map=files.is_local(path), buffer_size=2**20)
+        self._file = open_parquet(files.open_input(path))
         self._name, self._lock = name, threading.Lock()
         self._blocks: collections.OrderedDict[tuple[int, int], Any] = collections.OrderedDict()
         self._group, self._next = -1, 0

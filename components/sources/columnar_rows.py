@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.kind import tell_kind
-from image_pipeline.components.sources.columnar_places import BYTES, open_arrow
+from image_pipeline.components.sources.columnar_places import BYTES, open_arrow, open_parquet
 from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.table_rows import NAME, Row, plain
 
@@ -31,7 +31,7 @@ def read_parquet(path: str) -> Iterator[Row]:
     """Reads a Parquet file's rows; images stay where they are."""
     modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
     with files.open_input(path) as file:
-        parquet = pq.ParquetFile(file)
+        parquet = open_parquet(file)
         images = _find_images(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))
         features = _read_features(parquet.schema_arrow)
         start = 0
