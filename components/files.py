@@ -17,6 +17,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import remote
 
 _GROWTH_BYTES = 2**16
+_PREFIXES, _NAMES = ("tfrecord:",), ("tfds:", "source:", "generator:")
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -30,9 +31,21 @@ def join(folder: str, *names: str) -> str:
     return "/".join([folder.rstrip("/"), *names])
 
 
+def split_prefix(path: str) -> tuple[str, str]:
+    """What says how images are found, as in `tfrecord:folder/train-*`, and the path behind it.
+
+    Of a name such as `tfds:mnist`, all is the prefix.
+    """
+    if path.startswith(_NAMES):
+        return path, ""
+    prefix = next(filter(path.startswith, _PREFIXES), "")
+    return prefix, path[len(prefix) :]
+
+
 def make_absolute(path: str) -> str:
-    """The absolute path; a URI stays as it is."""
-    return os.path.abspath(path) if is_local(path) else path
+    """The absolute path; a URI, and a name of images that is no path, stays as it is."""
+    prefix, rest = split_prefix(path)
+    return prefix + os.path.abspath(rest) if rest and is_local(rest) else path
 
 
 def is_known_to_tensorflow(path: str) -> bool:

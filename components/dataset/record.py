@@ -26,6 +26,7 @@ FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 SHA256 = "image/key/sha256"
 LABEL = "image/class/text"
+LABEL_ID = "image/class/label"  # the Model Garden's, not ours; a number
 # What an image is instead of one class. The Model Garden's multi-label classification reads a list
 # of class ids, which nobody knows before the analysis, and `image/class/text` is one name to all
 # parsers: so both have keys of their own.

@@ -34,7 +34,7 @@ class CorruptRecord(Exception):
 def frame(data: bytes) -> bytes:
     """Frames one record's data as it is stored in the file."""
     length = struct.pack("<Q", len(data))
-    return b"".join((length, _masked_crc(length), data, _masked_crc(data)))
+    return b"".join((length, masked_crc(length), data, masked_crc(data)))
 
 
 def unframe(framed: bytes) -> bytes:
@@ -44,12 +44,10 @@ def unframe(framed: bytes) -> bytes:
       CorruptRecord: if a checksum is wrong, or the length is not that of the frame.
     """
     header, data = framed[:HEADER_BYTES], framed[HEADER_BYTES:-FOOTER_BYTES]
-    if len(framed) < HEADER_BYTES + FOOTER_BYTES or _masked_crc(header[:8]) != header[8:]:
-        raise CorruptRecord("its length field or that field's checksum is damaged")
-    (length,) = struct.unpack("<Q", header[:8])
+    length = read_length(header)
     if length != len(data):
         raise CorruptRecord(f"its length field says {length} bytes, but there are {len(data)}")
-    if _masked_crc(data) != framed[-FOOTER_BYTES:]:
+    if masked_crc(data) != framed[-FOOTER_BYTES:]:
         raise CorruptRecord("its data or the data's checksum is damaged")
     return data
 
@@ -62,12 +60,12 @@ def read_records(file: Readable) -> Iterator[bytes]:
     """
     position = 0
     while header := file.read(HEADER_BYTES):
-        if len(header) < HEADER_BYTES or _masked_crc(header[:8]) != header[8:]:
+        if len(header) < HEADER_BYTES or masked_crc(header[:8]) != header[8:]:
             raise CorruptRecord("its length field is damaged or cut off", position)
         (length,) = struct.unpack("<Q", header[:8])
         body = file.read(length + FOOTER_BYTES)
         data, crc = body[:length], body[length:]
-        if len(body) < length + FOOTER_BYTES or _masked_crc(data) != crc:
+        if len(body) < length + FOOTER_BYTES or masked_crc(data) != crc:
             raise CorruptRecord("its data is damaged or cut off", position)
         yield data
         position += 1
@@ -86,7 +84,7 @@ def split_records(block: bytes) -> tuple[list[bytes], int]:
     start = 0
     while len(block) - start >= HEADER_BYTES:
         header = block[start : start + HEADER_BYTES]
-        if _masked_crc(header[:8]) != header[8:]:
+        if masked_crc(header[:8]) != header[8:]:
             raise CorruptRecord("its length field is damaged")
         (length,) = struct.unpack("<Q", header[:8])
         end = start + HEADER_BYTES + length + FOOTER_BYTES
@@ -97,7 +95,14 @@ def split_records(block: bytes) -> tuple[list[bytes], int]:
     return records, start if records else HEADER_BYTES
 
 
-def _masked_crc(data: bytes) -> bytes:
+def read_length(header: bytes) -> int:
+    """The length of the data after a record's header; raises CorruptRecord if that is none."""
+    if len(header) < HEADER_BYTES or masked_crc(header[:8]) != header[8:]:
+        raise CorruptRecord("its length field or that field's checksum is damaged")
+    return struct.unpack("<Q", header[:8])[0]
+
+
+def masked_crc(data: bytes) -> bytes:
     """CRC-32C, rotated and shifted, since a CRC of data that contains CRCs would be weak."""
     crc = google_crc32c.value(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF)

@@ -10,12 +10,15 @@ from image_pipeline.components.sources import (
     own_source,
     table,
     table_columns,
+    table_files,
 )
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
+from image_pipeline.components.sources.table_rows import TABLE_ENDINGS
 
 _UNSET = TableOptions()
 
@@ -31,7 +34,7 @@ def open_source(images: str, options: IngestOptions) -> Source:
         return own_source.OwnSource(images)
     if generator.is_generator(images):
         return open_generator(images, options)
-    if table.is_table(images):
+    if table_files.is_table(images):
         return table.Table(images, options)
     is_archive = archive.is_archive(images)
     found: Source = archive.Archive(images) if is_archive else Folder(images, options.follow_links)
@@ -47,7 +50,7 @@ def open_generator(images: str, options: IngestOptions) -> generator.Generator:
 
 def has_rows(images: str) -> bool:
     """Whether what is given has rows with columns: a table, or a generator's items."""
-    return table.is_table(images) or generator.is_generator(images)
+    return table_files.is_table(images) or generator.is_generator(images)
 
 
 def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:
@@ -55,7 +58,7 @@ def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -
     columns = (options.columns, options.column_types)
     if generator.is_generator(images):
         return fingerprint_refs(refs, (*columns, open_generator(images, options).version))
-    return fingerprint_refs(refs, columns if table.is_table(images) else None)
+    return fingerprint_refs(refs, columns if table_files.is_table(images) else None)
 
 
 def no_usable_row(images: str, rows: int, problem: str) -> UserError:
@@ -90,11 +93,11 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"ingest.generator is for --images generator:MODULE:FUNCTION, got {images!r}; leave it "
             "out."
         )
-    elif table.is_table(images):
-        options = table_columns.complete_options(images, options)
+    elif table_files.is_table(images):
+        options = _map_splits(images, table_columns.complete_options(images, options))
     elif set_:
         raise UserError(
-            f"ingest.{set_[0]} is for a table of images ({', '.join(table.TABLE_ENDINGS)}), but "
+            f"ingest.{set_[0]} is for a table of images ({', '.join(TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
     _check_label(options)
@@ -125,6 +128,47 @@ def _complete_generator(images: str, options: IngestOptions) -> IngestOptions:
             "array of two or more dimensions, or the bytes of an image file."
         )
     return options
+
+
+def _map_splits(images: str, options: IngestOptions) -> IngestOptions:
+    """The options with the pipeline's names for splits that are called otherwise, as `val` is.
+
+    Those are meant that the names of tables name; a test split is for evaluation if no other is.
+    """
+    own = {}
+    for split in _list_splits(images, options):
+        usual = split if split in options.splits else SPLIT_NAMES.get(split.lower(), split)
+        own[split] = options.split_names.get(split, usual)
+    if "eval" not in own.values() and "eval" in options.splits and "test" not in options.splits:
+        own = {split: "eval" if name == "test" else name for split, name in own.items()}
+    named = {split: n for split, n in own.items() if split != n and n in options.splits}
+    if not named:
+        return options
+    return options.model_copy(update={"split_names": named | options.split_names})
+
+
+def check_splits(images: str, options: IngestOptions) -> None:
+    """Checks that there is each split that the names of tables name.
+
+    Raises:
+      UserError: if there is not: all of its images would be quarantined.
+    """
+    for split in _list_splits(images, options):
+        if options.split_names.get(split, split) not in options.splits:
+            raise UserError(
+                f"Files of {images!r} are of the split {split!r}, but ingest.splits has "
+                f"{', '.join(options.splits)} only; add it there or to ingest.split_names, or give "
+                "ingest.columns={split: null} to share out all images anew."
+            )
+
+
+def _list_splits(images: str, options: IngestOptions) -> list[str]:
+    """The splits that the names of tables name, unless a pattern or a column says more."""
+    if not table_files.is_table(images) or table_files.SPLIT in images:
+        return []
+    if "split" in options.columns:
+        return []
+    return sorted({split for _, split in table_files.list_tables(images) if split is not None})
 
 
 def _check_boxes(images: str, options: IngestOptions) -> None:

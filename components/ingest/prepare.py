@@ -44,7 +44,8 @@ from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
-from image_pipeline.components.sources.table import check_bad_row, is_table
+from image_pipeline.components.sources.table import check_bad_row
+from image_pipeline.components.sources.table_files import is_table
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.

@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,8 @@ from image_pipeline.components.sources.archive import is_archive
 from image_pipeline.components.sources.archive_members import names_damage
 from image_pipeline.components.sources.generator import refuse_again
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
-from image_pipeline.components.sources.table import is_table
+from image_pipeline.components.sources.table_files import is_table
+from image_pipeline.components.sources.table_rows import LOST
 
 _MARKER = "retry.json"
 
@@ -115,12 +116,14 @@ def prepare_quarantined(
       UserError: if a generator made them, of which no single image can be read again.
     """
     refuse_again(images_dir)
-    quarantined = {line.path for line in read_list(output_dir, Quarantined)}
+    lines = list(read_list(output_dir, Quarantined))
+    quarantined = {line.path for line in lines}
     names = quarantined | _list_skipped(output_dir)
     met: set[str] = set()
     source = open_source(images_dir, options)
     stored = _list_stored(output_dir) if is_table(images_dir) else set()
-    refs = _find_named(source, names, stored, met)
+    cut = {line.path for line in lines if line.message.endswith(LOST)}
+    refs = _check_cut(_find_named(source, names, stored, met), cut, images_dir)
     chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
     rows = pa.concat_tables(read_chunk_rows(chunk, work_dir) for chunk in chunks)
     bad, skipped = count_unusable(rows)
@@ -159,6 +162,22 @@ def _find_named(
         if own and decode_name(ref.path) not in stored:
             met.update(own)
             yield ref
+
+
+def _check_cut(refs: Iterable[ImageRef], cut: set[str], images_dir: str) -> Iterator[ImageRef]:
+    """Passes references on, unless one ended a file that goes on by now.
+
+    Raises:
+      UserError: if one did: no list names the rows behind it.
+    """
+    for ref in refs:
+        if ref.problem is None and ref.said is not None and ref.said.row in cut:
+            raise UserError(
+                f"{images_dir!r} goes on behind {ref.said.row} now, where it ended before, and may "
+                "hold images that no list has: run ingest again, with --replace (from Python: "
+                "replace=True)."
+            )
+        yield ref
 
 
 def count_written(retry: Retry, output_dir: str) -> Retry:

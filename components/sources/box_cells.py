@@ -8,8 +8,8 @@ from typing import Any
 from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.names import decode_name
 
-SIZE, BOXES, CLASSES = "size", "boxes", "classes"
-"""Keys of a `StatedBoxes`."""
+SIZE, BOXES, CLASSES, IDS, FORMAT = "size", "boxes", "classes", "ids", "format"
+"""Keys of a `StatedBoxes`; the last three may be left out."""
 
 _NUMBERS = ("bbox", "bboxes", "box", "boxes")
 _NAMES = (
@@ -22,7 +22,8 @@ _CROWD = ("iscrowd", "is_crowd", "crowd")
 class StatedBoxes(dict[str, Any]):
     """A cell that states its image's width and height beside the boxes, as COCO does.
 
-    The first one states all classes, too.
+    The first one states all classes, too; or each has the ids of its own classes, by name. The
+    format is one of `BoxOptions`.
     """
 
 

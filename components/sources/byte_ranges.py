@@ -28,18 +28,18 @@ _GZIP_SPACING = 4 * 2**20
 def read_plain(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image that is stored as it is; see `places.Reader`."""
     place = _place_of(ref)
-    return _check(ref, _read(ref, place.start, wanted), wanted)
+    return _check(ref, read_range(ref, place.start, wanted), wanted)
 
 
 def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a member of a zip file; its place starts at the header before it."""
     place = _place_of(ref)
-    header = _read(ref, place.start, _LOCAL_HEADER)
+    header = read_range(ref, place.start, _LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or not header.startswith(_SIGNATURE):
         raise BadImage(CORRUPT, f"{place.file!r} has no header where it should begin")
     start = place.start + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
     is_packed = place.kind == "zip_deflated"
-    data = _read(ref, start, place.length if is_packed else wanted)
+    data = read_range(ref, start, place.length if is_packed else wanted)
     return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
 
 
@@ -65,12 +65,14 @@ def _open_gzip(path: str, modified_ns: int) -> indexed_gzip.IndexedGzipFile:
     return indexed_gzip.IndexedGzipFile(**source, spacing=_GZIP_SPACING)
 
 
-def _read(ref: ImageRef, start: int, length: int) -> bytes:
+def read_range(ref: ImageRef, start: int, length: int) -> bytes:
     """Bytes of the file that holds an image; fewer, if it ends."""
     path = _place_of(ref).file
     if not files.is_local(path):
         return files.read_file(path, start, start + length)
-    return os.pread(_open(path, ref.modified_ns).fileno(), length, start)
+    # Named, so that it stays open while it is read: of two threads that open it, one's is kept.
+    file = _open(path, ref.modified_ns)
+    return os.pread(file.fileno(), length, start)
 
 
 @functools.lru_cache(maxsize=64)

@@ -3,13 +3,19 @@
 import contextlib
 import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.images.boxes import SaidBox
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.box_cells import CLASSES, StatedBoxes, read_boxes
+from image_pipeline.components.sources.box_cells import (
+    CLASSES,
+    FORMAT,
+    IDS,
+    StatedBoxes,
+    read_boxes,
+)
 from image_pipeline.components.sources.held import HeldImage
 
 Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
@@ -20,6 +26,21 @@ _INT = re.compile(r"[+-]?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 _EXACT = 2**24  # Up to it, a 32-bit float holds every whole number.
 _LARGEST = 3.4028235677973366e38  # Beyond it, no float32 is nearer than infinity.
+
+
+class Items(list[Any]):
+    """The values of a feature that does not say whether it is one value or a list: tf.Example's."""
+
+    def __init__(self, values: Iterable[Any], kind: Literal["string", "float", "int"]):
+        """Takes the values and what they are; a text of digits is no number."""
+        super().__init__(values)
+        self.kind = kind
+
+    def of_type(self, type_: ColumnType | None) -> Any:
+        """The values as a cell of a column: of a list, or of one value or none."""
+        if type_ is not None and _is_list(type_):
+            return list(self)
+        return list(self) if len(self) > 1 else self[0] if self else None
 
 
 class TypeGuess:
@@ -43,6 +64,9 @@ class TypeGuess:
         if is_empty(value):
             self._has_empty = True
             return
+        if isinstance(value, Items):
+            self._see_items(value)
+            return
         if self._kind == "string" and not self._is_list and isinstance(value, str):
             return
         is_list = isinstance(value, list)
@@ -59,6 +83,18 @@ class TypeGuess:
             if self._kind is None or _WIDTH[kind] > _WIDTH[self._kind]:
                 self._kind = kind
 
+    def _see_items(self, items: Items) -> None:
+        """A list as soon as any feature has several values; the kind is the feature's own."""
+        self._is_list = bool(self._is_list) or len(items) > 1
+        if all(item == "" for item in items):
+            self._has_empty = True
+            return
+        if self._kind not in (None, items.kind):
+            raise ValueError(f"some values are of the kind {self._kind}, others {items.kind}")
+        self._kind = items.kind
+        self._is_large |= any(isinstance(item, int) and abs(item) > _EXACT for item in items)
+        self._has_fraction |= any(isinstance(item, float) and item % 1 > 0 for item in items)
+
     @property
     def type(self) -> ColumnType:
         """The type; "string" if nothing was seen."""
@@ -67,6 +103,11 @@ class TypeGuess:
             # A number that a 32-bit float would round is more likely a name.
             kind = "string" if self._is_large else "float"
         return f"{kind}s" if self._is_list else kind  # type: ignore[return-value]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value was seen."""
+        return self._kind is None
 
     @property
     def is_list(self) -> bool:
@@ -94,6 +135,8 @@ class BoxGuess(TypeGuess):
         super().__init__()
         self._listed: list[str] = []
         self._named: set[str] = set()
+        self._ids: dict[str, int] = {}
+        self.format: str | None = None
 
     def see(self, value: Any) -> None:
         """Takes one more cell into account; one that cannot be read is the row's problem."""
@@ -101,13 +144,16 @@ class BoxGuess(TypeGuess):
             self._named.update(box.name for box in read_boxes(value)[1])
         if isinstance(value, StatedBoxes):
             self._listed = list(dict.fromkeys([*self._listed, *value.get(CLASSES, ())]))
+            self._ids |= value.get(IDS, {})
+            self.format = value.get(FORMAT)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Those that were listed, in their order; then others, sorted, numbers as numbers."""
-        others = self._named.difference(self._listed)
+        """Those that were listed or have ids, in their order; then others, numbers as numbers."""
+        listed = [*self._listed, *sorted(self._ids, key=self._ids.__getitem__)]
+        others = self._named.difference(listed)
         as_number = {name: (0, int(name), name) for name in others if _INT.fullmatch(name)}
-        return (*self._listed, *sorted(others, key=lambda n: as_number.get(n, (1, 0, n))))
+        return (*listed, *sorted(others, key=lambda n: as_number.get(n, (1, 0, n))))
 
 
 class ImageGuess(TypeGuess):

@@ -20,6 +20,9 @@ _READERS = {
     "zip_deflated": "byte_ranges.read_zipped",
     "gzip": "byte_ranges.read_gzipped",
     "array": "arrays.read_row",
+    **dict.fromkeys(("record", "record_gzip", "record_zlib"), "tfrecord_places.read_image"),
+    "parquet": "columnar_places.read_parquet_cell",
+    "arrow": "columnar_places.read_arrow_cell",
 }
 
 

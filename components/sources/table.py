@@ -4,11 +4,9 @@ import array
 import collections
 import dataclasses
 import functools
-import glob
 import math
 import os
 import posixpath
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,29 +17,22 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.record import ColumnType, order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.column_types import Value, convert, convert_label
+from image_pipeline.components.sources.column_types import Items, Value, convert, convert_label
 from image_pipeline.components.sources.folder import NOT_A_FILE, locate, read_below
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said
-from image_pipeline.components.sources.table_rows import (
-    FOLDER_ENDINGS,
-    TABLE_ENDINGS,
-    Row,
-    ending_of,
-    read_rows,
+from image_pipeline.components.sources.table_files import (
+    SPLIT,
+    folder_of,
+    list_tables,
+    name_tables,
 )
+from image_pipeline.components.sources.table_rows import Row, read_rows
 
-_SPLIT = "{SPLIT}"
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
-
-
-def is_table(images: str) -> bool:
-    """Tells whether what is given as images is a table, or a pattern of one table a split."""
-    is_folder = files.is_local(images) and os.path.isdir(images)
-    return ending_of(images) in (FOLDER_ENDINGS if is_folder else TABLE_ENDINGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,15 +50,15 @@ class Table:
     @functools.cached_property
     def root(self) -> str:
         """The folder that relative paths start from."""
-        folder = self.path.rstrip("/").rpartition("/")[0] or ("/" if self.path[:1] == "/" else ".")
-        same = (self.options.root_dir or "").partition(_SPLIT)[0]
+        folder = folder_of(self.path)
+        same = (self.options.root_dir or "").partition(SPLIT)[0]
         root = same if same == self.options.root_dir else same.rpartition("/")[0]
         return locate(folder, root) if root else folder
 
     @functools.cached_property
     def _of_split(self) -> str:
         """What of `root_dir` is each split's own, `{SPLIT}` and what stands with it; else ""."""
-        before, split, after = (self.options.root_dir or "").partition(_SPLIT)
+        before, split, after = (self.options.root_dir or "").partition(SPLIT)
         return before.rpartition("/")[2] + split + after if split else ""
 
     @functools.cached_property
@@ -96,6 +87,8 @@ class Table:
         first_rows: dict[str, str] = {}
         for place, split, row in self._rows():
             ref = self.reference(place, split, row)
+            if ref.place is not None and hash(ref.path) in repeated:
+                ref = _rename(ref, _call_by_row(place))  # They are several images nevertheless.
             if ref.path in labels and ref.problem in (None, MISSING_FILE):
                 ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
             if ref.problem is not None:
@@ -126,16 +119,23 @@ class Table:
         labels = collections.defaultdict(list)
         for place, split, row in self._rows():
             path = self._path_of(place, split, row)
-            if path and hash(path) in hashes:
+            is_held = isinstance(self._cell(row, "image"), HeldImage)
+            if path and hash(path) in hashes and not is_held:
                 labels[path].append(str(self._cell(row, "label")))
         return {path: each for path, each in labels.items() if len(each) > 1}
 
     def _rows(self) -> Iterator[tuple[str, str | None, Row]]:
-        """Each row with its place and the split that its table's name names."""
-        for path, split in list_tables(self.path):
-            name = path.rpartition("/")[2]
+        """Each row with its place and the split that its table's name names.
+
+        A column of splits, or that there is to be none, counts more than names, unless these are
+        asked for by `{SPLIT}`.
+        """
+        is_named = SPLIT in self.path or "split" not in self.options.columns
+        tables = list_tables(self.path)
+        names = name_tables([path for path, _ in tables])
+        for (path, split), name in zip(tables, names, strict=True):
             for row in read_rows(path, self.options.columns):
-                yield f"{name}:{row.line}", split, row
+                yield f"{name}:{row.line}", split if is_named else None, row
 
     def _find_repeated(self) -> set[int]:
         """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""
@@ -148,7 +148,8 @@ class Table:
     def _cell(self, row: Row, name: str) -> Any:
         """What a row has in the column of a name; None where it has none."""
         column = self.options.columns.get(name)
-        return None if column is None else row.cells.get(column)
+        cell = None if column is None else row.cells.get(column)
+        return cell.of_type(self._types.get(name)) if isinstance(cell, Items) else cell
 
     def _path_of(self, place: str, split: str | None, row: Row) -> str:
         """What an image is called: its path; of one that the row holds, as the row says.
@@ -158,14 +159,15 @@ class Table:
         image = self._cell(row, "image")
         if not isinstance(image, HeldImage):
             return self._clean_path(image, split)
-        name = posixpath.normpath(_text(self._cell(row, "path")) or ".").lstrip("/")
-        return f"{place.rpartition(':')[0]}/{row.line:08d}" if name == "." else name
+        called = self._cell(row, "path")
+        name = posixpath.normpath("" if isinstance(called, list) else _text(called)).lstrip("/")
+        return _call_by_row(place) if name in ("", ".") else name
 
     def _clean_path(self, cell: object, split: str | None) -> str:
         """One name for one file: without `./`, and relative if it lies in the root."""
         path = str(cell or "").strip()
         if path and self._of_split and files.is_local(path) and path[:1] != "/":
-            path = f"{self._of_split.replace(_SPLIT, split or '')}/{path}"
+            path = f"{self._of_split.replace(SPLIT, split or '')}/{path}"
         if not files.is_local(path) or path[:1] == "/":
             path = path.removeprefix(self._prefix)
         if not path or not files.is_local(path) or ".." in path.split("/"):
@@ -233,6 +235,18 @@ class Table:
         return ImageRef(place, 0, 0, problem, f"{place}: {message}", Said(place))
 
 
+def _call_by_row(place: str) -> str:
+    """What an image is called that its table holds, and calls nothing."""
+    file, _, line = place.rpartition(":")
+    return f"{file}/{int(line):08d}"
+
+
+def _rename(ref: ImageRef, path: str) -> ImageRef:
+    is_held = ref.mask is not None and ref.mask.place is not None
+    mask = dataclasses.replace(ref.mask, path=path) if ref.mask and is_held else ref.mask
+    return dataclasses.replace(ref, path=path, mask=mask)
+
+
 def check_bad_row(message: str, options: TableOptions) -> None:
     """Raises UserError if rows that cannot be used are not to be quarantined."""
     if options.bad_rows == "error":
@@ -255,33 +269,3 @@ def _text(cell: object) -> str:
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
     return "" if cell is None else decode_name(str(cell).strip())
-
-
-@functools.cache
-def _pattern(path: str) -> re.Pattern[str]:
-    before, _, after = path.partition(_SPLIT)
-    return re.compile(f"{re.escape(before)}(\\w+){re.escape(after)}")
-
-
-def list_tables(path: str) -> list[tuple[str, str | None]]:
-    """The tables of a pattern with the split that each one's name names; or the one table.
-
-    Raises:
-      UserError: if there is none.
-    """
-    if _SPLIT not in path:
-        return [(path.rstrip("/"), None)]
-    before, _, after = path.partition(_SPLIT)
-    if "/" in after or _SPLIT in after:
-        raise UserError(f"{_SPLIT} must be once in the name of a table, got {path!r}.")
-    if files.is_local(path):
-        found = glob.glob(f"{glob.escape(before)}*{glob.escape(after)}")
-    else:
-        folder, _, name = path.rpartition("/")
-        found = files.list_files(folder, name.replace(_SPLIT, "*"))
-    named = [
-        (each, match[1]) for each in sorted(found) if (match := _pattern(path).fullmatch(each))
-    ]
-    if not named:
-        raise UserError(f"No table is called {path!r} with a split's name for {_SPLIT}.")
-    return named

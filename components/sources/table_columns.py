@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
 from image_pipeline.components.dataset.record import BOX_COLUMNS, LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
@@ -15,8 +16,8 @@ from image_pipeline.components.sources.box_cells import may_be_boxes
 from image_pipeline.components.sources.column_types import BoxGuess, ImageGuess, TypeGuess
 from image_pipeline.components.sources.held import HeldImage, name_of
 from image_pipeline.components.sources.options import ROLES, TableOptions
-from image_pipeline.components.sources.table import list_tables
-from image_pipeline.components.sources.table_rows import Row, read_rows
+from image_pipeline.components.sources.table_files import list_tables
+from image_pipeline.components.sources.table_rows import BOX_COLUMN, NAME, Row, read_rows
 
 # What people call the columns that ingest uses; the first that a table has is taken.
 _USUAL_NAMES = {
@@ -33,13 +34,24 @@ _USUAL_NAMES = {
 # called.
 USUAL_OF_HELD = {
     "image": (*_USUAL_NAMES["image"], "images", "x", "data", "imgs"),
-    "mask": (*_USUAL_NAMES["mask"], "masks", "segmentation"),
+    "mask": (*_USUAL_NAMES["mask"], "masks", "segmentation", "segmentation_mask"),
 }
 _USUAL_BESIDE_HELD = {
     "path": ("path", "filename", "file_name", "filepath", "file", "name", "key", "id"),
-    "label": (*_USUAL_NAMES["label"], "y", "targets"),
+    "label": ("cls", *_USUAL_NAMES["label"], "y", "targets"),
 }
-_BOXES = ("boxes", "bboxes", "objects", "annotations")
+# What records of the Model Garden's form, and ours, call them.
+_KEYS_OF_HELD = {"image": (record.IMAGE,), "mask": (record.MASK,)}
+_KEYS = {
+    "path": (record.FILENAME, NAME),
+    "label": (record.TAGS, record.VALUE, record.LABEL, record.LABEL_ID),
+}
+# What such records say of the stored image, and of the class once more.
+_DESCRIBED = {
+    *(column.key for column in record.METADATA_COLUMNS),
+    *(record.LABEL_ID, record.MASK_FORMAT),
+}
+_BOXES = ("boxes", "bboxes", "objects", "annotations", BOX_COLUMN)
 # Names that the index and batches have.
 _TAKEN = frozenset(
     (
@@ -76,7 +88,9 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     guesses, misfits = _guess_types(path, found, options.columns)
     given = _name_boxes(guesses, _name_tags(guesses, options.columns))
     held = [column for column, guess in guesses.items() if isinstance(guess, ImageGuess)]
-    columns = _name_columns(path, list(guesses), held, given)
+    label = guesses.get(record.LABEL)
+    unsaid = {record.LABEL} if label and label.is_empty else set()  # as records have no class
+    columns = _name_columns(path, [c for c in guesses if c not in unsaid], held, given)
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -194,7 +208,10 @@ def _complete_boxes(options: BoxOptions | None, found: BoxGuess) -> BoxOptions:
             "No row of the table has a box that can be read, so there are no classes; leave the "
             "column out by ingest.columns={boxes: null}, or name ingest.boxes.classes."
         )
-    return options.model_copy(update={"classes": options.classes or found.classes})
+    update: dict[str, object] = {"classes": options.classes or found.classes}
+    if found.format is not None and "format" not in options.model_fields_set:
+        update["format"] = found.format
+    return options.model_copy(update=update)
 
 
 def _label_type(
@@ -208,7 +225,8 @@ def _label_type(
     if guess is None or given is not None:
         return {} if given is None else {"label": given}
     is_tags = options.tag_separator is not None or columns["label"] == options.columns.get("tags")
-    type_ = "strings" if is_tags else guess.label_type
+    is_value = columns["label"] == record.VALUE
+    type_ = "strings" if is_tags else "float" if is_value else guess.label_type
     return {} if type_ == "string" else {"label": type_}
 
 
@@ -244,24 +262,37 @@ def _name_columns(
             )
         if name in _TAKEN.difference(ROLES):
             raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
+    others = [column for column in found if column not in held]
     if held and columns.get("image", held[0]) in held:
-        columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)
-        columns = {"image": held[0], **columns}
-        columns = _add_usual(columns, found, _USUAL_BESIDE_HELD, given, name_of)
+        columns = _name_beside_held(columns, held, others, given)
         given = {"path": None, **given} if "path" not in columns else given
+        others = [c for c in others if c not in _DESCRIBED or c in columns.values()]
     elif "path" in columns:
         raise UserError(
             f"ingest.columns.path says what images are called that a table holds itself, but those "
             f"of {path!r} have paths; name the column as image, or give it another name."
         )
-    columns = _add_usual(columns, found, _USUAL_NAMES, given)
-    found = [column for column in found if column not in held or column in columns.values()]
+    columns = _add_usual(columns, others, _USUAL_NAMES, given)
+    found = [column for column in found if column in others or column in columns.values()]
     if "image" not in columns:
         raise UserError(
             f"No column of {path!r} is called as paths are; name it by ingest.columns="
             f"{{image: …}}. Columns: {', '.join(found)}."
         )
     return _add_further(columns, found, given)
+
+
+def _name_beside_held(
+    columns: dict[str, str],
+    held: Sequence[str],
+    others: Sequence[str],
+    given: Mapping[str, str | None],
+) -> dict[str, str]:
+    """The columns of a table that holds images: which of these are one, and what is said of it."""
+    columns = _add_usual(columns, held, _KEYS_OF_HELD, given, str)
+    columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)
+    columns = _add_usual({"image": held[0], **columns}, others, _KEYS, given, str)
+    return _add_usual(columns, others, _USUAL_BESIDE_HELD, given, name_of)
 
 
 def _add_usual(

@@ -6,25 +6,40 @@ import csv
 import dataclasses
 import datetime
 import decimal
+import functools
+import importlib
 import io
 import json
 import os
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.coco import CocoError, read_coco
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 
-_ROWS_AT_ONCE = 4096
+LOST = "what follows is lost"
+"""How the problem of a row ends that may stand for all behind it, too."""
+BOX_COLUMN = "image/object/bbox"
+"""The column that the features of boxes in TFRecords are."""
+NAME = "__name__"
+"""The column of what images are called that a table holds, where none of its own says so."""
+TFRECORD = "tfrecord:"
+"""Stands before paths of TFRecords, whose names have no ending: `train-00000-of-00010`."""
 _NONE: Mapping[str, str | None] = types.MappingProxyType({})
 _ZARR_ZIP = ".zarr.zip"
 _ARRAY_ENDINGS = (".h5", ".hdf5", ".npy", ".npz", ".zarr", _ZARR_ZIP)
+# Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
+_NUMBER = r"[\d*?\[\]{},.]+"
+_OTHER_ENDINGS = re.compile(
+    rf"[._-](?P<tfrecord>tfrecords?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
+    r"|\.(?:tar\.gz|tgz)$"
+)
 FOLDER_ENDINGS = (".zarr",)
 """Of tables that may be folders."""
 
@@ -68,7 +83,7 @@ def read_rows(path: str, columns: Mapping[str, str | None] = _NONE) -> Iterator[
     Raises:
       UserError: if there is no such file, or it cannot be read on; it names the line.
     """
-    ending = ending_of(path)
+    ending, path = ending_of(path), path.removeprefix(TFRECORD)
     is_folder = ending in FOLDER_ENDINGS and os.path.isdir(path)
     if files.is_local(path) and os.path.exists(path) and not (os.path.isfile(path) or is_folder):
         raise UserError(f"The table {path!r} is no regular file; check --images.")
@@ -77,6 +92,9 @@ def read_rows(path: str, columns: Mapping[str, str | None] = _NONE) -> Iterator[
             from image_pipeline.components.sources.array_tables import read_array_rows
 
             yield from read_array_rows(path, columns)
+            return
+        if ending in _READERS_OF_PATHS:
+            yield from _find_reader(_READERS_OF_PATHS[ending])(path)
             return
         with files.open_input(path) as file:
             yield from _READERS[ending](file)
@@ -88,9 +106,19 @@ def read_rows(path: str, columns: Mapping[str, str | None] = _NONE) -> Iterator[
         raise UserError(f"The table {path!r} cannot be read: {error}") from error
 
 
+@functools.cache
+def _find_reader(name: str) -> Callable[[str], Iterator[Row]]:
+    module, function = name.split(".")
+    return getattr(importlib.import_module(f"image_pipeline.components.sources.{module}"), function)
+
+
 def ending_of(path: str) -> str:
     """A path's ending, such as ".csv"."""
+    if path.startswith(TFRECORD):
+        return ".tfrecord"
     path = path.rstrip("/").lower()
+    if usual := _OTHER_ENDINGS.search(path):
+        return ".tfrecord" if usual["tfrecord"] else ".tar"
     return _ZARR_ZIP if path.endswith(_ZARR_ZIP) else os.path.splitext(path)[1]
 
 
@@ -210,15 +238,7 @@ def _without_outlines(read: dict[str, Any]) -> dict[str, Any]:
     return read
 
 
-def _read_parquet(file: BinaryIO) -> Iterator[Row]:
-    line = 0
-    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
-        for cells in batch.to_pylist():
-            line += 1
-            yield Row(line, {name: _plain(cell) for name, cell in cells.items()})
-
-
-def _plain(cell: Any) -> Any:
+def plain(cell: Any) -> Any:
     """A value as JSON could have it: dates and decimals are text, and so are bytes."""
     if isinstance(cell, bytes):
         return os.fsdecode(cell)
@@ -233,6 +253,12 @@ _READERS: dict[str, Callable[[BinaryIO], Iterator[Row]]] = {
     **dict.fromkeys((".tsv", ".tab"), lambda file: _read_separated(file, "\t")),
     **dict.fromkeys((".jsonl", ".ndjson"), _read_json_lines),
     ".json": _read_json,
-    **dict.fromkeys((".parquet", ".pq"), _read_parquet),
 }
-TABLE_ENDINGS = (*_READERS, *_ARRAY_ENDINGS)
+# The function that reads a file by its path, by the module of this room that it is in.
+_READERS_OF_PATHS = {
+    **dict.fromkeys((".parquet", ".pq"), "columnar_rows.read_parquet"),
+    ".arrow": "columnar_rows.read_arrow",
+    ".tfrecord": "tfrecord_rows.read_examples",
+    ".tar": "web_dataset.read_samples",
+}
+TABLE_ENDINGS = (*_READERS, *_READERS_OF_PATHS, *_ARRAY_ENDINGS)

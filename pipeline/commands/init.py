@@ -23,7 +23,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     Guesses the classes and splits from names, and the model's input from some images' headers;
     shows the guess, and asks before it writes the file.
     """
-    from image_pipeline.components.sources.table import is_table
+    from image_pipeline.components.sources.table_files import is_table
     from image_pipeline.init.starter import measure_sizes, write_starter
 
     _check_new(output_path)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.init.layout import SPLIT_NAMES, list_images_of
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
+from image_pipeline.init.layout import list_images_of
 
 _COCO = re.compile(r"(.*/)?([^/]*coco[^/]*|(_?annotations|instances)[^/]*)\.json", re.IGNORECASE)
 _SPLIT = re.compile("|".join(sorted(SPLIT_NAMES, key=len, reverse=True)), re.IGNORECASE)

@@ -9,13 +9,8 @@ from typing import Any
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
 
-# Common names for the folders of splits, and the pipeline's own name for each.
-SPLIT_NAMES = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "eval", "dev"), "eval"),
-    **dict.fromkeys(("test", "testing"), "test"),
-}
 # ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
 _FLAT_PATTERNS = (
     r"(?P<label>n\d{8})_.+",
@@ -33,7 +28,7 @@ class Layout:
 
     Attributes:
       kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "a
-        table", "a COCO file", "COCO files, one a split" or "no classes".
+        COCO file", "COCO files, one a split", "no classes", or what `name_kind` calls a table.
       images: number of files with an image's ending.
       others: number of all other files.
       label_pattern: for `ingest.label_pattern`.

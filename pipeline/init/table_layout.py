@@ -19,7 +19,9 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said, Source
-from image_pipeline.init.layout import SPLIT_NAMES, Layout
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
+from image_pipeline.components.sources.table_files import name_kind
+from image_pipeline.init.layout import Layout
 from image_pipeline.init.tag_cells import find_separator
 
 _ORDER = {"train": 0, "eval": 1, "test": 2}
@@ -121,7 +123,7 @@ def read_layout(table: str) -> tuple[Layout, Source, list[ImageRef]]:
 
 def _name_kind(table: str, options: IngestOptions) -> str:
     if not (table.lower().endswith(".json") and options.has_boxes):
-        return "a table"
+        return name_kind(table)
     return "COCO files, one a split" if "{SPLIT}" in table else "a COCO file"
 
 

@@ -10,6 +10,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import (
+    check_splits,
     complete_options,
     fingerprint,
     no_usable_row,
@@ -21,7 +22,7 @@ from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import names_other_kind
-from image_pipeline.components.sources.table import is_table
+from image_pipeline.components.sources.table_files import is_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +102,7 @@ def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> In
       UserError: if ingest cannot use them.
     """
     options = complete_options(images_dir, options)
+    check_splits(images_dir, options)
     check_labels(survey_images(images_dir, options), images_dir, options)
     check_output(output_dir, images_dir)
     return options

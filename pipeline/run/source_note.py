@@ -6,7 +6,6 @@ writes `.source.json` beside it, which is valid only for the manifest whose chec
 
 import json
 import os
-import re
 
 import pyarrow as pa
 import pydantic
@@ -20,7 +19,6 @@ from image_pipeline.components.ingest.options import IngestOptions, flatten_opti
 from image_pipeline.components.names import decode_name
 
 _NOTE = ".source.json"
-_KIND = re.compile(r"[a-z]+:")  # as in `source:my_photos:open_source`
 # It decides whether a run ends, and nothing of what it writes.
 _FREE = {"ingest.max_bad_fraction"}
 _WAY_OUT = "choose another --output, or replace it with --replace (from Python: replace=True)."
@@ -28,8 +26,9 @@ _WAY_OUT = "choose another --output, or replace it with --replace (from Python: 
 
 def resolve_source(images_dir: str) -> str:
     """One name for a folder of images, whichever path leads to it."""
-    is_path = files.is_local(images_dir) and not _KIND.match(images_dir)
-    return os.path.realpath(images_dir) if is_path else images_dir.rstrip("/")
+    prefix, path = files.split_prefix(images_dir)
+    is_path = path and files.is_local(path)
+    return prefix + os.path.realpath(path) if is_path else images_dir.rstrip("/")
 
 
 def write_source(output_dir: str, images_dir: str, manifest: Manifest) -> None:

@@ -11,8 +11,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.held import name_of, split_of
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.table import Table, is_table
+from image_pipeline.components.sources.table import Table
 from image_pipeline.components.sources.table_columns import complete_options
+from image_pipeline.components.sources.table_files import is_table
 from tests.arrays import IMAGES, NAMES, WRITERS, write_files, write_hdf5, write_npy, write_npz
 
 pytestmark = pytest.mark.unit

@@ -10,8 +10,9 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, fingerprint_refs
-from image_pipeline.components.sources.table import Table, is_table, list_tables
+from image_pipeline.components.sources.table import Table
 from image_pipeline.components.sources.table_columns import complete_options
+from image_pipeline.components.sources.table_files import is_table, list_tables
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,125 @@
+"""Images that are cells of Parquet and Arrow files: their column is read, a block at a time."""
+
+import collections
+import functools
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from image_pipeline.components import files
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.sources.references import ImageRef
+
+BYTES = "bytes"
+"""The field of a structure that has an image's bytes."""
+
+_BLOCK_BYTES = 8 * 2**20
+_BUFFER_BYTES = 2**20
+_MOST_ROWS = 1024  # of a block
+_BLOCKS = 3  # that are held of a file: threads read rows that lie near each other
+
+
+def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
+    """Reads a cell of a Parquet file; see `places.Reader`. All of it: its size was a guess."""
+    assert ref.place is not None
+    place = ref.place
+    column = _open_column(place.file, place.inside, ref.modified_ns)
+    try:
+        return _to_bytes(column.read(place.start), place.file)
+    except (pa.ArrowException, OSError) as error:
+        raise BadImage(CORRUPT, f"its part of {place.file!r} cannot be read ({error})") from error
+
+
+def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
+    """Reads a cell of an Arrow file; see `places.Reader`."""
+    assert ref.place is not None
+    name, _, below = ref.place.inside.rpartition(".")
+    try:
+        cell = open_arrow(ref.place.file)[name or below][ref.place.start]
+    except IndexError as error:
+        raise BadImage(CORRUPT, f"{ref.place.file!r} has fewer rows now") from error
+    return _to_bytes(cell[below] if name else cell, ref.place.file)[:wanted]
+
+
+def open_parquet(file: BinaryIO) -> pq.ParquetFile:
+    """A Parquet file of which little is held: a row group may be as large as the file."""
+    return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+
+
+def open_arrow(path: str) -> pa.Table:
+    """An Arrow file on this machine, mapped into memory; a process's threads share it."""
+    return _open_arrow(path, os.stat(path).st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=16)
+def _open_arrow(path: str, modified_ns: int) -> pa.Table:
+    """`modified_ns` is for the cache only."""
+    source = pa.memory_map(path)
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source).read_all()
+
+
+def _to_bytes(cell: pa.Scalar, path: str) -> bytes:
+    data = cell.as_py()
+    if data is None:
+        raise BadImage(CORRUPT, f"{path!r} has nothing in its row now")
+    return data
+
+
+@functools.lru_cache(maxsize=4)
+def _open_column(path: str, name: str, modified_ns: int) -> "_Column":
+    """`modified_ns` is for the cache only."""
+    return _Column(path, name)
+
+
+class _Column:
+    """A column of a Parquet file, of which the last blocks that were read are held."""
+
+    def __init__(self, path: str, name: str):
+        """Opens the file."""
+        self._file = open_parquet(files.open_input(path))
+        self._name, self._lock = name, threading.Lock()
+        self._blocks: collections.OrderedDict[tuple[int, int], Any] = collections.OrderedDict()
+        self._group, self._next = -1, 0
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+
+    def read(self, row: int) -> pa.Scalar:
+        """The cell of a row, counted from 0 in the file."""
+        group = 0
+        while row >= (rows := self._file.metadata.row_group(group).num_rows):
+            row, group = row - rows, group + 1
+        size = self._rows_of_block(group)
+        with self._lock:
+            return self._read_block(group, row // size, size)[row % size]
+
+    def _rows_of_block(self, group: int) -> int:
+        found = self._file.metadata.row_group(group)
+        columns = (found.column(at) for at in range(found.num_columns))
+        size = next(c.total_uncompressed_size for c in columns if c.path_in_schema == self._name)
+        return min(_MOST_ROWS, max(1, _BLOCK_BYTES * found.num_rows // max(1, size)))
+
+    def _read_block(self, group: int, number: int, size: int) -> Any:
+        """Goes on to the block, or starts the row group again where it is behind."""
+        if (group, number) in self._blocks:
+            return self._blocks[group, number]
+        if group != self._group or number < self._next:
+            self._batches = self._file.iter_batches(
+                size, row_groups=[group], columns=[self._name], use_threads=False
+            )
+            self._group, self._next = group, 0
+        while self._next <= number:
+            batch = next(self._batches, None)
+            if batch is None:
+                raise OSError("it ends before its last row")
+            column = batch.column(0)
+            block = column.field(0) if pa.types.is_struct(column.type) else column
+            self._blocks[group, self._next] = block
+            self._next += 1
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return self._blocks[group, number]

@@ -1,0 +1,136 @@
+"""The features of tf.Examples that others wrote, without a copy of any image in them.
+
+`dataset.record` reads our own records, and is strict; here is all that the wire format of protocol
+buffers allows: fields in any order, unknown ones, numbers that are packed or not
+(https://protobuf.dev/programming-guides/encoding).
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+Kind = Literal["string", "float", "int"]
+
+# Field numbers of tf.train.Feature: bytes_list, float_list, int64_list.
+_KINDS: dict[int, Kind] = {1: "string", 2: "float", 3: "int"}
+_VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5  # wire types
+_WIDTHS = {_FIXED64: 8, _FIXED32: 4}
+_LARGEST = (1 << 64) - 1
+_NO_KIND: Kind = "string"  # of a feature without any list, which is empty
+
+
+class Feature(NamedTuple):
+    """One feature: numbers; or of bytes, where each begins and ends."""
+
+    kind: Kind
+    values: list[Any]
+
+
+def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Feature]:
+    """Finds the features of a tf.Example.
+
+    Args:
+      data: what holds it: bytes or mapped memory; only what is no image is touched.
+      start: where it begins.
+      end: where it ends.
+
+    Returns:
+      Each feature by its name; of equal names the last counts, as in any protocol buffer.
+
+    Raises:
+      ValueError: if it is none.
+    """
+    try:
+        return dict(_parse_entries(data, start, end))
+    except IndexError as error:
+        raise ValueError("a number is cut off") from error
+
+
+def _parse_entries(data: Any, start: int, end: int) -> Iterator[tuple[str, Feature]]:
+    for number, wire, at, stop in _fields(data, start, end):
+        if number == 1:
+            _check_sized(wire)
+            for _, wire_of_entry, *entry in _fields(data, at, stop):
+                _check_sized(wire_of_entry)
+                yield _parse_entry(data, *entry)
+
+
+def _parse_entry(data: Any, start: int, end: int) -> tuple[str, Feature]:
+    name, feature = "", Feature(_NO_KIND, [])
+    for number, wire, at, stop in _fields(data, start, end):
+        _check_sized(wire)
+        if number == 1:
+            name = bytes(data[at:stop]).decode()
+        elif number == 2:
+            feature = _parse_feature(data, at, stop)
+    return name, feature
+
+
+def _parse_feature(data: Any, start: int, end: int) -> Feature:
+    feature = Feature(_NO_KIND, [])
+    for number, wire, at, stop in _fields(data, start, end):
+        if number in _KINDS:
+            _check_sized(wire)
+            kind = _KINDS[number]
+            if kind != feature.kind:
+                feature = Feature(kind, [])
+            feature.values.extend(_parse_values(data, kind, at, stop))
+    return feature
+
+
+def _parse_values(data: Any, kind: Kind, start: int, end: int) -> Iterator[Any]:
+    for number, wire, at, stop in _fields(data, start, end):
+        if number != 1:
+            continue
+        if kind == "string":
+            _check_sized(wire)
+            yield at, stop
+        elif kind == "float":
+            if (stop - at) % 4:
+                raise ValueError("a list of floats is cut off")
+            yield from struct.unpack(f"<{(stop - at) // 4}f", data[at:stop])
+        else:
+            while at < stop:
+                value, at = _read_varint(data, at)
+                yield value - (1 << 64) if value >> 63 else value
+
+
+def _fields(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Each field's number and wire type, and where its content begins and ends."""
+    while at < end:
+        tag, at = _read_varint(data, at)
+        wire = tag & 7
+        if wire == _SIZED:
+            length, at = _read_varint(data, at)
+            stop = at + length
+        elif wire == _VARINT:
+            _, stop = _read_varint(data, at)
+        elif wire in _WIDTHS:
+            stop = at + _WIDTHS[wire]
+        else:
+            raise ValueError(f"a field has the unknown wire type {wire}")
+        if stop > end:
+            raise ValueError("a field is cut off")
+        yield tag >> 3, wire, at, stop
+        at = stop
+
+
+def _read_varint(data: Any, at: int) -> tuple[int, int]:
+    """A base-128 varint, and the position after it."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value, shift = byte & 0x7F, 7
+    while shift < 70:
+        at += 1
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _LARGEST, at + 1
+        shift += 7
+    raise ValueError("a number has no end")
+
+
+def _check_sized(wire: int) -> None:
+    if wire != _SIZED:
+        raise ValueError("a field is of an unexpected kind")
