@@ -8,11 +8,11 @@ import pydantic
 from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.options import Options
-from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.options import TableOptions, VideoOptions
 from image_pipeline.components.sources.pairs import names_in
 
 # What data sets of before these options do not have, and others only if they are set.
-_SINCE = (*TableOptions.model_fields, "classes", "masks")
+_SINCE = (*TableOptions.model_fields, "classes", "masks", "video")
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
@@ -30,6 +30,9 @@ class IngestOptions(TableOptions):
     """Each image has a mask, which says of what class each pixel is, and is stored with it. Then
     images have no labels, unless `label_pattern` is set or a table has them. (A table's column
     `mask` is enough to say so.)"""
+    video: VideoOptions | None = None
+    """Videos are frames, each an image. Patterns are matched with the video's path. None: videos
+    are no images."""
     group_pattern: str | None = None
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""

@@ -169,6 +169,7 @@ def _chunk_name(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpt
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     kept |= {"splits", *TableOptions.model_fields}
     kept |= {"masks"} if options.masks is not None else set()
+    kept |= {"video"} if options.video is not None else set()
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
