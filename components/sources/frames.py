@@ -53,7 +53,7 @@ class Frames:
         """Lists the files, and the frames of each video where it stands."""
         for ref in self.source.list():
             is_video = ref.path.lower().endswith(VIDEO_ENDINGS) and ref.problem is None
-            yield from self._list_frames(ref) if is_video else (ref,)
+            yield from self.list_frames(ref) if is_video else (ref,)
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """Reads an image, or a frame; see `Source.read`."""
@@ -64,7 +64,8 @@ class Frames:
         np.lib.format.write_array(data, video.read(ref.place.start), (1, 0), allow_pickle=False)
         return data.getvalue()[:most_bytes]
 
-    def _list_frames(self, ref: ImageRef) -> Iterator[ImageRef]:
+    def list_frames(self, ref: ImageRef) -> Iterator[ImageRef]:
+        """The frames of a video; itself with its problem, if it cannot be read."""
         from image_pipeline.components.sources.video import read_video_header
 
         try:
