@@ -13,6 +13,7 @@ from image_pipeline.components.sources import (
     table_files,
 )
 from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.frames import Frames
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.pairs import Pairs
@@ -24,12 +25,18 @@ _UNSET = TableOptions()
 
 
 def open_source(images: str, options: IngestOptions) -> Source:
-    """Tells a table from a folder, and that from one of images and masks.
+    """The source of images, of which videos may be some.
 
     Args:
       images: the folder, archive or table, or its URI; or a generator.
       options: of ingest; of a table, as `complete_options` gives them.
     """
+    found = _open_files(images, options)
+    return found if options.video is None else Frames(found, options.video)
+
+
+def _open_files(images: str, options: IngestOptions) -> Source:
+    """Tells a table from a folder, and that from one of images and masks."""
     if own_source.is_own_source(images):
         return own_source.OwnSource(images)
     if generator.is_generator(images):
@@ -84,6 +91,8 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
         and there is none.
     """
+    if options.video is not None and options.masks is not None:
+        raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
     _check_masks(images, options)
     if generator.is_generator(images):

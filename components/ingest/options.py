@@ -8,11 +8,15 @@ import pydantic
 from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.options import Options
-from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.options import (
+    GeneratorOptions,
+    TableOptions,
+    VideoOptions,
+)
 from image_pipeline.components.sources.pairs import names_in
 
 # What data sets of before these options do not have, and others only if they are set.
-_SINCE = (*TableOptions.model_fields, "classes", "masks", "generator")
+_SINCE = (*TableOptions.model_fields, "classes", "masks", "generator", "video")
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
@@ -32,6 +36,9 @@ class IngestOptions(TableOptions):
     `mask` is enough to say so.)"""
     generator: GeneratorOptions | None = None
     """How a Python generator is run, if the source is one."""
+    video: VideoOptions | None = None
+    """Videos are frames, each an image. Patterns are matched with the video's path. None: videos
+    are no images."""
     group_pattern: str | None = None
     """The same for `group`: images of one group (a patient, a scene) share a split. So do groups
     that have a byte-identical image in common."""

@@ -5,7 +5,14 @@ import re
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.frames import FRAME
 from image_pipeline.components.sources.references import ImageRef
+
+
+def path_of(ref: ImageRef) -> str:
+    """The path that says what an image is: its own, or that of the video whose frame it is."""
+    is_frame = ref.place is not None and ref.place.kind == FRAME
+    return ref.place.file if ref.place is not None and is_frame else ref.path
 
 
 def match_pattern(pattern: str | None, group: str, path: str) -> str | None:
@@ -22,7 +29,7 @@ def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
         return ref.said.label or None
     if options.path_label_pattern is None:
         return ""
-    return _printable(match_pattern(options.path_label_pattern, "label", ref.path))
+    return _printable(match_pattern(options.path_label_pattern, "label", path_of(ref)))
 
 
 def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:
@@ -41,10 +48,13 @@ def names_of(ref: ImageRef, options: IngestOptions) -> list[str]:
 
 
 def group_of(ref: ImageRef, options: IngestOptions) -> str | None:
-    """The group that an image belongs to, None where none is named."""
+    """The group that an image belongs to, a frame to its video; None where none is named."""
+    path = path_of(ref)
     if ref.said is not None and ref.said.group is not None:
-        return ref.said.group or None
-    return _printable(match_pattern(options.group_pattern, "group", ref.path))
+        named = ref.said.group or None
+    else:
+        named = _printable(match_pattern(options.group_pattern, "group", path))
+    return _printable(path) if named is None and path != ref.path else named
 
 
 def split_of(ref: ImageRef, options: IngestOptions) -> str | None:
@@ -52,7 +62,7 @@ def split_of(ref: ImageRef, options: IngestOptions) -> str | None:
     if ref.said is not None and ref.said.split is not None:
         named = ref.said.split or None
     else:
-        named = match_pattern(options.split_pattern, "split", ref.path)
+        named = match_pattern(options.split_pattern, "split", path_of(ref))
     return None if named is None else options.split_names.get(named, named)
 
 

@@ -195,7 +195,8 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     kept |= {"splits", *TableOptions.model_fields}
-    kept |= {name for name in ("masks", "generator") if getattr(options, name) is not None}
+    newer = ("masks", "generator", "video")
+    kept |= {name for name in newer if getattr(options, name) is not None}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):

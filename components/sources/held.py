@@ -15,6 +15,7 @@ class Place:
       length: how many bytes or rows.
       inside: what of the file it is in, such as an array's name.
       crc: the CRC-32 of its bytes; None if the file has none.
+      within: where the file itself is, if it is a member of an archive.
     """
 
     file: str
@@ -23,6 +24,7 @@ class Place:
     length: int = 1
     inside: str = ""
     crc: int | None = None
+    within: "Place | None" = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -31,6 +31,15 @@ class GeneratorOptions(Options):
     reads has, or what it imports, so that earlier results are not used again."""
 
 
+class VideoOptions(Options):
+    """Which images videos are."""
+
+    frames_per_second: float = pydantic.Field(default=1.0, gt=0, le=1_000)
+    """How many frames of each second become images: those that are shown at the beginning, and
+    then every 1 / frames_per_second seconds. All frames of a file are one group, so they share a
+    split; `group_pattern` may name larger groups."""
+
+
 class TableOptions(Options):
     """How a table of images is read: a text list, CSV, TSV, JSON lines or Parquet."""
 

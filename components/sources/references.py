@@ -115,7 +115,9 @@ def make_chunks(
 def list_fields(ref: ImageRef) -> list[object]:
     """What `dataclasses.astuple` gives, as JSON has it, in a third of its time."""
     said, place = ref.said, ref.place
-    of_place = place and [getattr(place, name) for name in _PLACE_FIELDS]
+    of_place: object = place and [getattr(place, name) for name in _PLACE_FIELDS]
+    if place and place.within:
+        of_place = dataclasses.astuple(place)
     of_said: object = said and [getattr(said, name) for name in _SAID_FIELDS]
     if said and said.further:
         of_said = dataclasses.astuple(said)

@@ -77,6 +77,8 @@ def find_other_kind(path: str, head: bytes, with_sounds: bool = False) -> tuple[
         return "archive", f"a {kind.name} archive; if it holds images, {kind.way_out}"
     if kind.group == "text":
         return "text", "text, by name and content"
+    if kind.name == "video":
+        return "other_file", "a video; ingest.video makes images of its frames"
     if kind.group == "sound":
         return "other_file", f"a sound; {kind.way_out}"
     if names_other_kind(path):

@@ -1,6 +1,7 @@
 """`image-pipeline init`: a starter configuration from a look at a folder of images."""
 
 import dataclasses
+import itertools
 import os
 import shlex
 from typing import Any
@@ -63,13 +64,26 @@ def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     if layout.masks is None:
         if explained := explain_boxes(source, refs):
             raise UserError(explained)
-        return images_dir, layout, source, [refs[path] for path in list_images_of(paths)]
+        own = [refs[path] for path in list_images_of(paths)]
+        return images_dir, *_open_videos(layout, source, own)
     from image_pipeline.init.mask_levels import read_levels
 
     images, masks = split_pairs(paths, layout.masks)
     levels = read_levels(source, [refs[path] for path in masks])
     layout = dataclasses.replace(layout, images=len(images), levels=levels)
     return images_dir, layout, source, [refs[path] for path in images]
+
+
+def _open_videos(layout: Any, source: Any, refs: list[Any]) -> tuple[Any, Any, list[Any]]:
+    """Of videos, their first frames; of images, what is given."""
+    from image_pipeline.components.sources.frames import VIDEO_ENDINGS, Frames
+    from image_pipeline.components.sources.options import VideoOptions
+
+    if not refs or not refs[0].path.lower().endswith(VIDEO_ENDINGS):
+        return layout, source, refs
+    videos = Frames(source, VideoOptions())
+    firsts = [frame for ref in refs for frame in itertools.islice(videos.list_frames(ref), 1)]
+    return dataclasses.replace(layout, video=videos.options), videos, firsts
 
 
 def _read_table(table: str) -> tuple[str, Any, Any, list[Any]]:
@@ -108,7 +122,8 @@ def _show(layout: Any, sizes: Any) -> None:
 
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
-    rows = [("layout", layout.kind), ("images", f"{layout.images:,}")]
+    rows = [("layout", layout.kind)]
+    rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}"))
     if layout.columns:
         rows.append(("columns", _list_columns(layout)))
     if layout.others and layout.columns:

@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
+from image_pipeline.components.sources.frames import VIDEO_ENDINGS
+from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 
@@ -17,7 +19,7 @@ _FLAT_PATTERNS = (
     r"(?P<label>[^/]*?[^/\d._ -])[._ -]*\d+\.[^./]+$",
     r"(?P<label>[^/_]+)_.+",
 )
-SOUNDS = (".wav", ".flac")
+_KINDS = (ENDINGS, (".wav", ".flac"), VIDEO_ENDINGS, ("",))
 _FOLDERS = r"(?P<label>[^/]+)/.+"
 _ENOUGH = 0.9  # of the images must fit a guess; the rest will be quarantined
 
@@ -43,6 +45,7 @@ class Layout:
       values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
       levels: what some masks show, see `mask_levels.read_levels`.
+      video: for `ingest.video`, if the images are videos.
     """
 
     kind: str
@@ -60,6 +63,7 @@ class Layout:
     values: Sequence[float] = ()
     masks: Masks | None = None
     levels: Sequence[int | str] = ()
+    video: VideoOptions | None = None
 
     @property
     def kind_of_label(self) -> str:
@@ -95,9 +99,9 @@ def guess_layout(paths: Collection[str]) -> Layout:
 
 
 def list_images_of(paths: Collection[str]) -> list[str]:
-    """The paths that end as images do, or else as sounds do, or else not at all, as ids do."""
+    """The paths that end as images do; else as sounds, as videos, or not at all, as ids do."""
     endings = {path: os.path.splitext(path)[1].lower() for path in paths}
-    found = ([path for path in paths if endings[path] in own] for own in (ENDINGS, SOUNDS, ("",)))
+    found = ([path for path in paths if endings[path] in own] for own in _KINDS)
     return next(filter(None, found), [])
 
 

@@ -292,6 +292,9 @@ def _write_labels(layout: Layout) -> str:
         lines.append(f"tag_separator: {json.dumps(layout.tag_separator)}")
     if layout.root_dir:
         lines.append(f"root_dir: {json.dumps(layout.root_dir)}  # seen from the table's folder")
+    if layout.video is not None:
+        rate = f"{layout.video.frames_per_second:g}"
+        lines.append(f"video: {{frames_per_second: {rate}}}  # each is an image; one split a file")
     if layout.label_pattern or not (layout.columns or layout.has_masks):
         lines += [
             "# Matched from the start of each path below the images folder; `label` is the class.",

@@ -1,0 +1,211 @@
+"""An opened video, of which frames are wanted at a steady rate, mostly one after another.
+
+Times are those that the file states, so that a variable frame rate makes no difference; and frames
+are turned as it says. Whoever asks first decodes for all: what others will want is kept meanwhile.
+"""
+
+import collections
+import threading
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, BinaryIO, NamedTuple
+
+import av
+import numpy as np
+
+from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage
+
+# A frame this far ahead is worth decoding up to; one further ahead, or behind, is looked up.
+_NEAR = 64
+_MOST_HELD_BYTES = 384 * 2**20
+# Of a video whose frames do not say how long each is shown.
+_USUAL_DURATION_S = Fraction(1, 10)
+# Containers round times, to milliseconds at worst.
+_ROUNDING_S = Fraction(1, 1_000)
+
+Opener = Callable[[], str | BinaryIO]
+"""Gives a local path, or a file that can be read from anywhere."""
+
+
+class VideoHeader(NamedTuple):
+    """What a video's header says."""
+
+    height: int
+    """In pixels; before it is turned."""
+    width: int
+    duration_s: Fraction
+    """Of its pictures; what the header says, or the last packet does."""
+
+
+class _Shown(NamedTuple):
+    frame: av.VideoFrame
+    start_s: Fraction
+    end_s: Fraction
+
+
+def read_video_header(file: str | BinaryIO) -> VideoHeader:
+    """Reads a video's header; all of its packets, if it does not say how long it is.
+
+    Raises:
+      BadImage: it cannot be opened, or has no pictures.
+    """
+    with _call(av.open, file) as container:
+        stream = _find_stream(container)
+        duration_s = _read_duration(container, stream)
+        if duration_s <= 0:
+            raise BadImage(CORRUPT, "the video has no frames")
+        codec = stream.codec_context
+        if not (codec.height and codec.width):
+            raise BadImage(CORRUPT, "the video's header has no size; it is cut off, or damaged")
+        return VideoHeader(codec.height, codec.width, duration_s)
+
+
+def _find_stream(container: Any) -> Any:
+    if not container.streams.video:
+        raise BadImage(CORRUPT, "no video stream; it holds other media only")
+    return container.streams.video[0]
+
+
+def _read_duration(container: Any, stream: Any) -> Fraction:
+    """By the stream's header, as the muxer of Matroska notes it, by the file's, or by packets."""
+    if stream.duration is not None:
+        return stream.duration * stream.time_base
+    if found := stream.metadata.get("DURATION"):
+        hours, minutes, seconds = found.split(":")
+        return Fraction(hours) * 3600 + Fraction(minutes) * 60 + Fraction(seconds)
+    if container.duration:
+        return Fraction(container.duration, av.time_base)
+    ends = [
+        (packet.pts + (packet.duration or 0)) * packet.time_base
+        for packet in _call(list, container.demux(stream))
+        if packet.pts is not None
+    ]
+    return max(ends, default=Fraction(0)) - (stream.start_time or 0) * stream.time_base
+
+
+class Video:
+    """An opened video; threads share it."""
+
+    def __init__(self, open_file: Opener, frames_per_second: float):
+        """Opens nothing yet.
+
+        Args:
+          open_file: gives the file; called again for a look back where that cannot be seeked.
+          frames_per_second: frame number n is the one shown n / frames_per_second seconds on.
+        """
+        self._open_file = open_file
+        self._step_s = 1 / Fraction(frames_per_second).limit_denominator(10**6)
+        self._lock = threading.Lock()
+        self._held: collections.OrderedDict[int, av.VideoFrame | BadImage] = (
+            collections.OrderedDict()
+        )
+        self._next = 0
+        self._frames: Iterator[_Shown] | None = None
+        self._now: _Shown | None = None
+        self._after: _Shown | None = None
+
+    def read(self, number: int) -> np.ndarray:
+        """Decodes a frame.
+
+        Returns:
+          uint8 [height, width, 3], RGB, upright.
+
+        Raises:
+          BadImage: it is damaged, or the video ends before it.
+        """
+        with self._lock:
+            found = self._take(number)
+        if isinstance(found, BadImage):
+            raise found
+        pixels = _call(found.to_ndarray, format="rgb24")
+        return np.ascontiguousarray(np.rot90(pixels, round(found.rotation / 90)))
+
+    def _take(self, number: int) -> av.VideoFrame | BadImage:
+        if number not in self._held:
+            if self._frames is None or not self._next <= number <= self._next + _NEAR:
+                self._find(number)
+            while self._next <= number:
+                self._hold(self._next, self._show(self._next * self._step_s))
+                self._next += 1
+        return self._held.pop(number)
+
+    def _hold(self, number: int, frame: av.VideoFrame | BadImage) -> None:
+        """Keeps a frame, and forgets the first ones if they have become too many."""
+        self._held[number] = frame
+        first = next(iter(self._held.values()))
+        frame_bytes = 1 if isinstance(first, BadImage) else 3 * first.width * first.height // 2
+        while len(self._held) > 1 and len(self._held) * frame_bytes > _MOST_HELD_BYTES:
+            self._held.popitem(last=False)
+
+    def _find(self, number: int) -> None:
+        """Goes to the last whole picture before a frame, or to the beginning."""
+        time_s = number * self._step_s
+        self._start(time_s)
+        if self._after is None or self._after.start_s > time_s + _ROUNDING_S:
+            self._start(Fraction(0))  # There is no such place, or the file does not know of it.
+        self._next = number
+
+    def _start(self, time_s: Fraction) -> None:
+        self._now = None
+        try:
+            container = _call(av.open, self._open_file())
+            stream = _find_stream(container)
+            stream.thread_type = "AUTO"
+            if time_s:
+                place = (stream.start_time or 0) + int(time_s / stream.time_base)
+                _call(container.seek, place, stream=stream)
+            self._frames = _decode(container, stream)
+            self._after = next(self._frames, None)
+        except BadImage:
+            self._frames, self._after = iter(()), None
+
+    def _show(self, time_s: Fraction) -> av.VideoFrame | BadImage:
+        """The frame that is shown at a time; calls must be in the order of times."""
+        while self._after is not None and (
+            self._now is None or self._after.start_s <= time_s + _ROUNDING_S
+        ):
+            self._now, self._after = self._after, next(self._frames or iter(()), None)
+        if self._now is None:
+            return BadImage(CORRUPT, "the video has no frame that can be decoded")
+        if self._after is None and time_s >= self._now.end_s:
+            at = f"{float(time_s):.3f} s"
+            message = f"the video ends at {float(self._now.end_s):.3f} s, before {at}"
+            return BadImage(TRUNCATED, message)
+        if self._now.frame.is_corrupt:
+            return BadImage(CORRUPT, f"the video is damaged at {float(self._now.start_s):.3f} s")
+        return self._now.frame
+
+
+def _decode(container: Any, stream: Any) -> Iterator[_Shown]:
+    """The frames from here on with their times; what cannot be decoded is left out."""
+    origin = stream.start_time or 0
+    for packet in _iterate(container.demux(stream)):
+        try:
+            frames = packet.decode()
+        except av.error.FFmpegError:
+            continue
+        for frame in frames:
+            if frame.pts is not None:
+                start_s = (frame.pts - origin) * frame.time_base
+                long_s = (frame.duration or 0) * frame.time_base or _USUAL_DURATION_S
+                yield _Shown(frame, start_s, start_s + long_s)
+
+
+def _iterate(packets: Iterator[Any]) -> Iterator[Any]:
+    """Packets up to the end of what is there."""
+    while True:
+        try:
+            packet = next(packets, None)
+        except av.error.FFmpegError:
+            return
+        if packet is None:
+            return
+        yield packet
+
+
+def _call(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
+    try:
+        return function(*args, **settings)
+    except (av.error.FFmpegError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise BadImage(CORRUPT, f"the video cannot be read ({said})") from error
