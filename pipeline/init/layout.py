@@ -100,9 +100,10 @@ def guess_layout(paths: Collection[str]) -> Layout:
 
 
 def list_images_of(paths: Collection[str]) -> list[str]:
-    """The paths that end as images do, or else as sounds do, or else not at all, as ids do."""
+    """The paths that end as images do, or else as sounds or arrays do, or not at all, as ids do."""
     endings = {path: os.path.splitext(path)[1].lower() for path in paths}
-    found = ([path for path in paths if endings[path] in own] for own in (ENDINGS, SOUNDS, ("",)))
+    kinds = (ENDINGS, SOUNDS, (".npy",), ("",))
+    found = ([path for path in paths if endings[path] in own] for own in kinds)
     return next(filter(None, found), [])
 
 
