@@ -157,7 +157,8 @@ def _describe_array(array: ArrayHeader) -> Header:
         message = f"an array of shape {array.shape}, but an image is [height, width(, channels)]"
         raise BadImage(UNSUPPORTED, message)
     height, width, channels = (*array.shape, 1)[:3]
-    return Header("npy", height, width, channels, 1, None, True, ())
+    dtype = name_type(array.dtype)
+    return Header("npy", height, width, channels, 1, None, True, (), dtype)
 
 
 def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:

@@ -62,6 +62,8 @@ class Header:
     """False where the file's own compression has already cost detail."""
     notes: tuple[str, ...]
     """What is unusual."""
+    dtype: str = "uint8"
+    """Of an array's values; of all other files what they are read as unless more is asked for."""
 
 
 def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:

@@ -1,10 +1,9 @@
 """The project's own `preprocessing_fn`s; whitening is in `whitening`.
 
 A `preprocessing_fn` holds what needs the whole data set, and nothing else: what concerns one image
-belongs to ingest, what is random belongs to feeding. It takes `{"image": uint8 [B, H, W, C]
-(or float32, as `view.dtype` says), "label": string [B]}` and returns `{"image": float32
-[B, H, W, C], "label": int64 [B]}`; tags and values come in further inputs, see
-`labels.make_labels`.
+belongs to ingest, what is random belongs to feeding. It takes `{"image": uint8 [B, H, W, C],
+"label": string [B]}` and returns `{"image": float32 [B, H, W, C], "label": int64 [B]}`; tags and
+values come in further inputs, see `labels.make_labels`.
 """
 
 from collections.abc import Mapping

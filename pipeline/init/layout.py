@@ -19,7 +19,7 @@ _FLAT_PATTERNS = (
     r"(?P<label>[^/]*?[^/\d._ -])[._ -]*\d+\.[^./]+$",
     r"(?P<label>[^/_]+)_.+",
 )
-_KINDS = (ENDINGS, (".wav", ".flac"), VIDEO_ENDINGS, ("",))
+_KINDS = (ENDINGS, (".wav", ".flac"), VIDEO_ENDINGS, (".npy",), ("",))
 _FOLDERS = r"(?P<label>[^/]+)/.+"
 _ENOUGH = 0.9  # of the images must fit a guess; the rest will be quarantined
 
@@ -99,7 +99,7 @@ def guess_layout(paths: Collection[str]) -> Layout:
 
 
 def list_images_of(paths: Collection[str]) -> list[str]:
-    """The paths that end as images do; else as sounds, as videos, or not at all, as ids do."""
+    """The paths that end as images do; else as sounds, videos or arrays; or not at all, as ids."""
     endings = {path: os.path.splitext(path)[1].lower() for path in paths}
     found = ([path for path in paths if endings[path] in own] for own in _KINDS)
     return next(filter(None, found), [])

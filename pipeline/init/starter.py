@@ -22,6 +22,8 @@ from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.show.words import format_count
 
+_USUAL_VALUES = {("uint8", 1), ("uint8", 3)}
+_STORED_AS = {"float64": "float32", "int8": "float32", "int16": "float32"}  # as ingest reads them
 SAMPLE = 200  # images whose headers are read
 _USUAL_PX = 224  # what most networks are made for
 _LEAST_SOUND_S, _MOST_SOUND_S = 0.1, 10.0  # of the duration that is drawn
@@ -42,6 +44,7 @@ class Sizes:
       equal: whether all have the same size.
       gray: whether all have one channel.
       sound: how to draw them, if they are sounds; the sides are those of the pictures then.
+      values: the type and number of channels to store, if they are not of 8-bit gray or RGB.
     """
 
     height_px: int
@@ -49,6 +52,7 @@ class Sizes:
     equal: bool
     gray: bool
     sound: SoundOptions | None = None
+    values: tuple[str, int] | None = None
 
 
 def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
@@ -61,7 +65,7 @@ def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
     Returns:
       Their sizes; None if no file of the sample is an image.
     """
-    found, sounds = [], []
+    found, sounds, kinds = [], [], set[tuple[str, int]]()
     for ref in refs[:: max(1, -(-len(refs) // SAMPLE))]:
         data = try_read(ref, source, PrepareOptions().max_file_bytes, with_sounds=True)
         try:
@@ -70,6 +74,7 @@ def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
             elif isinstance(data, bytes):
                 header = read_image_header(data)
                 found.append((header.height, header.width, header.channels == 1))
+                kinds.add((_STORED_AS.get(header.dtype, header.dtype), header.channels))
         except BadImage:
             continue  # Ingest will say what is wrong with it.
     if not found:
@@ -80,6 +85,7 @@ def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
         int(statistics.median_low(widths)),
         len(set(zip(heights, widths, strict=True))) == 1,
         all(grays),
+        values=kinds.pop() if len(kinds) == 1 and not kinds & _USUAL_VALUES else None,
     )
 
 
@@ -112,7 +118,7 @@ def guess_view(sizes: Sizes, has_boxes: bool = False) -> tuple[int, int, int]:
                 max(1, round(side * scale / _BLOCK_PX)) * _BLOCK_PX
                 for side in (sizes.height_px, sizes.width_px)
             )
-    return height, width, 1 if sizes.gray else 3
+    return height, width, sizes.values[1] if sizes.values else 1 if sizes.gray else 3
 
 
 def choose_threshold(layout: Layout) -> tuple[float, str]:
@@ -147,6 +153,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
     small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
     first_step = "pad_and_crop" if small else _CROPS.get(kind, "random_resized_crop")
     sounds = sizes.sound is not None
+    dtype = sizes.values[0] if sizes.values else "uint8"
     return _TEMPLATE.format(
         images=layout.images,
         kind=layout.kind,
@@ -157,10 +164,10 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         bad_fraction=_bad_fraction(layout),
         prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
-        color="gray" if sizes.gray else "colour",
+        color=f"{channels} x {dtype}" if sizes.values else "gray" if sizes.gray else "colour",
         height=height,
         width=width,
-        channels=channels,
+        channels=channels if dtype == "uint8" else f"{channels}\n  dtype: float32",
         batch_size=32 if layout.images < _FEW_IMAGES else 64,
         steps=_SOUND_STEPS if sounds else _STEPS.format(first_step=first_step),
         evaluation=_write_evaluation(layout),
@@ -250,6 +257,9 @@ def _write_prepare(sizes: Sizes, small: bool) -> str:
             f"size_px: {shorter}",
             f"encoding: {_SMALL_ENCODING if small else _USUAL_ENCODING}",
         ]
+        if sizes.values is not None:
+            dtype, channels = sizes.values
+            lines[1:] = ["encoding: raw", f"dtype: {dtype}", f"channels: {channels}"]
     else:
         rate_hz, duration_s = sizes.sound.sample_rate_hz, sizes.sound.duration_s
         lines = [
