@@ -33,7 +33,10 @@ def make_reference(ref: ImageRef, data: bytes, encoded: bytes) -> bytes:
     Raises:
       BadImage: if it would be stored as anything else.
     """
-    if ref.place is None or not encoded or not data.endswith(encoded):
+    if ref.place is None:
+        message = "ingest.in_place needs images in a file of arrays or an archive; this is a file"
+        raise BadImage(UNSUPPORTED, message)
+    if not encoded or not data.endswith(encoded):
         message = "ingest.in_place needs pixels as they are to be stored, but it would be converted"
         raise BadImage(UNSUPPORTED, message)
     place = dataclasses.replace(ref.place, file=files.make_absolute(ref.place.file))
@@ -59,7 +62,7 @@ def fetch(image: StoredImage) -> StoredImage:
         return image
     if image.is_raw and len(encoded) == _count_bytes(image):
         return image  # Pixels that happen to begin so.
-    *place, size_bytes, modified_ns, start = json.loads(bytes(encoded[len(_MARK) :]))
+    *place, size_bytes, modified_ns, start = json.loads(str(encoded[len(_MARK) :], "ascii"))
     ref = ImageRef("", size_bytes, modified_ns, place=Place(*place))
     _check_unchanged(place[0], modified_ns)
     try:

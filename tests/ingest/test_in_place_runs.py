@@ -1,5 +1,7 @@
 """A data set in place has the order, the lists and the batches of one with a copy."""
 
+import shutil
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.views.options import ViewOptions
 from tests.arrays import IMAGES, write_hdf5
+from tests.drawings import write_folder
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest
 
@@ -67,6 +70,17 @@ def test_the_index_and_the_lists_are_the_same(outputs):
         assert content == (outputs / "copied" / name).read_bytes()
         assert content
     assert verify_data_set(str(outputs / "placed")) == []
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz"])
+def test_members_of_an_archive_stay_there(tmp_path, name):
+    images = write_folder(tmp_path / "images", per_class=20)
+    ending = {"a.zip": "zip", "a.tar": "tar", "a.tar.gz": "gztar"}[name]
+    shutil.make_archive(str(tmp_path / "a"), ending, images)
+    prepare = {"encoding": "original", "resize": "none"}
+    ingest(images, tmp_path / "copied", prepare=prepare)
+    ingest(tmp_path / name, tmp_path / "placed", prepare=prepare, in_place=True)
+    assert _read(tmp_path / "placed", "train") == _read(tmp_path / "copied", "train")
 
 
 def test_a_retry_is_refused(outputs):

@@ -8,6 +8,7 @@ import pytest
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import in_place
 from image_pipeline.components.sources.in_place import fetch, make_reference, refers
@@ -73,14 +74,19 @@ def test_a_file_that_is_gone_or_was_changed_is_refused(tmp_path):
 
 def test_what_would_be_converted_is_refused(tmp_path):
     (ref, *_) = open_table(write_npz(tmp_path / "a.npz", {"x": IMAGES})).list()
-    for where, encoded in [(ref, b"other"), (ref, b""), (ImageRef("a.jpg", 4, 0), b"data")]:
+    for encoded in (b"other", b""):
         with pytest.raises(BadImage, match="needs pixels as they are to be stored"):
-            make_reference(where, b"data", encoded)
+            make_reference(ref, b"data", encoded)
+    with pytest.raises(BadImage, match="needs images in a file of arrays or an archive"):
+        make_reference(ImageRef("a.jpg", 4, 0), b"data", b"data")
+    options = IngestOptions(in_place=True, prepare={"encoding": "raw", "resize": "none"})
+    with pytest.raises(UserError, match="in_place is for files of arrays and archives"):
+        complete_options(str(tmp_path), options)
 
 
 @pytest.mark.parametrize("prepare", [{"encoding": "raw"}, {"resize": "none"}])
 def test_options_that_convert_are_refused(prepare):
-    with pytest.raises(ValueError, match=r"in_place needs prepare.resize=none and prepare.encoding"):
+    with pytest.raises(ValueError, match=r"in_place needs prepare.resize=none and"):
         IngestOptions(in_place=True, prepare=prepare)
     kept = IngestOptions(in_place=True, prepare={"encoding": "raw", "resize": "none"})
     assert kept.stored_form()["in_place"] is True
