@@ -73,7 +73,7 @@ def fetch(image: StoredImage) -> StoredImage:
 
 
 def _count_bytes(image: StoredImage) -> int:
-    dtype = np.dtype(getattr(image, "dtype", "uint8"))
+    dtype = np.dtype(image.dtype)
     return math.prod((image.height, image.width, image.channels, dtype.itemsize))
 
 

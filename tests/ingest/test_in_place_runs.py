@@ -7,9 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.augment.options import FlipHorizontal
+from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.paths import DUPLICATES, INDEX, QUARANTINE
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.run import run_retry
@@ -81,6 +84,22 @@ def test_members_of_an_archive_stay_there(tmp_path, name):
     ingest(images, tmp_path / "copied", prepare=prepare)
     ingest(tmp_path / name, tmp_path / "placed", prepare=prepare, in_place=True)
     assert _read(tmp_path / "placed", "train") == _read(tmp_path / "copied", "train")
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_floats_of_many_channels(tmp_path, is_placed):
+    images = np.random.default_rng(2).normal(size=(20, 6, 5, 4)).astype(np.float32)
+    path = write_hdf5(tmp_path / "a.h5", {"x": images}, chunks=(7, 6, 5, 2), compression="gzip")
+    prepare = PREPARE | {"dtype": "float32", "channels": 4}
+    ingest(path, tmp_path / "out", prepare=prepare, in_place=is_placed)
+    shards = sorted(map(str, tmp_path.glob("out/Split-*/*")))
+    records = StoredRecords(read_index(shards))
+    names = read_table(shards, ["source"])["source"].to_pylist()
+    for row, name in enumerate(names):
+        pixels = load_image(records, row, channels=4)
+        assert np.array_equal(pixels, images[int(name.rpartition("/")[2])])
+        assert pixels.dtype == np.float32
+    assert len(names) == 20
 
 
 def test_a_retry_is_refused(outputs):
