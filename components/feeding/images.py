@@ -6,6 +6,7 @@ import numpy as np
 
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_mask, decode_whole
 
 
@@ -27,7 +28,7 @@ def load_image(records: StoredRecords, row: int, channels: int, verify: bool = F
     """
     image = records.read_image(row, verify)
     try:
-        return decode_whole(image, channels)
+        return decode_whole(fetch(image), channels)
     except ValueError as error:
         raise records.bad_record(row, error) from error
 

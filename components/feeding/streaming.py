@@ -22,6 +22,7 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.pixel_types import check_type
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.shard_files import count_records, find_reader
+from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_mask, decode_whole, view_mask
 from image_pipeline.components.views.options import ViewOptions
 
@@ -179,7 +180,7 @@ class StreamedRecords:
                 k: column[number] for k, column in zip(_ENCODED_KEYS, encoded, strict=False)
             }
             try:
-                image = decode_whole(take_image(features), channels)
+                image = decode_whole(fetch(take_image(features)), channels)
                 if masks:
                     mask = decode_mask(encoded[-1][number], image.shape[:2])
                     window = windows[number] if len(windows) else None

@@ -130,7 +130,8 @@ def forecast_ingest(
     stored_bytes = {}
     for encoding in get_args(Encoding):
         prepare = options.prepare.model_copy(update={"encoding": encoding})
-        other = options.model_copy(update={"prepare": prepare, "near_duplicates": None})
+        update = {"prepare": prepare, "near_duplicates": None, "in_place": False}
+        other = options.model_copy(update=update)
         is_configured = encoding == options.prepare.encoding
         same = trials if is_configured else _run_trials(sample, source, other)[0]
         stored_bytes[encoding] = round(sum(t.sampled.weight * t.record_bytes for t in same))

@@ -109,6 +109,11 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
             f"ingest.{set_[0]} is for a table of images ({', '.join(TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
+    elif options.in_place and not archive.is_archive(images):
+        raise UserError(
+            "ingest.in_place is for files of arrays and archives, whose images are parts of them, "
+            f"but {images!r} is none; leave it out."
+        )
     _check_label(options)
     _check_boxes(images, options)
     if has_rows(images) and options.masks is not None and not options.has_mask_column:

@@ -16,7 +16,7 @@ from image_pipeline.components.sources.options import (
 from image_pipeline.components.sources.pairs import names_in
 
 # What data sets of before these options do not have, and others only if they are set.
-_SINCE = (*TableOptions.model_fields, "classes", "masks", "generator", "video")
+_SINCE = (*TableOptions.model_fields, "classes", "masks", "generator", "video", "in_place")
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
@@ -25,6 +25,11 @@ class IngestOptions(TableOptions):
     """How raw images become shuffled, sharded TFRecords."""
 
     prepare: PrepareOptions = PrepareOptions()
+    in_place: bool = False
+    """Records hold no images, only where they are: in the file of arrays or the archive, which is
+    read instead from then on and must stay as it is. Order, splits and lists are the same. For
+    images that would be stored as they are: `prepare.resize` is `none`, `prepare.encoding` is `raw`
+    or `original`, and nothing is converted."""
     label_pattern: str | None = r"(?P<label>[^/]+)/.+"
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
@@ -103,6 +108,12 @@ class IngestOptions(TableOptions):
             raise ValueError(
                 "near_duplicates compares 8-bit gray or RGB images only, but prepare.dtype or "
                 "prepare.channels is set; leave near_duplicates out."
+            )
+        as_it_is = self.prepare.resize == "none" and self.prepare.encoding in ("raw", "original")
+        if self.in_place and not as_it_is:
+            raise ValueError(
+                "in_place needs prepare.resize=none and prepare.encoding=raw or original, got "
+                f"{self.prepare.resize} and {self.prepare.encoding}; set them."
             )
         if self.masks is not None and self.masks.images is not None:
             _check_templates(self.masks.images, self.masks.masks or "")

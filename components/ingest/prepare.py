@@ -40,6 +40,7 @@ from image_pipeline.components.ingest.path_patterns import (
 )
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.sources.in_place import make_reference
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
@@ -195,8 +196,8 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     """A hash of everything that the chunk's rows and payloads depend on."""
     kept = {"prepare", "label_pattern", "group_pattern", "split_pattern", "split_names", "classes"}
     kept |= {"splits", *TableOptions.model_fields}
-    newer = ("masks", "generator", "video")
-    kept |= {name for name in newer if getattr(options, name) is not None}
+    newer = ("masks", "generator", "video", "in_place")
+    kept |= {name for name in newer if getattr(options, name)}
     depends_on = [CODE_VERSION, options.model_dump(mode="json", include=kept)]
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
@@ -277,6 +278,7 @@ def _prepare_data(
         row["record_id"] = make_record_id(content, row["path"])
         _check_places(row, ref, options)
         image = prepare_image(data, options.prepare)
+        stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
         masks, stored_mask = _prepare_mask(ref, mask, image, options)
         boxes = _prepare_boxes(ref, image, options)
     except BadImage as error:
@@ -290,7 +292,7 @@ def _prepare_data(
     if boxes is not None:
         row["further"] = _join_boxes(ref, boxes)
         row["notes"] += boxes.notes
-    return row | masks, stored_mask + image.encoded
+    return row | masks, stored_mask + stored
 
 
 def _prepare_mask(

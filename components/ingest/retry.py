@@ -104,6 +104,15 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
     return asked
 
 
+def check_not_in_place(options: IngestOptions) -> None:
+    """Refuses a data set whose images are in a file that was changed to repair some of them."""
+    if options.in_place:
+        raise UserError(
+            "A data set whose images are in their own file (ingest.in_place) cannot be retried, "
+            "since every record names that file as it was; run ingest again."
+        )
+
+
 def prepare_quarantined(
     images_dir: str, output_dir: str, work_dir: str, options: IngestOptions
 ) -> tuple[list[PreparedChunk], Retry]:

@@ -12,6 +12,7 @@ from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
+    check_not_in_place,
     choose_options,
     count_written,
     is_interrupted,
@@ -79,6 +80,7 @@ def run_retry(
         files.delete_tree(work_dir)
         stored = read_whole_manifest(output_dir).options
         options = choose_options(stored, options)
+        check_not_in_place(options)
         retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
         if not retry.repaired:
             files.delete_tree(work_dir)

@@ -7,12 +7,16 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pyarrow as pa
+import tensorflow as tf
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 
 from image_pipeline.components import progress
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
+from image_pipeline.components.sources.in_place import fetch, refers
 from image_pipeline.components.training.evaluation import CANDIDATE
 from image_pipeline.components.training.non_finite import check_probabilities
 
@@ -30,13 +34,14 @@ def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
       The extractors; for the remaining records they extract what they do by default.
     """
     count = extractor.Extractor("CountRecords", "CountRecords" >> beam.Map(count_records))
+    fetch = extractor.Extractor("FetchImages", "FetchImages" >> beam.Map(fetch_images))
     known = extractor.Extractor("LeaveOutUnknown", "LeaveOutUnknown" >> beam.Filter(has_class))
     finite = extractor.Extractor("CheckFinite", "CheckFinite" >> beam.Map(check_finite))
     own = model_eval_lib.default_extractors(**arguments)
     # Metrics use this stage's output, whatever follows it; before it, records are not batched.
     names = [each.stage_name for each in own]
     last = names.index(slice_key_extractor.SLICE_KEY_EXTRACTOR_STAGE_NAME)
-    return [count, *own[:last], known, finite, *own[last:]]
+    return [count, fetch, *own[:last], known, finite, *own[last:]]
 
 
 def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +49,33 @@ def count_records(extracts: dict[str, Any]) -> dict[str, Any]:
     batch = extracts.get(constants.ARROW_RECORD_BATCH_KEY)
     progress.advance(1 if batch is None else batch.num_rows)
     return extracts
+
+
+def fetch_images(extracts: dict[str, Any]) -> dict[str, Any]:
+    """Passes a batch on with the images of records that hold only where they are.
+
+    Raises:
+      UserError: if the file that has them is gone, or was changed.
+    """
+    batch = extracts[constants.ARROW_RECORD_BATCH_KEY]
+    place = batch.schema.get_field_index(constants.ARROW_INPUT_COLUMN)
+    records = batch.column(place).to_pylist()
+    if not any(refers(each) for (each,) in records):
+        return extracts
+    fetched = pa.array([[_fetch_record(each)] for (each,) in records], batch.column(place).type)
+    changed = batch.set_column(place, batch.schema.field(place), fetched)
+    return extracts | {constants.ARROW_RECORD_BATCH_KEY: changed}
+
+
+def _fetch_record(serialized: bytes) -> bytes:
+    example = tf.train.Example.FromString(serialized)
+    feature = example.features.feature
+    values = {
+        key: (feature[key].bytes_list.value or feature[key].int64_list.value)[0]
+        for key in IMAGE_KEYS
+    }
+    feature[record.IMAGE].bytes_list.value[0] = bytes(fetch(take_image(values)).encoded)
+    return example.SerializeToString()
 
 
 def has_class(extracts: dict[str, Any]) -> bool:

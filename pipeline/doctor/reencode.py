@@ -17,6 +17,7 @@ from image_pipeline.components.feeding.options import (
     SubsetOptions,
 )
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
+from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import race
@@ -93,7 +94,7 @@ def _reencode(features: dict[str, Any], encoding: str) -> dict[str, Any]:
     """The record in another encoding; unchanged if it is the record's own."""
     if features[record.FORMAT] == encoding.encode():
         return features
-    stored = take_image(features)
+    stored = fetch(take_image(features))
     channels = stored.channels
     pixels = decode_image(stored, channels)
     bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if channels == 3 else pixels

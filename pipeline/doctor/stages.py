@@ -16,6 +16,7 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
@@ -137,7 +138,7 @@ def _list_images(batch: np.ndarray) -> list[StoredImage]:
     parsed = parse.parse_batch(batch, parse.columns_to_parse(()))
     columns = [parsed[key].numpy() for key in IMAGE_KEYS]
     return [
-        take_image(dict(zip(IMAGE_KEYS, values, strict=True)))
+        fetch(take_image(dict(zip(IMAGE_KEYS, values, strict=True))))
         for values in zip(*columns, strict=True)
     ]
 

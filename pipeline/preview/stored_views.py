@@ -12,6 +12,7 @@ from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.feeding import boxes, parse
 from image_pipeline.components.feeding.found_columns import find_label
 from image_pipeline.components.feeding.tags import SEPARATOR
+from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_image, decode_mask
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import make_colors
@@ -55,7 +56,7 @@ class StoredViews:
 
     def decode(self, number: int) -> np.ndarray:
         """One of the images: uint8 [height, width, channels]."""
-        image = take_image({key: self.drawn[key][number].numpy() for key in IMAGE_KEYS})
+        image = fetch(take_image({key: self.drawn[key][number].numpy() for key in IMAGE_KEYS}))
         return decode_image(image, image.channels)
 
     def decode_mask(self, number: int) -> np.ndarray:

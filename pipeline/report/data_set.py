@@ -18,6 +18,7 @@ from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import lay_over, make_colors
@@ -95,7 +96,7 @@ class DataSet:
           ValueError: if it cannot be decoded.
           UserError: if its shard is damaged.
         """
-        image = self.records.read_image(row)
+        image = fetch(self.records.read_image(row))
         return show_values(decode_image(image, image.channels if self.is_scaled else self.channels))
 
     def read_shown(self, row: int) -> np.ndarray:

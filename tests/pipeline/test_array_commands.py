@@ -13,7 +13,7 @@ from tests.arrays import write_hdf5, write_npy
 pytestmark = pytest.mark.e2e
 
 
-def _write_arrays(count=90):
+def write_arrays(count=90):
     """Squares of two brightnesses, and noise."""
     generator = np.random.default_rng(0)
     labels = np.arange(count) % 2
@@ -29,7 +29,7 @@ def _run(*command):
 
 
 def test_a_model_from_an_hdf5_file(tmp_path):
-    images, labels = _write_arrays()
+    images, labels = write_arrays()
     arrays = {"train/X": images, "train/y": labels, "test/X": images[:20], "test/y": labels[:20]}
     path = write_hdf5(tmp_path / "a.h5", arrays, chunks=(16, 8, 8, 3), compression="gzip")
     config = tmp_path / "config.yaml"
@@ -49,7 +49,7 @@ def test_a_model_from_an_hdf5_file(tmp_path):
 
 
 def test_images_without_labels_are_ingested(tmp_path):
-    images, labels = _write_arrays()
+    images, labels = write_arrays()
     path = write_npy(tmp_path / "X.npy", {"X": images, "z": labels})
     output = _run("ingest", "--images", path, "--output", tmp_path / "out", "--json")
     assert json.loads(output.splitlines()[-1])["written"] == 90

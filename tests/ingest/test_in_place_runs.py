@@ -1,0 +1,115 @@
+"""A data set in place has the order, the lists and the batches of one with a copy."""
+
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from image_pipeline.components.augment.options import FlipHorizontal
+from image_pipeline.components.dataset.index import read_index, read_table
+from image_pipeline.components.dataset.paths import DUPLICATES, INDEX, QUARANTINE
+from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.dataset.verify import verify_data_set
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.images import load_image
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.views.options import ViewOptions
+from tests.arrays import IMAGES, write_hdf5
+from tests.drawings import write_folder
+from tests.ingest.test_retry import make_pipeline
+from tests.ingest_runs import ingest
+
+pytestmark = pytest.mark.beam
+
+PREPARE = {"encoding": "raw", "resize": "none"}
+LABELS = np.arange(len(IMAGES)) % 3
+OTHER = {"record_offset", "record_length", "payload_offset", "payload_length"}
+SETTINGS = {"contiguous": {}, "chunked": {"chunks": (7, 4, 5, 2), "compression": "gzip"}}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def outputs(request, tmp_path_factory):
+    """Of one file with a copy of an image, and a label that is missing: copied, and in place."""
+    folder = tmp_path_factory.mktemp("in_place")
+    images, labels = IMAGES.copy(), LABELS.astype(float)
+    images[30], labels[7], labels[30] = images[3], np.nan, labels[3]
+    path = write_hdf5(folder / "a.h5", {"x": images, "y": labels}, **SETTINGS[request.param])
+    for name in ("copied", "placed"):
+        options = {"prepare": PREPARE, "in_place": name == "placed", "max_bad_fraction": 0.1}
+        ingest(path, folder / name, **options)
+    return folder
+
+
+def _read(output, mode, **options):
+    feeding = FeedingOptions(batch_size=4, augment=(FlipHorizontal(),), **options)
+    arguments = {"view": ViewOptions(height_px=5, width_px=5), "feeding": feeding}
+    where = {"transform_graph_dir": None, "mode": mode, "seed": 3, "first_epoch": 2}
+    files = [f"{output}/Split-train/*"]
+    first = {} if options.get("source") == "streaming" else {"first_step": 3}
+    batches = input_fn(files, **arguments, **where, **first)
+    return [(image.tolist(), label.tolist()) for image, label in batches.as_numpy_iterator()]
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"hold_decoded": False}, {"balance": "uniform"}, {"source": "streaming"}],
+)
+def test_batches_are_the_same(outputs, mode, options):
+    copied = _read(outputs / "copied", mode, **options)
+    assert _read(outputs / "placed", mode, **options) == copied
+    assert len(copied) > 4
+
+
+def test_the_index_and_the_lists_are_the_same(outputs):
+    tables = [pq.read_table(outputs / name / INDEX) for name in ("copied", "placed")]
+    same = [name for name in tables[0].column_names if name not in OTHER]
+    assert tables[0].select(same) == tables[1].select(same)
+    for name in (QUARANTINE, DUPLICATES):
+        content = (outputs / "placed" / name).read_bytes()
+        assert content == (outputs / "copied" / name).read_bytes()
+        assert content
+    assert verify_data_set(str(outputs / "placed")) == []
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz"])
+def test_members_of_an_archive_stay_there(tmp_path, name):
+    images = write_folder(tmp_path / "images", per_class=20)
+    ending = {"a.zip": "zip", "a.tar": "tar", "a.tar.gz": "gztar"}[name]
+    shutil.make_archive(str(tmp_path / "a"), ending, images)
+    prepare = {"encoding": "original", "resize": "none"}
+    ingest(images, tmp_path / "copied", prepare=prepare)
+    ingest(tmp_path / name, tmp_path / "placed", prepare=prepare, in_place=True)
+    assert _read(tmp_path / "placed", "train") == _read(tmp_path / "copied", "train")
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_floats_of_many_channels(tmp_path, is_placed):
+    images = np.random.default_rng(2).normal(size=(20, 6, 5, 4)).astype(np.float32)
+    path = write_hdf5(tmp_path / "a.h5", {"x": images}, chunks=(7, 6, 5, 2), compression="gzip")
+    prepare = PREPARE | {"dtype": "float32", "channels": 4}
+    ingest(path, tmp_path / "out", prepare=prepare, in_place=is_placed)
+    shards = sorted(map(str, tmp_path.glob("out/Split-*/*")))
+    records = StoredRecords(read_index(shards))
+    names = read_table(shards, ["source"])["source"].to_pylist()
+    for row, name in enumerate(names):
+        pixels = load_image(records, row, channels=4)
+        assert np.array_equal(pixels, images[int(name.rpartition("/")[2])])
+        assert pixels.dtype == np.float32
+    assert len(names) == 20
+
+
+def test_a_retry_is_refused(outputs):
+    places = [str(outputs / name) for name in ("a.h5", "placed", "w")]
+    with pytest.raises(UserError, match=r"\(ingest.in_place\) cannot be retried"):
+        run_retry(*places, None, make_pipeline)
+
+
+def test_images_that_would_be_converted_stop_the_run(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES[..., 0], "y": LABELS})
+    with pytest.raises(UserError, match="needs pixels as they are to be stored"):
+        ingest(path, tmp_path / "out", prepare=PREPARE, in_place=True)
+    ingest(path, tmp_path / "out", prepare=PREPARE | {"color": "gray"}, in_place=True)
