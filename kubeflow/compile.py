@@ -152,7 +152,7 @@ def compile_command(
     Beam flags go after a separate --, for example: -- --runner=DataflowRunner --project=…
     """
     from image_pipeline.components.beam.args import complete_beam_args
-    from image_pipeline.components.ingest.open_source import complete_options
+    from image_pipeline.components.ingest.complete_options import complete_options
     from image_pipeline.components.sources.table_files import is_table
     from image_pipeline.config import load_config
     from image_pipeline.run.dataflow import check_dataflow_flags

@@ -21,7 +21,8 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.ingest.open_source import complete_options, fingerprint, open_source
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span

@@ -18,8 +18,9 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source

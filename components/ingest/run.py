@@ -7,8 +7,8 @@ import apache_beam as beam
 from image_pipeline.components import files
 from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.counts import check_finished, start_counts
-from image_pipeline.components.ingest.open_source import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,

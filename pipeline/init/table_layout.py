@@ -10,11 +10,8 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
-from image_pipeline.components.ingest.open_source import (
-    complete_options,
-    no_usable_row,
-    open_source,
-)
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import no_usable_row, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.reading import MISSING_FILE

@@ -8,14 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.complete_options import check_splits, complete_options
 from image_pipeline.components.ingest.masks import check_masks
-from image_pipeline.components.ingest.open_source import (
-    check_splits,
-    complete_options,
-    fingerprint,
-    no_usable_row,
-    open_source,
-)
+from image_pipeline.components.ingest.open_source import fingerprint, no_usable_row, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.folder import OUTSIDE

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.open_source import complete_options
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part

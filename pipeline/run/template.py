@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import apache_beam as beam
 
 from image_pipeline.components import files
-from image_pipeline.components.ingest.open_source import complete_options
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.transforms import IngestImages
 from image_pipeline.run.ingest import make_beam_pipeline

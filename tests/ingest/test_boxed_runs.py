@@ -13,7 +13,7 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import complete_options
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from tests.drawings import draw, encode_png

@@ -12,8 +12,9 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import generated, prepare
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.open_source import complete_options, fingerprint, open_source
+from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.sources import generator_pool

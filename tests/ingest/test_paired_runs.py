@@ -19,7 +19,7 @@ from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.masks import encode_mask
 from image_pipeline.components.ingest import output as outputs
-from image_pipeline.components.ingest.open_source import complete_options
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from tests.drawings import draw, encode_png

@@ -19,7 +19,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
 from image_pipeline.components.ingest import prepare, shards
-from image_pipeline.components.ingest.open_source import complete_options, fingerprint, open_source
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said

@@ -10,7 +10,8 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import complete_options, fingerprint, open_source
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.config import load_config
 from tests.data_set_files import make_table, write_parquet, write_tar, write_tfrecord

@@ -8,7 +8,7 @@ import pytest
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.open_source import complete_options
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources import in_place
 from image_pipeline.components.sources.in_place import fetch, make_reference, refers

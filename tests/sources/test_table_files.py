@@ -5,7 +5,8 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import check_splits, complete_options, open_source
+from image_pipeline.components.ingest.complete_options import check_splits, complete_options
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.split_names import find_split
 from image_pipeline.components.sources.table_files import folder_of, is_table, list_tables

@@ -6,7 +6,8 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.boxes import SaidBox
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import split_of
 from image_pipeline.components.sources.table_files import is_table, list_tables

@@ -11,7 +11,8 @@ import pytest
 from image_pipeline.components.dataset import tfrecord
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.table_rows import read_rows

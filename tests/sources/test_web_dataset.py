@@ -5,7 +5,8 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import complete_options, open_source
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from tests.data_set_files import write_tar
 from tests.drawings import draw, encode_png
