@@ -1,0 +1,169 @@
+"""What a source says itself, beside the options that were given: its columns, types and splits."""
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.open_source import has_rows, open_generator
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources import table_columns
+from image_pipeline.components.sources.archive import is_archive
+from image_pipeline.components.sources.generator import is_generator
+from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.split_names import SPLIT_NAMES
+from image_pipeline.components.sources.table_files import SPLIT, is_table, list_tables
+from image_pipeline.components.sources.table_rows import TABLE_ENDINGS
+
+_UNSET = TableOptions()
+
+
+def complete_options(images: str, options: IngestOptions) -> IngestOptions:
+    """The options with all that a table says of its columns; for a folder, as they are.
+
+    What was completed once stays as it is.
+
+    Raises:
+      UserError: if the options do not fit the table, or it cannot be read, or they are a table's
+        and there is none.
+    """
+    _check_kind(images, options)
+    _check_masks(images, options)
+    if is_generator(images):
+        options = _complete_generator(images, options)
+    elif is_table(images):
+        options = _map_splits(images, table_columns.complete_options(images, options))
+    _check_label(options)
+    _check_boxes(images, options)
+    if has_rows(images) and options.masks is not None and not options.has_mask_column:
+        raise UserError(
+            f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
+            "ingest.columns={mask: …}."
+        )
+    if isinstance(options.stratify, str) and options.stratify not in options.column_types:
+        known = ", ".join(options.column_types) or "none; a folder has none"
+        raise UserError(
+            f"ingest.stratify must name a further column of the table, got {options.stratify!r}; "
+            f"columns: {known}. For classes, set it to true."
+        )
+    return options
+
+
+def _check_kind(images: str, options: IngestOptions) -> None:
+    """Refuses options of other kinds of sources than is given."""
+    if options.video is not None and options.masks is not None:
+        raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
+    if options.generator is not None and not is_generator(images):
+        raise UserError(
+            f"ingest.generator is for --images generator:MODULE:FUNCTION, got {images!r}; leave it "
+            "out."
+        )
+    set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
+    if set_ and not has_rows(images):
+        raise UserError(
+            f"ingest.{set_[0]} is for a table of images ({', '.join(TABLE_ENDINGS)}), but "
+            f"{images!r} is none; leave it out."
+        )
+    if options.in_place and not (is_archive(images) or has_rows(images)):
+        raise UserError(
+            "ingest.in_place is for files of arrays and archives, whose images are parts of them, "
+            f"but {images!r} is none; leave it out."
+        )
+
+
+def _complete_generator(images: str, options: IngestOptions) -> IngestOptions:
+    """The options with what a generator's first items say of its columns."""
+    options = options.model_copy(update={"generator": options.generator or GeneratorOptions()})
+    sample = list(open_generator(images, options).sample())
+    options = table_columns.complete_options(images, options, sample)
+    columns = options.columns
+    if not any(isinstance(row.cells.get(columns["image"] or ""), HeldImage) for _, row in sample):
+        raise UserError(
+            f"The first items of {images} have no image; their {columns['image']!r} must be an "
+            "array of two or more dimensions, or the bytes of an image file."
+        )
+    return options
+
+
+def _map_splits(images: str, options: IngestOptions) -> IngestOptions:
+    """The options with the pipeline's names for splits that are called otherwise, as `val` is.
+
+    Those are meant that the names of tables name; a test split is for evaluation if no other is.
+    """
+    own = {}
+    for split in _list_splits(images, options):
+        usual = split if split in options.splits else SPLIT_NAMES.get(split.lower(), split)
+        own[split] = options.split_names.get(split, usual)
+    if "eval" not in own.values() and "eval" in options.splits and "test" not in options.splits:
+        own = {split: "eval" if name == "test" else name for split, name in own.items()}
+    named = {split: n for split, n in own.items() if split != n and n in options.splits}
+    if not named:
+        return options
+    return options.model_copy(update={"split_names": named | options.split_names})
+
+
+def check_splits(images: str, options: IngestOptions) -> None:
+    """Checks that there is each split that the names of tables name.
+
+    Raises:
+      UserError: if there is not: all of its images would be quarantined.
+    """
+    for split in _list_splits(images, options):
+        if options.split_names.get(split, split) not in options.splits:
+            raise UserError(
+                f"Files of {images!r} are of the split {split!r}, but ingest.splits has "
+                f"{', '.join(options.splits)} only; add it there or to ingest.split_names, or give "
+                "ingest.columns={split: null} to share out all images anew."
+            )
+
+
+def _list_splits(images: str, options: IngestOptions) -> list[str]:
+    """The splits that the names of tables name, unless a pattern or a column says more."""
+    if not is_table(images) or SPLIT in images:
+        return []
+    if "split" in options.columns:
+        return []
+    return sorted({split for _, split in list_tables(images) if split is not None})
+
+
+def _check_boxes(images: str, options: IngestOptions) -> None:
+    """Refuses options of boxes where there are none, and boxes beside masks."""
+    if options.boxes is not None and not options.has_boxes:
+        raise UserError(
+            f"ingest.boxes is set, but no column of {images!r} is called as boxes are; name it by "
+            "ingest.columns={boxes: …}."
+        )
+    if options.has_boxes and options.has_masks:
+        raise UserError(
+            f"images are given with boxes or with masks, but {images!r} has both; leave one out by "
+            "ingest.columns={boxes: null} or {mask: null}."
+        )
+
+
+def _check_label(options: IngestOptions) -> None:
+    """Refuses what needs one class an image where a label is tags or a value."""
+    kind = {"strings": "tags", "float": "a value"}.get(options.column_types.get("label", ""))
+    if kind is not None and options.stratify in (True, "label"):
+        raise UserError(
+            f"ingest.stratify shares out classes, but the label {options.columns['label']!r} is "
+            f"{kind}; name another column, or leave it out."
+        )
+    if kind == "a value" and options.classes is not None:
+        raise UserError(
+            f"ingest.classes lists classes, but the label {options.columns['label']!r} is a value; "
+            "leave it out, or set ingest.column_types={label: string}."
+        )
+
+
+def _check_masks(images: str, options: IngestOptions) -> None:
+    """Checks that masks' paths are given for a folder, and for no table."""
+    if options.masks is None:
+        return
+    is_table, has_paths = has_rows(images), options.masks.images is not None
+    if is_table and has_paths:
+        raise UserError(
+            f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "
+            "them out, and name the masks' column by ingest.columns={mask: …}."
+        )
+    if not is_table and not has_paths:
+        raise UserError(
+            f"ingest.masks must say where the masks in {images!r} are; set ingest.masks.images and "
+            "ingest.masks.masks, such as images/{key}.* and masks/{key}.png."
+        )
