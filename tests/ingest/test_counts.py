@@ -75,7 +75,7 @@ def test_a_file_that_a_stage_loses_is_named(tmp_path, monkeypatch):
         chunk = prepare.prepare_chunk(*arguments)
         return dataclasses.replace(chunk, found=chunk.found - 1)
 
-    monkeypatch.setattr(transforms, "prepare_chunk", prepare_all_but_one)
+    monkeypatch.setattr(transforms, "prepare", prepare_all_but_one)
     with pytest.raises(Exception, match=r"Stage Prepare lost files: 20 in, 19 out"):
         ingest(write_folder(tmp_path / "images"), tmp_path / "out")
 

@@ -25,7 +25,7 @@ COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images", RuntimeError),
-    (INGEST, "image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
+    (INGEST, "image_pipeline.components.ingest.transforms:prepare", OSError),
     (INGEST, "image_pipeline.components.ingest.transforms:plan_shards", ValueError),
     (INGEST, "image_pipeline.components.ingest.transforms:write_shard", OSError),
     (INGEST, "image_pipeline.components.ingest.transforms:write_manifest", RuntimeError),
@@ -65,7 +65,7 @@ _EVALUATE = (
 COMPONENTS = [
     ("image_pipeline.run.run_plan:survey_source", OSError),
     ("image_pipeline.run.local:create_pipeline", ValueError),
-    ("image_pipeline.components.ingest.transforms:prepare_chunk", OSError),
+    ("image_pipeline.components.ingest.transforms:prepare", OSError),
     ("image_pipeline.components.transform.record_batches:read_views", OSError),
     ("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
     ("image_pipeline.components.training.classification:read_class_names", ValueError),
