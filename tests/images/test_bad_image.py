@@ -106,7 +106,8 @@ def prepare_all() -> list[str]:
     for data in FILES:
         every = (AS_IS, SHRUNK, SOUNDS)
         reads = [partial(prepare_image, data, options) for options in every]
-        for read in (*reads, partial(decode.read_image_header, data)):
+        reads += [partial(decode.read_image_header, data), partial(sound.measure_sound, data)]
+        for read in reads:
             try:
                 read()
             except BadImage:
