@@ -37,12 +37,21 @@ def read_parquet_cell(ref: ImageRef, wanted: int) -> bytes:
 def read_arrow_cell(ref: ImageRef, wanted: int) -> bytes:
     """Reads a cell of an Arrow file; see `places.Reader`."""
     assert ref.place is not None
-    name, _, below = ref.place.inside.rpartition(".")
+    table = open_arrow(ref.place.file)
+    name, below = split_column(ref.place.inside, table.schema)
     try:
-        cell = open_arrow(ref.place.file)[name or below][ref.place.start]
+        cell = table[name][ref.place.start]
     except IndexError as error:
         raise BadImage(CORRUPT, f"{ref.place.file!r} has fewer rows now") from error
-    return _to_bytes(cell[below] if name else cell, ref.place.file)[:wanted]
+    return _to_bytes(cell[below] if below else cell, ref.place.file)[:wanted]
+
+
+def split_column(inside: str, schema: pa.Schema) -> tuple[str, str]:
+    """A column and the field in it that has the bytes, "" for none: names may have dots."""
+    if inside in schema.names:
+        return inside, ""
+    name, _, below = inside.rpartition(".")
+    return name, below
 
 
 def open_parquet(file: BinaryIO) -> pq.ParquetFile:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,7 +17,12 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.kind import tell_kind
-from image_pipeline.components.sources.columnar_places import BYTES, open_arrow, open_parquet
+from image_pipeline.components.sources.columnar_places import (
+    BYTES,
+    open_arrow,
+    open_parquet,
+    split_column,
+)
 from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.table_rows import NAME, Row, plain
 
@@ -24,6 +30,8 @@ _PATH = "path"
 _ROWS_AT_ONCE = 4096
 _LOOKED_AT = 16  # rows by which it is told whether binary cells are images
 _FEATURES = b"huggingface"  # the key of a schema's metadata
+# Views are how Polars writes bytes.
+_BINARIES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 _Cells = Iterator[dict[str, Any]]
 
 
@@ -75,7 +83,7 @@ def _find_images(schema: pa.Schema, read_first: Callable[[str], Any]) -> dict[st
     for field in schema:
         if pa.types.is_struct(field.type) and {each.name for each in field.type} == {BYTES, _PATH}:
             found[field.name] = f"{field.name}.{BYTES}"
-        elif pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+        elif any(is_kind(field.type) for is_kind in _BINARIES):
             heads = (value for value in read_first(field.name).to_pylist() if value)
             if any(tell_kind(head).group in ("image", "unsupported_image") for head in heads):
                 found[field.name] = field.name
@@ -105,13 +113,19 @@ def _is_valid(batch: pa.RecordBatch, inside: str) -> list[bool]:
 
 
 def _lengths(batch: pa.RecordBatch, inside: str) -> Sequence[int | None]:
-    return pc.binary_length(_bytes_of(batch, inside)).to_pylist()
+    cells = _bytes_of(batch, inside)
+    if not pa.types.is_binary_view(cells.type):
+        return pc.binary_length(cells).to_pylist()
+    # A view is 16 bytes that begin with the length, for which Arrow has no function.
+    views = np.frombuffer(cells.buffers()[1], np.int32).reshape(-1, 4)[cells.offset :]
+    lengths, valid = views[: len(cells), 0].tolist(), cells.is_valid().to_pylist()
+    return [n if is_there else None for n, is_there in zip(lengths, valid, strict=True)]
 
 
 def _bytes_of(batch: pa.RecordBatch, inside: str) -> pa.Array:
     """The bytes in a column; null wherever the structure around them is."""
-    name, _, below = inside.rpartition(".")
-    return pc.struct_field(batch.column(name), below) if name else batch.column(inside)
+    name, below = split_column(inside, batch.schema)
+    return pc.struct_field(batch.column(name), below) if below else batch.column(name)
 
 
 def _hold(

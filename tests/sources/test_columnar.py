@@ -179,3 +179,24 @@ def test_a_table_of_paths_stays_what_it_was(tmp_path):
     pq.write_table(table, tmp_path / "a.parquet")
     (tmp_path / "x.png").write_bytes(IMAGES[0])
     assert _read(tmp_path / "a.parquet") == {"x.png": IMAGES[0]}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_names_of_columns_of_images_may_have_dots(tmp_path, name):
+    cells = pa.array([*IMAGES[:2], None])
+    WRITERS[name](tmp_path / name, pa.table({"photo.png": cells, "label": ["a", "b", "c"]}))
+    source, options = _open(tmp_path / name)
+    refs = list(source.list())
+    assert options.columns["image"] == "photo.png"
+    assert [source.read(ref, 10**9) for ref in refs[:2]] == IMAGES[:2]
+    assert refs[2].problem == "no_path"
+
+
+def test_views_of_bytes_in_arrow_files_are_images_too(tmp_path):
+    cells = pa.array([None, *IMAGES, None], pa.binary_view())
+    table = pa.table({"image": cells, "label": ["a"] * len(cells)})
+    write_arrow(tmp_path / "a.arrow", table.slice(1))
+    source, _ = _open(tmp_path / "a.arrow")
+    *refs, last = source.list()
+    assert [source.read(ref, ref.size_bytes) for ref in refs] == IMAGES
+    assert last.problem == "no_path"
