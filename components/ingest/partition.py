@@ -28,6 +28,7 @@ from image_pipeline.components.dataset.record import (
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.books import write_books
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.own_names import Names
 from image_pipeline.components.ingest.payloads import rows_path
 from image_pipeline.components.ingest.placed_rows import (
     RowSpan,
@@ -191,6 +192,7 @@ def _read_sources(
     label_codes: dict[object, int] = {}
     stratum_codes: dict[object, int] = {}
     mask_ids: set[int] = set()
+    names = Names()
     sources, done = empty_sources(sum(chunk.found for chunk in chunks)), 0
     for path in paths:
         rows = read_rows(path)
@@ -211,7 +213,9 @@ def _read_sources(
         sources.stored_bytes[window] = rows["payload_length"].to_numpy()
         sources.perceptual_hash[window] = rows["perceptual_hash"].fill_null(0).to_numpy()
         mask_ids |= _find_mask_ids(rows, options)
+        names.add(rows)
         done += len(rows)
+    names.check(map(read_rows, paths))
     check_mask_ids(mask_ids, options)
     return sources, [str(label or "") for label in label_codes]
 

@@ -336,3 +336,17 @@ def test_stored_pixels_are_the_arrays(module, tmp_path):
                 np.testing.assert_array_equal(stored, draw(number))
                 seen += 1
     assert seen == 40
+
+
+def test_two_images_of_one_name_are_refused_even_in_different_units(module, tmp_path):
+    images = module("""
+        import numpy as np
+
+        def records(shard, shards):
+            for number in range(shard, 40, shards):
+                image = np.random.default_rng(number).integers(0, 256, (8, 10, 3), np.uint8)
+                yield {"image": image, "label": "a", "path": f"{number % 39}.png"}
+    """)
+    for shards in (2, 20):
+        with pytest.raises(UserError, match=r"Two images are called '0\.png'.*such names: 1\)"):
+            ingest(images, tmp_path / f"out{shards}", generator={"shards": shards})
