@@ -196,7 +196,7 @@ def _turn(pixels: np.ndarray, frame: av.VideoFrame) -> np.ndarray:
     if matrix is None:
         return pixels
     # What a step to the right, and one down, becomes: of (x, y), 16.16 fixed-point numbers.
-    right_x, right_y, _, down_x, down_y = np.frombuffer(bytes(matrix), np.int32, 5)
+    right_x, right_y, _, down_x, down_y = np.frombuffer(matrix, np.int32, 5)  # type: ignore[call-overload]
     if abs(right_x) < abs(right_y):
         pixels = pixels.swapaxes(0, 1)
         right_x, down_y = down_x, right_y
