@@ -81,7 +81,7 @@ def decode_deep(
         pixels, alpha_notes = _fit_color(pixels, gray, may_have_alpha, alpha_background)
         notes += alpha_notes
     elif channels != (found := count_channels(pixels)):
-        message = f"it has {found} channel{'s' * (found > 1)}, but ingest.prepare.channels"
+        message = f"it has {found} channel{'s' * (found != 1)}, but ingest.prepare.channels"
         raise BadImage(UNSUPPORTED, f"{message}={channels}; store other images by themselves")
     notes += ("icc_unused",) if decoded.icc else ()
     return DecodedImage(pixels, None, decoded.header, decoded.notes + notes)

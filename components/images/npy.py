@@ -25,7 +25,8 @@ _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}
 _MOST_HEADER_BYTES = 4096
 _TYPE = re.compile(r"""['"]descr['"]:\s*['"]([<>|=]?)(\w+)(?:\[\w+\])?['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]:\s*(True|False)""")
-_SHAPE = re.compile(r"""['"]shape['"]:\s*\(((?:\s*+\d{1,15}+\s*+,?+)*+)\s*\)""")
+_SIDES = r"(?:\s*+\d{1,15}+\s*+,)*+\s*+(?:\d{1,15}+)?+\s*+"
+_SHAPE = re.compile(rf"""['"]shape['"]:\s*\(({_SIDES})\)""", re.ASCII)
 _NUMBERS = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8")
 
 
@@ -112,5 +113,5 @@ def name_type(dtype: str) -> str:
     if dtype in _OTHER_TYPES:
         return _OTHER_TYPES[dtype]
     kind, size = dtype[:1], dtype[1:]
-    is_number = kind in _TYPES and size.isdigit() and len(size) < 3
+    is_number = kind in _TYPES and size.isdecimal() and len(size) < 3
     return f"{_TYPES[kind]}{int(size) * 8}" if is_number else dtype

@@ -115,6 +115,8 @@ class IngestOptions(TableOptions):
                 "in_place needs prepare.resize=none and prepare.encoding=raw or original, got "
                 f"{self.prepare.resize} and {self.prepare.encoding}; set them."
             )
+        if self.in_place and self.video is not None:
+            raise ValueError("in_place cannot read frames of videos; leave out in_place or video.")
         if self.masks is not None and self.masks.images is not None:
             _check_templates(self.masks.images, self.masks.masks or "")
         if abs(sum(self.splits.values()) - 1) > 1e-9:

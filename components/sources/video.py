@@ -5,6 +5,8 @@ are turned as it says. Whoever asks first decodes for all: what others will want
 """
 
 import collections
+import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -22,6 +24,9 @@ _MOST_HELD_BYTES = 384 * 2**20
 _USUAL_DURATION_S = Fraction(1, 10)
 # Containers round times, to milliseconds at worst.
 _ROUNDING_S = Fraction(1, 1_000)
+# A video that its header says is longer is damaged.
+_MOST_S = 7 * 24 * 3600
+_CLOCK = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
 
 Opener = Callable[[], str | BinaryIO]
 """Gives a local path, or a file that can be read from anywhere."""
@@ -38,7 +43,8 @@ class VideoHeader(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    frame: av.VideoFrame
+    frame: av.VideoFrame | None
+    """None if it is damaged."""
     start_s: Fraction
     end_s: Fraction
 
@@ -49,11 +55,14 @@ def read_video_header(file: str | BinaryIO) -> VideoHeader:
     Raises:
       BadImage: it cannot be opened, or has no pictures.
     """
-    with _call(av.open, file) as container:
+    with _call(av.open, file, metadata_errors="replace") as container:
         stream = _find_stream(container)
         duration_s = _read_duration(container, stream)
         if duration_s <= 0:
             raise BadImage(CORRUPT, "the video has no frames")
+        if duration_s > _MOST_S:
+            message = f"its header says it is {float(duration_s):.3g} s long; a video of more than"
+            raise BadImage(CORRUPT, f"{message} {_MOST_S} s is damaged, or must be split")
         codec = stream.codec_context
         if not (codec.height and codec.width):
             raise BadImage(CORRUPT, "the video's header has no size; it is cut off, or damaged")
@@ -70,9 +79,12 @@ def _read_duration(container: Any, stream: Any) -> Fraction:
     """By the stream's header, as the muxer of Matroska notes it, by the file's, or by packets."""
     if stream.duration is not None:
         return stream.duration * stream.time_base
-    if found := stream.metadata.get("DURATION"):
-        hours, minutes, seconds = found.split(":")
-        return Fraction(hours) * 3600 + Fraction(minutes) * 60 + Fraction(seconds)
+    if found := _CLOCK.fullmatch(stream.metadata.get("DURATION", "")):
+        hours, minutes, seconds = map(Fraction, found.groups())
+        end_s = hours * 3600 + minutes * 60 + seconds
+        # FFmpeg writes when the pictures end; mkvmerge, which says so, how long they are.
+        is_length = "_STATISTICS_WRITING_APP" in stream.metadata
+        return end_s if is_length else end_s - (stream.start_time or 0) * stream.time_base
     if container.duration:
         return Fraction(container.duration, av.time_base)
     ends = [
@@ -117,8 +129,7 @@ class Video:
             found = self._take(number)
         if isinstance(found, BadImage):
             raise found
-        pixels = _call(found.to_ndarray, format="rgb24")
-        return np.ascontiguousarray(np.rot90(pixels, round(found.rotation / 90)))
+        return _turn(_call(found.to_ndarray, format="rgb24"), found)
 
     def _take(self, number: int) -> av.VideoFrame | BadImage:
         if number not in self._held:
@@ -148,9 +159,12 @@ class Video:
     def _start(self, time_s: Fraction) -> None:
         self._now = None
         try:
-            container = _call(av.open, self._open_file())
+            container = _call(av.open, self._open_file(), metadata_errors="replace")
             stream = _find_stream(container)
-            stream.thread_type = "AUTO"
+            stream.thread_type = (
+                "SLICE"  # Threads of whole frames report damage now here, now there.
+            )
+            stream.codec_context.options = {"err_detect": "+explode+crccheck+bitstream+buffer"}
             if time_s:
                 place = (stream.start_time or 0) + int(time_s / stream.time_base)
                 _call(container.seek, place, stream=stream)
@@ -171,24 +185,48 @@ class Video:
             at = f"{float(time_s):.3f} s"
             message = f"the video ends at {float(self._now.end_s):.3f} s, before {at}"
             return BadImage(TRUNCATED, message)
-        if self._now.frame.is_corrupt:
+        if self._now.frame is None:
             return BadImage(CORRUPT, f"the video is damaged at {float(self._now.start_s):.3f} s")
         return self._now.frame
 
 
+def _turn(pixels: np.ndarray, frame: av.VideoFrame) -> np.ndarray:
+    """Turns and mirrors a frame, as its display matrix says."""
+    matrix = frame.side_data.get("DISPLAYMATRIX")
+    if matrix is None:
+        return pixels
+    # What a step to the right, and one down, becomes: of (x, y), 16.16 fixed-point numbers.
+    right_x, right_y, _, down_x, down_y = np.frombuffer(matrix, np.int32, 5)  # type: ignore[call-overload]
+    if abs(right_x) < abs(right_y):
+        pixels = pixels.swapaxes(0, 1)
+        right_x, down_y = down_x, right_y
+    return np.ascontiguousarray(pixels[:: -1 if down_y < 0 else 1, :: -1 if right_x < 0 else 1])
+
+
 def _decode(container: Any, stream: Any) -> Iterator[_Shown]:
-    """The frames from here on with their times; what cannot be decoded is left out."""
-    origin = stream.start_time or 0
+    """The frames from here on with their times.
+
+    After damage nothing is shown up to the next whole picture: what lies between builds on what is
+    damaged, and a decoder would draw something.
+    """
+    origin, last_s = stream.start_time or 0, Fraction(0)
+    lost_dts, lost_pts = math.inf, math.inf  # of the packet that could not be decoded
     for packet in _iterate(container.demux(stream)):
         try:
             frames = packet.decode()
         except av.error.FFmpegError:
+            lost_dts, lost_pts = packet.dts or 0, packet.pts or 0
+            yield _Shown(None, last_s, last_s)
             continue
         for frame in frames:
             if frame.pts is not None:
+                # Others may have been decoded before the damage, and come only now.
+                if frame.key_frame and frame.pts > lost_pts:
+                    lost_dts, lost_pts = math.inf, math.inf
+                is_whole = frame.pts < lost_dts and not frame.is_corrupt
                 start_s = (frame.pts - origin) * frame.time_base
-                long_s = (frame.duration or 0) * frame.time_base or _USUAL_DURATION_S
-                yield _Shown(frame, start_s, start_s + long_s)
+                last_s = start_s + ((frame.duration or 0) * frame.time_base or _USUAL_DURATION_S)
+                yield _Shown(frame if is_whole else None, start_s, last_s)
 
 
 def _iterate(packets: Iterator[Any]) -> Iterator[Any]:

@@ -59,6 +59,13 @@ WHOLE = zoo.save_array(np.zeros((2, 3), np.uint16))
         (WHOLE + b"ab", CORRUPT, "14 bytes of data, where the .npy header asks for 12"),
         (WHOLE[:6] + b"\x04" + WHOLE[7:], UNSUPPORTED, "version 4 of the .npy format"),
         (WHOLE.replace(b"shape", b"shale"), CORRUPT, 'the .npy header is damaged: "{'),
+        (WHOLE.replace(b"2, 3", b"2\t 3"), CORRUPT, 'the .npy header is damaged: "{'),
+        (WHOLE.replace(b", 3", b",\x1d3"), CORRUPT, 'the .npy header is damaged: "{'),
+        (
+            WHOLE.replace(b"u2", b"u\xb9"),
+            UNSUPPORTED,
+            "an array of u\xb9; save one of plain numbers",
+        ),
         (zoo.save_array(np.zeros(2, "u1,f4")), UNSUPPORTED, "an array of structures"),
         (zoo.save_array(np.array([{}])), UNSUPPORTED, "an array of Python objects, which are ne"),
         (zoo.save_array(np.zeros(2, "<M8[s]")), UNSUPPORTED, "an array of M8; save one of plain"),

@@ -15,6 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.views.options import ViewOptions
 from tests.arrays import IMAGES, write_hdf5
@@ -113,3 +114,8 @@ def test_images_that_would_be_converted_stop_the_run(tmp_path):
     with pytest.raises(UserError, match="needs pixels as they are to be stored"):
         ingest(path, tmp_path / "out", prepare=PREPARE, in_place=True)
     ingest(path, tmp_path / "out", prepare=PREPARE | {"color": "gray"}, in_place=True)
+
+
+def test_frames_of_videos_are_nowhere_in_a_file():
+    with pytest.raises(ValueError, match="in_place cannot read frames of videos; leave out"):
+        IngestOptions(prepare=PREPARE, in_place=True, video={"frames_per_second": 1})

@@ -4,12 +4,14 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
 
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources import video
 from image_pipeline.components.sources.video import Video, read_video_header
+from tests import videos
 from tests.videos import draw, encode, encode_sound, level_of, turn
 
 pytestmark = pytest.mark.unit
@@ -130,3 +132,74 @@ def test_damage_inside_costs_frames_and_not_the_run():
         except BadImage:
             found.append(None)
     assert found[:20] == expect(range(20)) and found[-5:] == expect(range(85, 90))
+
+
+def read_all(data, count, fps=10.0):
+    """Every frame's bytes, or why there is none."""
+    reader, found = open_video(data, fps), []
+    for number in range(count):
+        try:
+            found.append(reader.read(number).tobytes())
+        except BadImage as error:
+            found.append(error.reason)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["matroska", "mp4"])
+def test_what_damage_is_drawn_into_is_no_frame(monkeypatch, kind):
+    far = np.arange(-60, 400)
+    picture = np.sin(far[:, None] ** 2 / 900) * np.cos(far / 7) * 90 + 120
+
+    def moving(number, _):
+        return picture[number : number + 96, 2 * number :][:, :96].astype(np.uint8)
+
+    monkeypatch.setattr(videos, "draw", moving)
+    data = bytearray(encode(90, 10, kind, "mpeg4", size=(96, 96)))
+    whole = read_all(bytes(data), 90)
+    place = len(data) // 2
+    data[place : place + 200] = bytes(200)
+    found = read_all(bytes(data), 90)
+    damaged = [number for number in range(90) if found[number] != whole[number]]
+    assert 0 < len(damaged) < 20
+    assert {found[number] for number in damaged} == {"corrupt"}
+
+
+def test_a_mirrored_video_is_mirrored():
+    mp4 = encode(3, 10, "mp4", "mpeg4")
+    upright = b"\0\1\0\0" + bytes(12) + b"\0\1\0\0"
+    start = mp4.index(upright, mp4.index(b"tkhd"))
+    mirrored = mp4[:start] + b"\xff\xff\0\0" + mp4[start + 4 :]
+    found = open_video(mirrored, 10.0).read(1)
+    np.testing.assert_array_equal(found, open_video(mp4, 10.0).read(1)[:, ::-1])
+
+
+def test_a_video_that_begins_late_has_no_more_frames():
+    times = [3.5 + number / 10 for number in range(20)]
+    data = encode(20, 10, times=times)
+    assert float(read_video_header(io.BytesIO(data)).duration_s) == pytest.approx(2, abs=0.002)
+    assert levels(open_video(data, 10.0), range(20)) == expect(range(20))
+
+
+def test_a_duration_that_is_none_is_not_believed():
+    data = encode(20, 10)
+    start = data.index(b"00:00:02.")
+    data = data[:start] + b"never" + data[start + 5 :]
+    assert float(read_video_header(io.BytesIO(data)).duration_s) == pytest.approx(2, abs=0.002)
+    weeks = data[:start] + b"900:00:02" + data[start + 9 :]
+    with pytest.raises(BadImage, match=r"s long; a video of more than 604800 s is damaged"):
+        read_video_header(io.BytesIO(weeks))
+
+
+def test_a_title_in_another_encoding_does_no_harm():
+    file = io.BytesIO()
+    with av.open(file, "w", format="avi") as container:
+        container.metadata["title"] = "caf__"
+        stream = container.add_stream("mjpeg", rate=10)
+        stream.height, stream.width, stream.pix_fmt = 16, 32, "yuvj420p"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(draw(0), format="gray")))
+        container.mux(stream.encode())
+    data = file.getvalue()
+    assert b"caf__" in data
+    latin = data.replace(b"caf__", b"caf\xe9!")
+    assert read_all(latin, 1) == read_all(data, 1) != ["corrupt"]
+    assert read_video_header(io.BytesIO(latin)).width == 32
