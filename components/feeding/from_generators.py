@@ -5,6 +5,7 @@
 
 import functools
 import itertools
+import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def from_generators(
       UserError: if an argument is wrong. While the data set is iterated, what goes wrong is a
         `tf.errors.OpError` that names the shard and the item, with the worker's traceback.
     """
-    _check(shards, batch_size, workers)
+    _check(shards, batch_size, workers, timeout_s)
     structure = tf.nest.map_structure(_as_leaf, output_signature)
     name = getattr(make, "__name__", repr(make))
     load, encode = _send(make, name), functools.partial(encode_structure, structure=structure)
@@ -82,10 +83,13 @@ def _send(make: Callable[..., Any], name: str) -> Callable[[], Callable[..., Any
         ) from error
 
 
-def _check(shards: int, batch_size: int | None, workers: int | None) -> None:
+def _check(shards: int, batch_size: int | None, workers: int | None, timeout_s: float) -> None:
     for name, value in (("shards", shards), ("batch_size", batch_size), ("workers", workers)):
-        if value is not None and value < 1:
-            raise UserError(f"{name} must be 1 or more, got {value}.")
+        is_number = isinstance(value, numbers.Integral) and value >= 1
+        if not is_number and (value is not None or name == "shards"):
+            raise UserError(f"{name} must be a whole number of 1 or more, got {value!r}.")
+    if not isinstance(timeout_s, numbers.Real) or not timeout_s > 0:
+        raise UserError(f"timeout_s must be a number of seconds above 0, got {timeout_s!r}.")
 
 
 def _as_leaf(spec: Any) -> Leaf:

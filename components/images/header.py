@@ -107,10 +107,9 @@ def _explain_tiff(data: bytes) -> BadImage:
     if directory_offset >= len(data):
         message = f"the TIFF ends at byte {len(data)}, before its directory"
         return BadImage(TRUNCATED, message)
-    message = (
-        "a TIFF that Pillow cannot open: a rare sample layout, or a broken directory; convert it"
-    )
-    return BadImage(UNSUPPORTED, f"{message} to PNG, for example: magick FILE FILE.png")
+    message = "a TIFF that Pillow cannot open: a rare sample layout, or a broken directory"
+    way_out = "save its values as .npy, or convert it to PNG, for example: magick FILE FILE.png"
+    return BadImage(UNSUPPORTED, f"{message}; {way_out}")
 
 
 def read_size(image: Image.Image) -> tuple[int, int]:

@@ -117,4 +117,12 @@ def _read_object(ref: ImageRef) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _Damaged(f"{ref.path!r} is no JSON ({error})") from error
-    return found if isinstance(found, dict) else {_OBJECT[1:]: found}
+    fields = found if isinstance(found, dict) else {_OBJECT[1:]: found}
+    return {name: _plain(value) for name, value in fields.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A field as a column can have it: what has fields itself stays JSON."""
+    items = value if isinstance(value, list) else []
+    is_nested = isinstance(value, dict) or any(isinstance(each, dict | list) for each in items)
+    return json.dumps(value, ensure_ascii=False) if is_nested else value

@@ -159,11 +159,13 @@ def test_items_of_a_batch_must_have_one_shape():
 
 
 def test_wrong_arguments_are_refused():
-    for wrong in ({"batch_size": 0}, {"workers": 0}):
-        with pytest.raises(UserError, match="must be 1 or more, got 0"):
+    for wrong in ({"batch_size": 0}, {"workers": 0}, {"batch_size": "8"}, {"workers": 2.5}):
+        with pytest.raises(UserError, match="must be a whole number of 1 or more, got "):
             from_generators(_pairs, 2, PAIR, **wrong)
-    with pytest.raises(UserError, match="shards must be 1 or more"):
+    with pytest.raises(UserError, match="shards must be a whole number of 1 or more"):
         from_generators(_pairs, 0, PAIR)
+    with pytest.raises(UserError, match=r"timeout_s must be a number of seconds above 0, got -1"):
+        from_generators(_pairs, 1, PAIR, timeout_s=-1)
     with pytest.raises(UserError, match=r"must be tf.TensorSpecs in tuples and dicts"):
         from_generators(_pairs, 1, tf.RaggedTensorSpec((None, None)))
 

@@ -103,9 +103,9 @@ def test_a_cut_archive_names_its_end(tmp_path):
     assert "is not read: " in refs[-1].message
 
 
-def test_objects_that_cannot_be_columns_are_refused(tmp_path):
-    write_tar(tmp_path / "a.tar", {"k.png": IMAGES[0], "k.json": b'{"exif": {"a": 1}}'})
-    with pytest.raises(UserError, match=r"leave it out by ingest.columns=\{exif: null\}"):
-        _open(tmp_path / "a.tar")
-    source, _ = _open(tmp_path / "a.tar", columns={"exif": None})
-    assert [ref.path for ref in source.list()] == ["k.png"]
+def test_fields_that_have_fields_stay_json(tmp_path):
+    text = b'{"exif": {"a": [1]}, "all": [{"b": 2}], "tags": ["x"]}'
+    write_tar(tmp_path / "a.tar", {"k.png": IMAGES[0], "k.json": text})
+    source, _ = _open(tmp_path / "a.tar")
+    (ref,) = source.list()
+    assert set(map(str, ref.said.further)) == {'{"a": [1]}', '[{"b": 2}]', "['x']"}
