@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
