@@ -6,7 +6,6 @@ of it; bytes are read from the file itself and unpacked here, by as many threads
 
 import functools
 import itertools
-import threading
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,8 +16,8 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.arrays import FileBytes, StoredArray, read_range
+from image_pipeline.components.sources.hdf5_chunks import HDF5_LOCK, ChunkList
 
-_LOCK = threading.Lock()
 _DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
 # Of data sets that only HDF5 itself can read: rows that are read together.
 _BLOCK_BYTES = 4 * 2**20
@@ -33,7 +32,7 @@ def open_hdf5(path: str) -> list[StoredArray]:
       OSError: if it is no HDF5 file, or is cut.
     """
     found: list[StoredArray] = []
-    with _LOCK:
+    with HDF5_LOCK:
         # By its name, it would be locked against changes for as long as it is kept open.
         file = h5py.File(files.open_input(path), "r")
         source = FileBytes(path)
@@ -103,7 +102,7 @@ def _filters_of(item: h5py.Dataset) -> list[int]:
 def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
     def read(start: int, stop: int) -> np.ndarray:
         try:
-            with _LOCK:
+            with HDF5_LOCK:
                 return item[start:stop]
         except (OSError, RuntimeError, ValueError) as error:
             raise BadImage(CORRUPT, f"{item.name!r} cannot be read ({error})") from error
@@ -141,6 +140,7 @@ class _ChunkReader:
         """Holds nothing of the data."""
         self._item, self._dtype, self._source = item, dtype, source
         self._shape, self._chunk = item.shape, item.chunks
+        self._chunks = ChunkList(item)
         self._filters = _filters_of(item)
         self._fill = np.zeros((), dtype) if dtype == _POINTER else item.fillvalue
 
@@ -161,16 +161,13 @@ class _ChunkReader:
 
     def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
         """A whole chunk; those that were never written have the value that stands for that."""
-        try:
-            with _LOCK:
-                info = self._item.id.get_chunk_info_by_coord(corner)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise BadImage(CORRUPT, f"{self._item.name!r} cannot be read ({error})") from error
-        if info.byte_offset is None:
+        found = self._chunks.find(corner)
+        if found is None:
             return np.full(self._chunk, self._fill, self._dtype)
-        data = self._source.read(info.byte_offset, info.size)
+        offset, size, skipped_filters = found
+        data = self._source.read(offset, size)
         for place, code in reversed(list(enumerate(self._filters))):
-            if not info.filter_mask & 1 << place:
+            if not skipped_filters & 1 << place:
                 data = self._inflate(data) if code == _DEFLATE else self._unshuffle(data)
         if len(data) != self._chunk_bytes:
             raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has {len(data)} bytes")

@@ -79,3 +79,11 @@ def test_the_file_may_be_changed_while_it_is_open(tmp_path):
     with h5py.File(path, "a") as file:
         file["x"][3] = 0
     assert not held[0].read(3, 4).any()
+
+
+def test_hdf5_is_asked_once_where_all_chunks_are(tmp_path, monkeypatch):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(1, 6, 5, 3))
+    array = _open(path)["x"]
+    array.read(0, 1)
+    monkeypatch.setattr(hdf5_arrays.h5py.Dataset, "id", None)
+    assert np.array_equal(array.read(0, 50), IMAGES)
