@@ -42,7 +42,9 @@ from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
 from image_pipeline.components.sources.in_place import make_reference
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.own_source import is_own_source
 from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.read_ahead import read_ahead
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.sources.table import check_bad_row
@@ -148,6 +150,7 @@ def prepare_chunk(
     path = rows_path(work_dir, name)
     source = open_source(images_dir, options)
     if not files.is_file(path) or _may_be_repaired(chunk, path):
+        source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
         results = count_progress(_prepare_sources(chunk.refs, source, work_dir, options))
         bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
     else:
@@ -202,7 +205,7 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
         depends_on += [options.seed]  # See `write_payloads`.
-    if is_table(images_dir):
+    if is_table(images_dir) or is_own_source(images_dir):
         depends_on += [open_source(images_dir, options).root]
     depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]
