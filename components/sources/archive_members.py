@@ -118,6 +118,8 @@ def _iterate(
         except tarfile.TarError as error:
             if not expected:
                 raise
+            if _goes_on(archive, file):
+                continue
             yield _damage(path, expected, f"{path!r} cannot be read on ({error})")
             return
         end = None if member is None else member.offset
@@ -131,6 +133,13 @@ def _iterate(
         expected = archive.offset
         if not _is_hidden(member.name):
             yield member
+
+
+def _goes_on(archive: tarfile.TarFile, file: BinaryIO) -> bool:
+    """Skips a block: what followed it, as a header follows a long name, is none."""
+    archive.offset += _BLOCK  # type: ignore[attr-defined]
+    file.seek(archive.offset)
+    return bool(file.read(1))
 
 
 def _check_gap(file: BinaryIO, start: int, end: int | None) -> str:

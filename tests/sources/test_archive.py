@@ -11,6 +11,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED, BadImage
+from image_pipeline.components.sources import byte_ranges
 from image_pipeline.components.sources.archive import LISTED_TWICE, Archive, is_archive
 from image_pipeline.components.sources.byte_ranges import read_zipped
 from image_pipeline.components.sources.folder import NOT_A_FILE, list_images
@@ -167,6 +168,22 @@ def test_a_damaged_header_costs_one_member_and_is_named(tmp_path):
     assert "has no header there" in refs[-1].message
 
 
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_a_damaged_header_after_a_long_name_costs_one_member(tmp_path, form):
+    """Such a name, or a time with fractions, is in a member of its own before the header."""
+    with tarfile.open(tmp_path / "a.tar", "w", format=form) as archive:
+        for number in range(5):
+            archive.addfile(tarfile.TarInfo(f"{number}/{'long' * 40}.jpg"))
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        damaged = archive.getmembers()[2]
+    data = bytearray((tmp_path / "a.tar").read_bytes())
+    data[damaged.offset_data - 512 : damaged.offset_data - 500] = b"\xff" * 12
+    (tmp_path / "a.tar").write_bytes(data)
+    refs = list(Archive(str(tmp_path / "a.tar")).list())
+    assert [ref.path[:2] for ref in refs if not ref.problem] == ["0/", "1/", "3/", "4/"]
+    assert [ref.path for ref in refs if ref.problem] == [f"a.tar#byte-{damaged.offset}"]
+
+
 def test_archives_one_after_another_are_read_to_their_end(tmp_path):
     first, second = (write_tar(tmp_path / f"{n}.tar", {f"{n}.jpg": b"x"}) for n in "ab")
     (tmp_path / "c.tar").write_bytes(first.read_bytes() + second.read_bytes())
@@ -221,3 +238,10 @@ def test_what_is_an_archive(tmp_path):
     assert is_archive("x/a.TAR") and is_archive("a.tgz") and is_archive("a.tar.gz")
     assert is_archive("s3://b/*.zip") and is_archive("a.zip")
     assert not is_archive(str(tmp_path / "b.tar")) and not is_archive("a.csv")
+
+
+def test_a_file_stays_open_while_it_is_read(tmp_path, monkeypatch):
+    """Two threads that open it first open it twice, and only one of these is kept."""
+    archive = Archive(str(write_tar(tmp_path / "a.tar")))
+    monkeypatch.setattr(byte_ranges, "_open", byte_ranges._open.__wrapped__)
+    assert [archive.read(ref, 10**6) for ref in archive.list()]
