@@ -26,6 +26,11 @@ from image_pipeline.components.sources.references import ImageRef
 _GZIPPED = (".tar.gz", ".tgz")
 ENDINGS = (".tar", *_GZIPPED, ".zip")
 _BLOCK = tarfile.BLOCKSIZE
+# What the libraries raise: the last two where a zip file's list is damaged.
+_UNREADABLE = (
+    *(tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error),
+    *(NotImplementedError, UnicodeDecodeError),
+)
 _ENCRYPTED = 1  # the bit of a zip member's flags
 _ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
 
@@ -44,7 +49,7 @@ def list_members(path: str) -> Iterator[ImageRef]:
             yield from (_list_zip if path.lower().endswith(".zip") else _list_tar)(file, path)
     except FileNotFoundError as error:
         raise UserError(f"There is no archive {path!r}; check --images.") from error
-    except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
+    except _UNREADABLE as error:
         raise UserError(
             f"The archive {path!r} cannot be read ({error}); make it again, or unpack what can be "
             "unpacked, and give that folder as --images."

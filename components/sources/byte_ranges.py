@@ -20,6 +20,7 @@ from image_pipeline.components.sources.references import ImageRef
 # extra field.
 _LOCAL_HEADER = 30
 _SIGNATURE = b"PK\3\4"  # which it begins with
+_DEFLATE_HEAD = 2**16  # more than what deflate has before its first byte
 _RAW_DEFLATE = -zlib.MAX_WBITS
 # Between two places where unpacking can begin; each costs 32 KiB of memory.
 _GZIP_SPACING = 4 * 2**20
@@ -39,7 +40,9 @@ def read_zipped(ref: ImageRef, wanted: int) -> bytes:
         raise BadImage(CORRUPT, f"{place.file!r} has no header where it should begin")
     start = place.start + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
     is_packed = place.kind == "zip_deflated"
-    data = read_range(ref, start, place.length if is_packed else wanted)
+    # A damaged list may say any length; what unpacks to less than half of itself is damage, too.
+    length = min(place.length, 2 * wanted + _DEFLATE_HEAD) if is_packed else wanted
+    data = read_range(ref, start, length)
     return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
 
 

@@ -45,7 +45,7 @@ def open_npz(path: str) -> list[StoredArray]:
     try:
         with files.open_input(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError) as error:
         raise ValueError(str(error)) from error
     return [_open_member(path, source, each) for each in members if not each.is_dir()]
 

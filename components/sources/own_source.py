@@ -3,18 +3,22 @@
 import dataclasses
 import functools
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.references import ImageRef, Said
 
 _PREFIX = "source:"
+_END = object()
+# Types of what is listed.
+_OF_REF = {"path": str, "size_bytes": int, "modified_ns": int, "said": Said | None}
+_OF_SAID = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
 
 
 def is_own_source(images: str) -> bool:
@@ -54,14 +58,14 @@ class OwnSource:
         Raises:
           UserError: if it fails, or gives anything else.
         """
-        number = 0
-        refs = iter(self._call("list() of ", self._source.list))
-        while (ref := self._call("list() of ", next, refs, None)) is not None:
-            if not isinstance(ref, ImageRef) or not ref.path:
-                raise UserError(
-                    f"list() of {self.root} must give an ImageRef with a path, but number {number} "
-                    f"is {ref!r}."
-                )
+        found = self._call("list() of ", self._source.list)
+        if not isinstance(found, Iterable):
+            kind = type(found).__name__
+            raise UserError(f"list() of {self.root} must give ImageRefs, but gave {kind}; yield them.")
+        refs, number = iter(found), 0
+        while (ref := self._call("list() of ", next, refs, _END)) is not _END:
+            if problem := _explain_wrong(ref):
+                raise UserError(f"list() of {self.root} must give {problem} (number {number}).")
             number += 1
             yield ref
 
@@ -69,6 +73,8 @@ class OwnSource:
         """The bytes of the user's `read`, or its array as `.npy` bytes; see `Source.read`."""
         found = self._call("read() of ", self._source.read, ref, most_bytes)
         if isinstance(found, np.ndarray):
+            if found.dtype.hasobject:
+                raise BadImage(UNSUPPORTED, "read() gave an array of Python objects; give uint8")
             file = io.BytesIO()
             np.lib.format.write_array(file, found, (1, 0), allow_pickle=False)
             found = file.getvalue()
@@ -87,3 +93,16 @@ class OwnSource:
             raise
         except Exception as error:
             raise UserError(f"{what}{self.root} fails: {describe_error(error)}") from error
+
+
+def _explain_wrong(ref: object) -> str:
+    """What is listed must be, and is not; empty if it is."""
+    if not isinstance(ref, ImageRef) or not ref.path:
+        return f"an ImageRef with a path, but gave {ref!r}"
+    fields = [(ref, name, kind) for name, kind in _OF_REF.items()]
+    if isinstance(ref.said, Said):
+        fields += [(ref.said, name, kind) for name, kind in _OF_SAID.items()]
+    for each, name, kind in fields:
+        if not isinstance(value := getattr(each, name), kind):
+            return f"{name} as {getattr(kind, '__name__', kind)}, but gave {value!r}"
+    return ""

@@ -151,6 +151,23 @@ def test_a_cut_zip_is_refused(tmp_path):
         list(Archive(str(path)).list())
 
 
+@pytest.mark.parametrize(("at", "byte"), [(6, 250), (9, 8)])  # its version; its name is UTF-8
+def test_a_zip_file_with_a_damaged_list_is_refused(tmp_path, at, byte):
+    data = bytearray(write_zip(tmp_path / "a.zip", {"\xe4.jpg": b"x"}).read_bytes())
+    entry = data.index(b"PK\1\2")
+    data[entry + at], data[entry + 46] = byte, 0xFF
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(UserError, match=r"a.zip' cannot be read \(.*make it again"):
+        list(Archive(str(tmp_path / "a.zip")).list())
+
+
+def test_a_length_that_cannot_be_takes_no_memory(tmp_path):
+    archive = Archive(str(write_zip(tmp_path / "a.zip", {"a.jpg": b"x" * 5000})))
+    (ref,) = archive.list()
+    place = dataclasses.replace(ref.place, length=2**62)
+    assert archive.read(dataclasses.replace(ref, place=place), 10**6) == b"x" * 5000
+
+
 def test_a_damaged_header_costs_one_member_and_is_named(tmp_path):
     path = write_tar(tmp_path / "a.tar", {f"{n}.jpg": b"x" * 700 for n in range(5)})
     data = bytearray(path.read_bytes())

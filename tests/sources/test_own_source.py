@@ -26,13 +26,22 @@ class Photos:
         answers = {"bad": BadImage("corrupt", "it is cut"), "lost": FileNotFoundError("x")}
         if ref.path in answers:
             raise answers[ref.path]
-        return {"array": np.zeros((2, 3), np.uint8), "text": "abc"}.get(ref.path, b"abcdef")
+        answers = {"array": np.zeros((2, 3), np.uint8), "text": "abc"}
+        answers |= {"objects": np.array([None])}
+        return answers.get(ref.path, b"abcdef")
 
 def refuse(text):
     raise UserError("the database is closed; open it.")
 
 class Nothing:
     list = None
+
+class Answers:
+    read = None.__eq__
+    def __init__(self, text):
+        self.text = text
+    def list(self):
+        return eval(self.text)
 """
 
 
@@ -60,6 +69,8 @@ def test_an_array_becomes_a_file_of_numpys(module):
     data = read(OwnSource(f"source:{module}:Photos"), "array", 10**6)
     assert data.startswith(b"\x93NUMPY") and data.endswith(bytes(6))
     assert b"'shape': (2, 3)" in data
+    with pytest.raises(BadImage, match="an array of Python objects"):
+        read(OwnSource(f"source:{module}:Photos"), "objects")
 
 
 def test_its_own_reports_of_bad_images_pass(module):
@@ -76,7 +87,16 @@ def test_its_own_reports_of_bad_images_pass(module):
     ("text", "message"),
     [
         ("Photos:fails", r"list\(\) of source:.*:Photos:fails fails: KeyError: 'gone'"),
-        ("Photos:wrong", r"must give an ImageRef with a path, but number 1 is 'b.png'"),
+        ("Photos:wrong", r"must give an ImageRef with a path, but gave 'b.png' \(number 1\)"),
+        ("Answers:None", r"must give ImageRefs, but gave NoneType; yield them"),
+        ("Answers:[ImageRef('a', 1, 0), None]", r"with a path, but gave None \(number 1\)"),
+        ("Answers:[ImageRef('', 1, 0)]", r"must give an ImageRef with a path"),
+        ("Answers:[ImageRef(b'a', 1, 0)]", r"must give path as str, but gave b'a' \(number 0\)"),
+        ("Answers:[ImageRef('a', None, 0)]", r"must give size_bytes as int, but gave None"),
+        ("Answers:[ImageRef('a', 1, 1.7e9)]", r"must give modified_ns as int, but gave 17"),
+        ("Answers:[ImageRef('a', 1, 0, said='x')]", r"must give said as .*Said.*None, but gave 'x'"),
+        ("Answers:[ImageRef('a', 1, 0, said=Said(7))]", r"must give row as str, but gave 7"),
+        ("Answers:[ImageRef('a', 1, 0, said=Said('', 7))]", r"label as str.*None, but gave 7"),
         ("Nothing", r"must open an object with list\(\) and read.* type Nothing has no list"),
         ("Photo", r"has no 'Photo'.* Did you mean Photos"),
         ("", r"must be source:MODULE:FUNCTION or source:MODULE:FUNCTION:TEXT, such as"),
