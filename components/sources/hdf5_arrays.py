@@ -63,7 +63,10 @@ def _describe(path: str, name: str, item: h5py.Dataset, source: FileBytes) -> St
 
 
 def _find_problem(item: h5py.Dataset) -> str:
-    """Why a data set cannot be read: it is packed in a way that nothing here can unpack."""
+    """Why a data set cannot be read: its values are elsewhere, or nothing here can unpack them."""
+    # HDF5 itself would look for the other files, and crash, since this one is open as an object.
+    if item.is_virtual or item.external:
+        return "virtual or external: its values lie in other files; give those, or copy the values"
     properties = item.id.get_create_plist()
     for number in range(properties.get_nfilters()):
         code, _, _, name = properties.get_filter(number)

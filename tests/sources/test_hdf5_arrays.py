@@ -87,3 +87,17 @@ def test_hdf5_is_asked_once_where_all_chunks_are(tmp_path, monkeypatch):
     array.read(0, 1)
     monkeypatch.setattr(hdf5_arrays.h5py.Dataset, "id", None)
     assert np.array_equal(array.read(0, 50), IMAGES)
+
+
+def test_values_that_lie_in_other_files_are_not_read(tmp_path):
+    write_hdf5(tmp_path / "other.h5", {"x": IMAGES})
+    layout = h5py.VirtualLayout(IMAGES.shape, np.uint8)
+    layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", IMAGES.shape)
+    (tmp_path / "raw").write_bytes(IMAGES.tobytes())
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout)
+        places = [(str(tmp_path / "raw"), 0, IMAGES.nbytes)]
+        file.create_dataset("external", IMAGES.shape, np.uint8, external=places)
+    assert all("lie in other files" in array.problem for array in _open(tmp_path / "a.h5").values())
+    with pytest.raises(UserError, match=r"holds no images \(external: virtual or external: its"):
+        list_refs(tmp_path / "a.h5")
