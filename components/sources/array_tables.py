@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.arrays import StoredArray, modified_at, reopen_arrays
 from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
@@ -200,9 +201,17 @@ def _read_images(
 
 def _read_values(array: StoredArray, start: int, stop: int) -> list[Any]:
     rows = array.read(start, stop)
+    if rows.dtype.kind == "U" and (_code_points(rows) > sys.maxunicode).any():
+        raise BadImage(CORRUPT, f"{array.name!r} has what is no text")
     is_single = rows.ndim == 2 and rows.shape[1] == 1
     cells = (rows[:, 0] if is_single else rows).tolist()
     return [os.fsdecode(c) for c in cells] if cells and isinstance(cells[0], bytes) else cells
+
+
+def _code_points(texts: np.ndarray) -> np.ndarray:
+    """The numbers of all characters."""
+    native = np.ascontiguousarray(texts, texts.dtype.newbyteorder("="))
+    return native.reshape(-1).view(np.uint32) if native.dtype.itemsize else np.zeros(0, np.uint32)
 
 
 def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:

@@ -30,6 +30,7 @@ def open_hdf5(path: str) -> list[StoredArray]:
 
     Raises:
       OSError: if it is no HDF5 file, or is cut.
+      ValueError: if what it holds cannot be listed.
     """
     found: list[StoredArray] = []
     with HDF5_LOCK:
@@ -41,7 +42,10 @@ def open_hdf5(path: str) -> list[StoredArray]:
             if isinstance(item, h5py.Dataset):
                 found.append(_describe(path, name, item, source))
 
-        file.visititems(visit)
+        try:
+            file.visititems(visit)
+        except (RuntimeError, KeyError, TypeError) as error:  # HDF5's errors, as h5py names them.
+            raise ValueError(f"it is damaged ({error})") from error
     return found
 
 

@@ -7,12 +7,18 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import zarr
+from zarr.errors import MetadataError
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.arrays import StoredArray
 
+# What Zarr raises where a store is damaged, or is none.
+_UNREADABLE = (
+    *(OSError, RuntimeError, ValueError, KeyError, TypeError, zlib.error),
+    *(EOFError, zipfile.BadZipFile, MetadataError),
+)
 _TEXTS, _FILES = ("vlen-utf8",), ("vlen-bytes",)
 
 
@@ -30,9 +36,10 @@ def open_zarr(path: str) -> list[StoredArray]:
     try:
         is_zip = os.path.isfile(path)
         found = zarr.open(zarr.ZipStore(path, mode="r") if is_zip else path, mode="r")
-    except (ValueError, KeyError, OSError, RuntimeError, zipfile.BadZipFile) as error:
+        listed = list(_list_arrays(found))
+    except _UNREADABLE as error:
         raise ValueError(f"it is no Zarr store ({error})") from error
-    return [_describe(path, name, array) for name, array in _list_arrays(found)]
+    return [_describe(path, name, array) for name, array in listed]
 
 
 def _list_arrays(found: zarr.Group | zarr.Array) -> Iterator[tuple[str, zarr.Array]]:
@@ -67,7 +74,7 @@ def _reader(array: zarr.Array) -> Callable[[int, int], np.ndarray]:
     def read(start: int, stop: int) -> np.ndarray:
         try:
             return array[start:stop]
-        except (OSError, RuntimeError, ValueError, KeyError, zlib.error) as error:
+        except _UNREADABLE as error:
             raise BadImage(CORRUPT, f"{array.name!r} cannot be read ({error})") from error
 
     return read

@@ -247,3 +247,12 @@ def test_names_of_arrays():
     names = ["train/X", "x_train", "train_set_x", "X-test.npy", "images", "valid/images"]
     assert [name_of(name) for name in names] == ["x", "x", "x", "x", "images", "images"]
     assert [split_of(name) for name in names] == ["train", "train", "train", "test", "", "valid"]
+
+
+def test_a_damaged_text_is_a_bad_row(tmp_path):
+    path = write_npz(tmp_path / "a.npz", {"x": IMAGES, "y": np.array(["cat", "dog"] * 25)})
+    place = np.array("cat").tobytes() + np.array("dog").tobytes()
+    path.write_bytes(path.read_bytes().replace(place, b"\xff" * 4 + place[4:], 1))
+    refs = list_refs(path)
+    assert [ref.said.label for ref in refs if not ref.problem] == [*["dog", "cat"] * 24, "dog"]
+    assert [ref.message for ref in refs if ref.problem] == ["a.npz:0: 'y' has what is no text"]

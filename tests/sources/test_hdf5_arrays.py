@@ -101,3 +101,11 @@ def test_values_that_lie_in_other_files_are_not_read(tmp_path):
     assert all("lie in other files" in array.problem for array in _open(tmp_path / "a.h5").values())
     with pytest.raises(UserError, match=r"holds no images \(external: virtual or external: its"):
         list_refs(tmp_path / "a.h5")
+
+
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"SNOD", b"SNOX"))
+    with pytest.raises(UserError, match=r"a.h5' cannot be read: it is damaged \(.*visitation"):
+        list_refs(path)

@@ -60,3 +60,29 @@ def test_a_folder_that_is_none_and_format_3(tmp_path):
     (tmp_path / "a.zarr/zarr.json").write_text(json.dumps({"zarr_format": 3}))
     with pytest.raises(UserError, match="it has Zarr's format 3; write it as zarr_format=2"):
         list_refs(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("name", ["x/2.0.0.0", "x/.zarray"])
+def test_a_damaged_zip_file(tmp_path, name):
+    path = tmp_path / "a.zarr.zip"
+    with zarr.ZipStore(path, mode="w") as store:
+        group = zarr.open_group(store, mode="w")
+        group.create_dataset("x", data=IMAGES, chunks=(7, 6, 5, 3), compressor=None)
+    data = bytearray(path.read_bytes())
+    data[data.index(name.encode()) + len(name) + 5] ^= 1
+    path.write_bytes(data)
+    if name.endswith(".zarray"):
+        with pytest.raises(ValueError, match=r"it is no Zarr store \(Bad CRC-32"):
+            open_zarr(str(path))
+        return
+    (array,) = open_zarr(str(path))
+    assert np.array_equal(array.read(0, 14), IMAGES[:14])
+    with pytest.raises(BadImage, match="'/x' cannot be read .*Bad CRC-32"):
+        array.read(14, 15)
+
+
+def test_metadata_that_says_nothing(tmp_path):
+    write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
+    (tmp_path / "a.zarr" / ".zgroup").write_text("{}")
+    with pytest.raises(ValueError, match=r"it is no Zarr store \(unsupported zarr format"):
+        open_zarr(str(tmp_path / "a.zarr"))
