@@ -17,7 +17,7 @@ from image_pipeline.components.sources.arrays import StoredArray
 # What Zarr raises where a store is damaged, or is none.
 _UNREADABLE = (
     *(OSError, RuntimeError, ValueError, KeyError, TypeError, zlib.error),
-    *(EOFError, zipfile.BadZipFile, MetadataError),
+    *(EOFError, SystemError, zipfile.BadZipFile, MetadataError),
 )
 _TEXTS, _FILES = ("vlen-utf8",), ("vlen-bytes",)
 
