@@ -105,6 +105,7 @@ def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
             elif member.issym() or member.islnk():
                 links[_clean(member.name)] = _target_of(member)
             elif not member.isdir():
+                links.pop(_clean(member.name), None)  # It would be replaced.
                 yield _refer(member, path)
     yield from _follow(links, file, path) if links else ()
 
@@ -189,16 +190,26 @@ def _target_of(member: tarfile.TarInfo) -> str:
     return posixpath.normpath(posixpath.join(folder, member.linkname))
 
 
+def _end_of(name: str, links: dict[str, str]) -> str:
+    """Where a link leads that may lead to others, or in a circle."""
+    passed: set[str] = set()
+    while name in links and name not in passed:
+        passed.add(name)
+        name = links[name]
+    return name
+
+
 def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageRef]:
     """Links to members, as a folder would have them; those that lead elsewhere are not read."""
     file.seek(0)
-    targets = set(links.values())
+    ends = {name: _end_of(name, links) for name in links}
+    targets = set(ends.values())
     found: dict[str, ImageRef] = {}
     with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
         for member in _iterate(archive, file, path):
             if isinstance(member, tarfile.TarInfo) and _clean(member.name) in targets:
                 found.setdefault(_clean(member.name), _refer(member, path))
-    for name, target in links.items():
+    for name, target in ends.items():
         lost = ImageRef(name, 0, 0, NOT_A_FILE)
         yield dataclasses.replace(found.get(target, lost), path=name)
 

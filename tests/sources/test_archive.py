@@ -231,6 +231,23 @@ def test_links_to_members_are_members(tmp_path):
     assert {source.read(ref, 9) for ref in refs[1:]} == {b"abc"}
 
 
+def test_links_to_links_and_links_that_are_replaced(tmp_path):
+    links = {"b.jpg": "a.jpg", "c.jpg": "b.jpg", "d.jpg": "e.jpg", "e.jpg": "d.jpg", "f.jpg": "a.jpg"}
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, target in links.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+        for name, data in {"a.jpg": b"first", "f.jpg": b"new"}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    source = Archive(str(tmp_path / "a.tar"))
+    found = {ref.path: ref.problem or source.read(ref, 99) for ref in source.list()}
+    expected = dict.fromkeys(("a.jpg", "b.jpg", "c.jpg"), b"first") | {"f.jpg": b"new"}
+    assert found == expected | dict.fromkeys(("d.jpg", "e.jpg"), NOT_A_FILE)
+
+
 def test_a_packed_member_is_no_larger_than_it_says(tmp_path):
     path = write_zip(tmp_path / "a.zip", {"bomb.jpg": bytes(10**7)})
     (ref,) = Archive(str(path)).list()
