@@ -67,6 +67,6 @@ class ChunkList:
                 self._item.id.chunk_iter(add)
         except (OSError, RuntimeError, ValueError) as error:
             problem = str(error)
-        rows = np.frombuffer(listed, np.int64).reshape(-1, 4)
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        found = np.frombuffer(listed, np.int64).reshape(-1, 4)
+        rows = found[np.argsort(found[:, 0], kind="stable")]
         return np.ascontiguousarray(rows[:, 0]), rows[:, 1:], problem

@@ -61,7 +61,9 @@ class OwnSource:
         found = self._call("list() of ", self._source.list)
         if not isinstance(found, Iterable):
             kind = type(found).__name__
-            raise UserError(f"list() of {self.root} must give ImageRefs, but gave {kind}; yield them.")
+            raise UserError(
+                f"list() of {self.root} must give ImageRefs, but gave {kind}; yield them."
+            )
         refs, number = iter(found), 0
         while (ref := self._call("list() of ", next, refs, _END)) is not _END:
             if problem := _explain_wrong(ref):
@@ -99,7 +101,7 @@ def _explain_wrong(ref: object) -> str:
     """What is listed must be, and is not; empty if it is."""
     if not isinstance(ref, ImageRef) or not ref.path:
         return f"an ImageRef with a path, but gave {ref!r}"
-    fields = [(ref, name, kind) for name, kind in _OF_REF.items()]
+    fields: list[tuple[Any, str, Any]] = [(ref, name, kind) for name, kind in _OF_REF.items()]
     if isinstance(ref.said, Said):
         fields += [(ref.said, name, kind) for name, kind in _OF_SAID.items()]
     for each, name, kind in fields:

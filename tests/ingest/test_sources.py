@@ -13,7 +13,10 @@ import pytest
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepare import prepare_chunk, read_chunk_rows
 from image_pipeline.components.ingest.run import run_retry
+from image_pipeline.components.sources.references import Chunk, ImageRef
 from tests.drawings import write_folder, write_scenes
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest, read_lines
@@ -140,3 +143,25 @@ def test_the_documented_source_in_a_package_of_somebody_else(tmp_path):
         )
         assert run.returncode == 0, run.stderr
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_prepared_images_of_another_source_are_not_taken(tmp_path, monkeypatch):
+    """An interrupted run left them, and its references say the same: no size or time differs."""
+    (tmp_path / "noises.py").write_text(
+        "import numpy as np\n"
+        "class Noise:\n"
+        "    def __init__(self, text):\n"
+        "        self.pixels = np.full((4, 4), int(text), np.uint8)\n"
+        "    def read(self, ref, most_bytes):\n"
+        "        return self.pixels\n"
+        "    list = None.__eq__\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    chunk = Chunk(0, True, (ImageRef("a/1.npy", 1, 0),))
+    options = IngestOptions()
+    work_dir = str(tmp_path / "work")
+    prepared = [
+        prepare_chunk(chunk, f"source:noises:Noise:{text}", work_dir, options) for text in "12"
+    ]
+    contents = [read_chunk_rows(each, work_dir)["sha256"][0].as_py() for each in prepared]
+    assert contents[0] != contents[1]

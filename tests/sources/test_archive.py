@@ -232,7 +232,13 @@ def test_links_to_members_are_members(tmp_path):
 
 
 def test_links_to_links_and_links_that_are_replaced(tmp_path):
-    links = {"b.jpg": "a.jpg", "c.jpg": "b.jpg", "d.jpg": "e.jpg", "e.jpg": "d.jpg", "f.jpg": "a.jpg"}
+    links = {
+        "b.jpg": "a.jpg",
+        "c.jpg": "b.jpg",
+        "d.jpg": "e.jpg",
+        "e.jpg": "d.jpg",
+        "f.jpg": "a.jpg",
+    }
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         for name, target in links.items():
             member = tarfile.TarInfo(name)

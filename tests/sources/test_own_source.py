@@ -94,7 +94,10 @@ def test_its_own_reports_of_bad_images_pass(module):
         ("Answers:[ImageRef(b'a', 1, 0)]", r"must give path as str, but gave b'a' \(number 0\)"),
         ("Answers:[ImageRef('a', None, 0)]", r"must give size_bytes as int, but gave None"),
         ("Answers:[ImageRef('a', 1, 1.7e9)]", r"must give modified_ns as int, but gave 17"),
-        ("Answers:[ImageRef('a', 1, 0, said='x')]", r"must give said as .*Said.*None, but gave 'x'"),
+        (
+            "Answers:[ImageRef('a', 1, 0, said='x')]",
+            r"must give said as .*Said.*None, but gave 'x'",
+        ),
         ("Answers:[ImageRef('a', 1, 0, said=Said(7))]", r"must give row as str, but gave 7"),
         ("Answers:[ImageRef('a', 1, 0, said=Said('', 7))]", r"label as str.*None, but gave 7"),
         ("Nothing", r"must open an object with list\(\) and read.* type Nothing has no list"),

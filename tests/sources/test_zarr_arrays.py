@@ -77,7 +77,7 @@ def test_a_damaged_zip_file(tmp_path, name):
         return
     (array,) = open_zarr(str(path))
     assert np.array_equal(array.read(0, 14), IMAGES[:14])
-    with pytest.raises(BadImage, match="'/x' cannot be read .*Bad CRC-32"):
+    with pytest.raises(BadImage, match=r"'/x' cannot be read .*Bad CRC-32"):
         array.read(14, 15)
 
 
