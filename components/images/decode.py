@@ -170,7 +170,8 @@ def _decode_npy(data: bytes, min_side_px: int, max_pixels: int) -> DecodedImage:
     if header.channels not in (1, 3):
         message = f"an array of shape {array.shape}, of which the last number is the channels"
         way_out = f"1 or 3 make a gray or RGB image; ingest.prepare.channels={header.channels}"
-        raise BadImage(UNSUPPORTED, f"{message}; {way_out} stores others as they are")
+        first = "; np.moveaxis(images, 1, -1) brings channels last" * (array.shape[0] in (1, 3))
+        raise BadImage(UNSUPPORTED, f"{message}; {way_out} stores others as they are{first}")
     pixels = read_array(data, array)
     return DecodedImage(pixels[:, :, 0] if pixels.shape[2:] == (1,) else pixels, None, header, ())
 

@@ -60,6 +60,7 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
         arrays |= _open(other)
     image = _choose_image(path, arrays, columns)
     _check_asked(path, image, arrays, columns)
+    _check_labels(path, image, arrays, columns)
     kept = [_make_column(each) for each in _choose_columns(image, arrays, columns)]
     found = [column for column in kept if column is not None]
     names = [column.name for column in found]
@@ -142,6 +143,28 @@ def _check_asked(
                 f"ingest.columns names {name!r} as {role}, which has {array.rows:,} rows, but the "
                 f"images {image.name!r} have {image.rows:,}; name arrays of the same length."
             )
+
+
+def _check_labels(
+    path: str,
+    image: StoredArray,
+    arrays: Mapping[str, StoredArray],
+    columns: Mapping[str, str | None],
+) -> None:
+    """Refuses labels of another length than the images: without them, no image would have one."""
+    if "label" in columns:
+        return
+    own = [
+        array
+        for name, array in arrays.items()
+        if name_of(name) in USUAL_LABELS and split_of(name) == split_of(image.name)
+    ]
+    if own and all(array.rows != image.rows for array in own):
+        raise UserError(
+            f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "
+            f"{image.name!r} have {image.rows:,}; correct the file, name other labels by "
+            "ingest.columns={label: …}, or none by {label: null}."
+        )
 
 
 def _choose_columns(

@@ -80,6 +80,8 @@ class OwnSource:
             file = io.BytesIO()
             np.lib.format.write_array(file, found, (1, 0), allow_pickle=False)
             found = file.getvalue()
+        if isinstance(found, bytearray | memoryview):
+            found = bytes(found)
         if not isinstance(found, bytes):
             raise UserError(
                 f"read() of {self.root} must give bytes or an array, but gave "

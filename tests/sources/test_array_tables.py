@@ -9,6 +9,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.sources.array_tables import read_array_rows
 from image_pipeline.components.sources.held import name_of, split_of
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.table import Table
@@ -256,3 +257,11 @@ def test_a_damaged_text_is_a_bad_row(tmp_path):
     refs = list_refs(path)
     assert [ref.said.label for ref in refs if not ref.problem] == [*["dog", "cat"] * 24, "dog"]
     assert [ref.message for ref in refs if ref.problem] == ["a.npz:0: 'y' has what is no text"]
+
+
+def test_labels_of_another_length_are_refused_unless_none_are_wanted(tmp_path):
+    path = write_npz(tmp_path / "a.npz", {"x": IMAGES, "y": np.arange(len(IMAGES) - 1)})
+    said = rf"the labels 'y' have {len(IMAGES) - 1} rows, but the images 'x' have {len(IMAGES)}"
+    with pytest.raises(UserError, match=said):
+        list(read_array_rows(str(path), {}))
+    assert len(list(read_array_rows(str(path), {"label": None}))) == len(IMAGES)

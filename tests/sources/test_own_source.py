@@ -26,7 +26,7 @@ class Photos:
         answers = {"bad": BadImage("corrupt", "it is cut"), "lost": FileNotFoundError("x")}
         if ref.path in answers:
             raise answers[ref.path]
-        answers = {"array": np.zeros((2, 3), np.uint8), "text": "abc"}
+        answers = {"array": np.zeros((2, 3), np.uint8), "text": "abc", "view": bytearray(b"xyz")}
         answers |= {"objects": np.array([None])}
         return answers.get(ref.path, b"abcdef")
 
@@ -109,6 +109,10 @@ def test_its_own_reports_of_bad_images_pass(module):
 def test_its_mistakes_are_told_in_a_sentence(module, text, message):
     with pytest.raises(UserError, match=message):
         list(OwnSource(f"source:{module}:{text}").list())
+
+
+def test_other_bytes_are_bytes(module):
+    assert read(OwnSource(f"source:{module}:Photos"), "view", 2) == b"xy"
 
 
 def test_what_it_reads_must_be_bytes_or_an_array(module):
