@@ -7,10 +7,13 @@ code, or code behind a dotted path, has changed. So each component carries this 
 import hashlib
 import pathlib
 
-ROOMS = (
-    *("augment", "beam", "dataset", "feeding", "images", "ingest", "order", "served"),
-    *("sources", "stores", "training", "transform", "views"),
+SOURCES = ("archives", "arrays", "generators", "record_files", "sources", "tables")
+"""Where images come from."""
+_OTHERS = (
+    *("augment", "beam", "dataset", "feeding", "images", "ingest", "order", "served", "stores"),
+    *("training", "transform", "views"),
 )
+ROOMS = tuple(sorted((*SOURCES, *_OTHERS)))
 # What every room imports.
 _SHARED = ("beam", "dataset", "stores", "views")
 

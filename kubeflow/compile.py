@@ -153,7 +153,7 @@ def compile_command(
     """
     from image_pipeline.components.beam.args import complete_beam_args
     from image_pipeline.components.ingest.complete_options import complete_options
-    from image_pipeline.components.sources.table_files import is_table
+    from image_pipeline.components.tables.table_files import is_table
     from image_pipeline.config import load_config
     from image_pipeline.run.dataflow import check_dataflow_flags
     from image_pipeline.run.engine import split_flags

@@ -15,7 +15,8 @@ SOURCES = sorted(
 OURS = "image_pipeline.components."
 # Each room of `components/` imports from its root, and from rooms that stand before it here.
 ROOMS = (
-    *("stores", "dataset", "images", "views", "beam", "sources", "augment", "order", "served"),
+    *("stores", "dataset", "images", "views", "beam", "sources", "archives", "arrays"),
+    *("record_files", "tables", "generators", "augment", "order", "served"),
     *("ingest", "feeding", "transform", "training"),
 )
 # Which modules may import a library, by how their path begins; all others may not.

@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.python_calls import count_call, when_quiet
+from image_pipeline.components.generators.generator_code import send_function
+from image_pipeline.components.generators.generator_pool import run_generators
+from image_pipeline.components.generators.generator_process import Sent, kill_all
+from image_pipeline.components.generators.generator_structure import Leaf, encode_structure
+from image_pipeline.components.generators.generator_worker import END, FAILED, WRONG
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.sources.generator_code import send_function
-from image_pipeline.components.sources.generator_pool import run_generators
-from image_pipeline.components.sources.generator_process import Sent, kill_all
-from image_pipeline.components.sources.generator_structure import Leaf, encode_structure
-from image_pipeline.components.sources.generator_worker import END, FAILED, WRONG
 
 when_quiet(kill_all)  # Or a data set that waits for an item would keep the process from ending.
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
-from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_mask, decode_whole
 
 

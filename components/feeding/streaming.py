@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.errors import UserError
@@ -22,7 +23,6 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.pixel_types import check_type
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.shard_files import count_records, find_reader
-from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_mask, decode_whole, view_mask
 from image_pipeline.components.views.options import ViewOptions
 

@@ -1,16 +1,16 @@
 """What a source says itself, beside the options that were given: its columns, types and splits."""
 
+from image_pipeline.components.archives.archive import is_archive
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator import is_generator
 from image_pipeline.components.ingest.open_source import has_rows, open_generator
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources import table_columns
-from image_pipeline.components.sources.archive import is_archive
-from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
-from image_pipeline.components.sources.table_files import SPLIT, is_table, list_tables
-from image_pipeline.components.sources.table_rows import TABLE_ENDINGS
+from image_pipeline.components.tables import table_columns
+from image_pipeline.components.tables.table_files import SPLIT, is_table, list_tables
+from image_pipeline.components.tables.table_rows import TABLE_ENDINGS
 
 _UNSET = TableOptions()
 

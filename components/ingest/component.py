@@ -20,7 +20,7 @@ from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
 
 from image_pipeline.components import files
-from image_pipeline.components.code_version import code_version
+from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -171,7 +171,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 options=(options or IngestOptions()).to_json(),
                 fingerprint=fingerprint,
                 span=span,
-                code_version=code_version("images", "ingest", "sources"),
+                code_version=code_version("images", "ingest", *SOURCES),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )
         )

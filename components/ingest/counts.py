@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
+from image_pipeline.components.generators.generator import SHARDS_AT_ONCE, is_generator
 from image_pipeline.components.ingest.books import BOOKS
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
-from image_pipeline.components.sources.generator import SHARDS_AT_ONCE, is_generator
 from image_pipeline.components.sources.references import Chunk, make_chunks
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator import is_generator
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
@@ -25,7 +26,6 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source
 from image_pipeline.components.ingest.shards import record_values
-from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.references import Source
 from image_pipeline.components.threads import map_in_order
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 
 from image_pipeline.components import files, progress
+from image_pipeline.components.generators.generator import is_generator
 from image_pipeline.components.ingest.open_source import open_generator
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import (
@@ -23,7 +24,6 @@ from image_pipeline.components.ingest.prepare import (
     prepare_source,
     write_rows,
 )
-from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 

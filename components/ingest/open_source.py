@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 
+from image_pipeline.components.archives import archive
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators import generator
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources import archive, generator, own_source, table, table_files
+from image_pipeline.components.sources import own_source
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.frames import Frames
 from image_pipeline.components.sources.options import GeneratorOptions
 from image_pipeline.components.sources.pairs import Pairs
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
+from image_pipeline.components.tables import table, table_files
 
 
 def open_source(images: str, options: IngestOptions) -> Source:

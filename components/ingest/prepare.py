@@ -17,6 +17,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from image_pipeline.components import files, progress
+from image_pipeline.components.archives.read_ahead import read_ahead
+from image_pipeline.components.arrays.in_place import make_reference
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
@@ -40,15 +42,13 @@ from image_pipeline.components.ingest.path_patterns import (
 )
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.sources.in_place import make_reference
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.own_source import is_own_source
 from image_pipeline.components.sources.pairs import match_template
-from image_pipeline.components.sources.read_ahead import read_ahead
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
-from image_pipeline.components.sources.table import check_bad_row
-from image_pipeline.components.sources.table_files import is_table
+from image_pipeline.components.tables.table import check_bad_row
+from image_pipeline.components.tables.table_files import is_table
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.

@@ -17,10 +17,13 @@ import pyarrow.compute as pc
 import pydantic
 
 from image_pipeline.components import files
+from image_pipeline.components.archives.archive import is_archive
+from image_pipeline.components.archives.archive_members import names_damage
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator import refuse_again
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.partition import read_answers
@@ -31,12 +34,9 @@ from image_pipeline.components.ingest.prepare import (
     read_chunk_rows,
 )
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.archive import is_archive
-from image_pipeline.components.sources.archive_members import names_damage
-from image_pipeline.components.sources.generator import refuse_again
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
-from image_pipeline.components.sources.table_files import is_table
-from image_pipeline.components.sources.table_rows import LOST
+from image_pipeline.components.sources.rows import LOST
+from image_pipeline.components.tables.table_files import is_table
 
 _MARKER = "retry.json"
 

@@ -16,6 +16,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
+from image_pipeline.components.generators.generator import is_shard
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked, list_chunks
 from image_pipeline.components.ingest.generated import prepare
 from image_pipeline.components.ingest.options import IngestOptions
@@ -25,7 +26,6 @@ from image_pipeline.components.ingest.prepare import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
-from image_pipeline.components.sources.generator import is_shard
 from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import start
 

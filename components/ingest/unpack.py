@@ -39,7 +39,7 @@ from image_pipeline.components.ingest.prepare import (
 )
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.table_files import is_table
+from image_pipeline.components.tables.table_files import is_table
 
 _ROWS_AT_ONCE = 100_000
 _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]

@@ -13,16 +13,18 @@ from image_pipeline.components.sources.references import ImageRef
 Reader = Callable[[ImageRef, int], bytes]
 """Reads so many of an image's first bytes; it has no fewer. Raises as `read_place`."""
 
-# The function that reads places of a kind, by the module of this room that it is in.
+# The function that reads places of a kind, by its room and module.
 _READERS = {
-    "bytes": "byte_ranges.read_plain",
-    "zip": "byte_ranges.read_zipped",
-    "zip_deflated": "byte_ranges.read_zipped",
-    "gzip": "byte_ranges.read_gzipped",
-    "array": "arrays.read_row",
-    **dict.fromkeys(("record", "record_gzip", "record_zlib"), "tfrecord_places.read_image"),
-    "parquet": "columnar_places.read_parquet_cell",
-    "arrow": "columnar_places.read_arrow_cell",
+    "bytes": "archives.byte_ranges.read_plain",
+    "zip": "archives.byte_ranges.read_zipped",
+    "zip_deflated": "archives.byte_ranges.read_zipped",
+    "gzip": "archives.byte_ranges.read_gzipped",
+    "array": "arrays.arrays.read_row",
+    **dict.fromkeys(
+        ("record", "record_gzip", "record_zlib"), "record_files.tfrecord_places.read_image"
+    ),
+    "parquet": "record_files.columnar_places.read_parquet_cell",
+    "arrow": "record_files.columnar_places.read_arrow_cell",
 }
 
 
@@ -40,5 +42,5 @@ def read_place(ref: ImageRef, most_bytes: int) -> bytes:
 
 @functools.cache
 def _find_reader(kind: str) -> Reader:
-    module, name = _READERS[kind].split(".")
-    return getattr(importlib.import_module(f"image_pipeline.components.sources.{module}"), name)
+    module, _, name = _READERS[kind].rpartition(".")
+    return getattr(importlib.import_module(f"image_pipeline.components.{module}"), name)

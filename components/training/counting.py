@@ -14,9 +14,9 @@ from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 
 from image_pipeline.components import progress
+from image_pipeline.components.arrays.in_place import fetch, refers
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
-from image_pipeline.components.sources.in_place import fetch, refers
 from image_pipeline.components.training.evaluation import CANDIDATE
 from image_pipeline.components.training.non_finite import check_probabilities
 

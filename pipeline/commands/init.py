@@ -24,7 +24,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     Guesses the classes and splits from names, and the model's input from some images' headers;
     shows the guess, and asks before it writes the file.
     """
-    from image_pipeline.components.sources.table_files import is_table
+    from image_pipeline.components.tables.table_files import is_table
     from image_pipeline.init.starter import measure_sizes, write_starter
 
     _check_new(output_path)
@@ -48,10 +48,10 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
 def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components import files
+    from image_pipeline.components.archives.archive import is_archive
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.open_source import open_source
     from image_pipeline.components.ingest.options import IngestOptions
-    from image_pipeline.components.sources.archive import is_archive
     from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import guess_layout, list_images_of, split_pairs
 

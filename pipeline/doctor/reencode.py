@@ -8,6 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.stored import take_image
 from image_pipeline.components.feeding import parse
@@ -17,7 +18,6 @@ from image_pipeline.components.feeding.options import (
     SubsetOptions,
 )
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import race

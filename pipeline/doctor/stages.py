@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset.stored import (
     IMAGE_KEYS,
     StoredImage,
@@ -16,7 +17,6 @@ from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches

@@ -17,7 +17,7 @@ from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said, Source
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
-from image_pipeline.components.sources.table_files import name_kind
+from image_pipeline.components.tables.table_files import name_kind
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.tag_cells import find_separator
 

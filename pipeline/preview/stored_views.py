@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.manifest import Manifest, has_manifest, read_manifest
@@ -12,7 +13,6 @@ from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.feeding import boxes, parse
 from image_pipeline.components.feeding.found_columns import find_label
 from image_pipeline.components.feeding.tags import SEPARATOR
-from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_image, decode_mask
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import make_colors

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from image_pipeline.components import files
+from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
 from image_pipeline.components.dataset.index_file import index_name
@@ -18,7 +19,6 @@ from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.in_place import fetch
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import lay_over, make_colors

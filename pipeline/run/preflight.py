@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator import is_generator
 from image_pipeline.components.ingest.complete_options import check_splits, complete_options
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import fingerprint, no_usable_row, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.sources.folder import OUTSIDE
-from image_pipeline.components.sources.generator import is_generator
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import names_other_kind
-from image_pipeline.components.sources.table_files import is_table
+from image_pipeline.components.tables.table_files import is_table
 
 
 @dataclasses.dataclass(frozen=True)

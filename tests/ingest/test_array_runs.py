@@ -8,13 +8,13 @@ import h5py
 import numpy as np
 import pytest
 
+from image_pipeline.components.arrays import arrays as source_arrays
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.ingest import shards
 from image_pipeline.components.ingest.run import run_retry
-from image_pipeline.components.sources import arrays as source_arrays
-from tests.arrays import IMAGES, NAMES, WRITERS, write_files, write_hdf5, write_npy
+from tests.array_files import IMAGES, NAMES, WRITERS, write_files, write_hdf5, write_npy
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest, read_lines

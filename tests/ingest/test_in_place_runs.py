@@ -18,7 +18,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.views.options import ViewOptions
-from tests.arrays import IMAGES, write_hdf5
+from tests.array_files import IMAGES, write_hdf5
 from tests.drawings import write_folder
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest

@@ -7,9 +7,9 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.table import Table
-from image_pipeline.components.sources.table_columns import complete_options
-from tests.arrays import IMAGES, NAMES, WRITERS, write_npy
+from image_pipeline.components.tables.table import Table
+from image_pipeline.components.tables.table_columns import complete_options
+from tests.array_files import IMAGES, NAMES, WRITERS, write_npy
 
 pytestmark = pytest.mark.beam
 

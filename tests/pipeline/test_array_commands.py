@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
-from tests.arrays import write_hdf5, write_npy
+from tests.array_files import write_hdf5, write_npy
 
 pytestmark = pytest.mark.e2e
 

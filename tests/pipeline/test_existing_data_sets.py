@@ -17,8 +17,8 @@ from image_pipeline.config import load_config
 from tests.data_set_files import make_table, write_parquet, write_tar, write_tfrecord
 from tests.drawings import draw, encode_png
 from tests.pipeline.init.test_starter import _init
-from tests.sources.test_table_files import write_saved
-from tests.sources.test_tfds import write_tfds
+from tests.record_files.test_tfds import write_tfds
+from tests.tables.test_table_files import write_saved
 
 pytestmark = pytest.mark.beam
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from tests.arrays import write_hdf5
+from tests.array_files import write_hdf5
 from tests.pipeline.test_array_commands import write_arrays
 
 pytestmark = pytest.mark.e2e

@@ -1,0 +1,1 @@
+"""Tar and zip files: their members, each read by its range of bytes."""

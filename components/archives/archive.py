@@ -1,0 +1,138 @@
+"""Archives as a source: the members of tar and zip files, as if they lay in a folder."""
+
+import array
+import dataclasses
+import functools
+import glob
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.archives.archive_members import ENDINGS, list_members
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.folder import listing_key
+from image_pipeline.components.sources.held import Place
+from image_pipeline.components.sources.places import read_place
+from image_pipeline.components.sources.references import ImageRef
+
+LISTED_TWICE = "listed_twice"
+_NO_CRC = -1
+
+
+def is_archive(images: str) -> bool:
+    """Tells whether what is given as images is an archive, or a pattern of archives."""
+    is_folder = files.is_local(images) and os.path.isdir(images)
+    return not is_folder and images.lower().endswith(ENDINGS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Archive:
+    """Archives whose members are images.
+
+    Attributes:
+      root: the path or URI of one, or a shell pattern of several, whose members are listed as if
+        they were unpacked into one folder.
+    """
+
+    root: str
+
+    def list(self) -> Iterator[ImageRef]:
+        """Lists the members in the order of a folder of them.
+
+        Raises:
+          UserError: if there is no archive, or one cannot be read.
+        """
+        refs = iter(_list_sorted(self.root, tuple(find_files(self.root))))
+        last = next(refs, None)
+        for ref in refs:
+            if last is not None:
+                yield _name_twice(last, ref) if ref.path == last.path else last
+            last = ref
+        yield from () if last is None else (last,)
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """Reads a member; see `Source.read`."""
+        return read_place(ref, most_bytes)
+
+
+def find_files(pattern: str) -> list[tuple[str, int]]:
+    """The files of a shell pattern, sorted, with when they were changed (ns since 1970).
+
+    Raises:
+      UserError: if there is none.
+    """
+    is_pattern = glob.has_magic(pattern) and not files.is_file(pattern)
+    folder, _, name = pattern.rpartition("/")
+    if not is_pattern:
+        paths = [pattern] if files.is_file(pattern) else []
+    elif files.is_local(pattern):
+        paths = sorted(glob.glob(pattern))
+    else:
+        paths = files.list_files(folder, name)
+    if not paths:
+        raise UserError(f"There is no archive {pattern!r}; check --images.")
+    return [(path, files.stat_file(path)[1]) for path in paths]
+
+
+# One listing is kept, since whoever checks the images lists them before whoever ingests them.
+@functools.lru_cache(maxsize=1)
+def _list_sorted(root: str, archives: tuple[tuple[str, int], ...]) -> "_Members":
+    members = _Members(root, [path for path, _ in archives])
+    for number, (path, modified_ns) in enumerate(archives):
+        for ref in list_members(path):
+            members.add(dataclasses.replace(ref, modified_ns=modified_ns), number)
+    members.sort()
+    return members
+
+
+class _Members:
+    """References to members in little memory: some 120 bytes each, most of it the name."""
+
+    def __init__(self, root: str, archives: Sequence[str]):
+        """Has none yet."""
+        self._root, self._archives = root, archives
+        self._kinds: list[tuple[str, int]] = []  # how places are read, and when they were changed
+        self._keys: list[str] = []
+        self._numbers = array.array("q")
+        self._bad: dict[int, ImageRef] = {}
+        self._order: np.ndarray = np.zeros(0, np.int64)
+
+    def add(self, ref: ImageRef, archive: int) -> None:
+        """Holds one more, which is in the archive of that number."""
+        if ref.problem is not None or ref.place is None:
+            self._bad[len(self._keys)] = ref
+        place = ref.place or Place("", "", 0)
+        kind = (place.kind, ref.modified_ns)
+        if kind not in self._kinds:
+            self._kinds.append(kind)
+        crc = _NO_CRC if place.crc is None else place.crc
+        numbers = (place.start, place.length, crc, ref.size_bytes)
+        self._numbers.extend((archive, self._kinds.index(kind), *numbers))
+        self._keys.append(listing_key(ref.path, self._root))
+
+    def sort(self) -> None:
+        """Brings them into the order of a folder, and members of one name into that of archives."""
+        self._order = np.argsort(np.array(self._keys, object), kind="stable")
+
+    def __iter__(self) -> Iterator[ImageRef]:
+        """The references."""
+        return map(self._make, self._order.tolist())
+
+    def _make(self, row: int) -> ImageRef:
+        if row in self._bad:
+            return self._bad[row]
+        archive, kind, start, length, crc, size_bytes = self._numbers[6 * row : 6 * row + 6]
+        name, modified_ns = self._kinds[kind]
+        known_crc = None if crc == _NO_CRC else crc
+        place = Place(self._archives[archive], name, start, length, crc=known_crc)
+        return ImageRef(self._keys[row].replace("\0", "/"), size_bytes, modified_ns, place=place)
+
+
+def _name_twice(ref: ImageRef, later: ImageRef) -> ImageRef:
+    """The last member of a name counts, as where archives are unpacked one after another."""
+    first, again = (each.place.file if each.place else "" for each in (ref, later))
+    which = "a later member" if first == again else f"one of {again!r}"
+    message = f"{which} has the same name, and would replace it if {first!r} were unpacked"
+    return dataclasses.replace(ref, problem=LISTED_TWICE, message=message)

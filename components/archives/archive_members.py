@@ -1,0 +1,242 @@
+"""The members of one tar or zip file, from its headers: names, sizes and where their bytes are."""
+
+import contextlib
+import dataclasses
+import io
+import os
+import posixpath
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from indexed_gzip import ZranError
+from indexed_gzip.indexed_gzip import CrcError
+
+from image_pipeline.components import files
+from image_pipeline.components.archives.byte_ranges import open_gzip
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
+from image_pipeline.components.sources.folder import NOT_A_FILE
+from image_pipeline.components.sources.held import Place
+from image_pipeline.components.sources.references import ImageRef
+
+_GZIPPED = (".tar.gz", ".tgz")
+ENDINGS = (".tar", *_GZIPPED, ".zip")
+_BLOCK = tarfile.BLOCKSIZE
+# What the libraries raise: the last two where a zip file's list is damaged.
+_UNREADABLE = (
+    *(tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error),
+    *(NotImplementedError, UnicodeDecodeError),
+)
+_ENCRYPTED = 1  # the bit of a zip member's flags
+_ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
+
+
+def list_members(path: str) -> Iterator[ImageRef]:
+    """Lists an archive's members that are no folders.
+
+    What is damaged is a reference with a problem: a member that the archive has no bytes of, and a
+    place where a header should be, which is called by its byte.
+
+    Raises:
+      UserError: if there is no such file, or no member can be read.
+    """
+    try:
+        with _open(path) as file:
+            yield from (_list_zip if path.lower().endswith(".zip") else _list_tar)(file, path)
+    except FileNotFoundError as error:
+        raise UserError(f"There is no archive {path!r}; check --images.") from error
+    except _UNREADABLE as error:
+        raise UserError(
+            f"The archive {path!r} cannot be read ({error}); make it again, or unpack what can be "
+            "unpacked, and give that folder as --images."
+        ) from error
+
+
+@contextlib.contextmanager
+def _open(path: str) -> Iterator[BinaryIO]:
+    if path.lower().endswith(_GZIPPED):
+        yield io.BufferedReader(_Unpacked(path), 2**16)  # type: ignore[type-var,misc]
+        return
+    with files.open_input(path) as file:
+        yield file
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file unpacks to; the file itself is shared with whoever reads members."""
+
+    def __init__(self, path: str):
+        """Begins at the first byte."""
+        self._file, self._at = open_gzip(path), 0
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`; so do the others."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be read from anywhere."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """To a place from the beginning, or from here."""
+        self._at = offset + (self._at if whence == os.SEEK_CUR else 0)
+        return self._at
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        """As many bytes as there are."""
+        try:
+            data = self._file.pread(len(buffer), self._at)
+        except (CrcError, ZranError) as error:  # By their class errors of the disk.
+            raise tarfile.ReadError(str(error)) from error
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
+    links: dict[str, str] = {}
+    with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
+        for member in _iterate(archive, file, path):
+            if isinstance(member, ImageRef):
+                yield member
+            elif member.issym() or member.islnk():
+                links[_clean(member.name)] = _target_of(member)
+            elif not member.isdir():
+                links.pop(_clean(member.name), None)  # It would be replaced.
+                yield _refer(member, path)
+    yield from _follow(links, file, path) if links else ()
+
+
+def _iterate(
+    archive: tarfile.TarFile, file: BinaryIO, path: str
+) -> Iterator[tarfile.TarInfo | ImageRef]:
+    """The members that are not hidden, and references to what of the file is none.
+
+    A damaged header is skipped, up to the next good one; `tarfile` alone would end there silently.
+    """
+    expected = 0
+    while True:
+        try:
+            member = archive.next()
+        except tarfile.TarError as error:
+            if not expected:
+                raise
+            if _goes_on(archive, file):
+                continue
+            yield _damage(path, expected, f"{path!r} cannot be read on ({error})")
+            return
+        end = None if member is None else member.offset
+        if problem := _check_gap(file, expected, end):
+            if not expected and member is None:
+                raise tarfile.ReadError("it has no header of a tar file")
+            yield _damage(path, expected, f"{path!r} {problem}")
+        if member is None:
+            return
+        archive.members.clear()  # type: ignore[attr-defined]  # It would hold all of them.
+        expected = archive.offset
+        if not _is_hidden(member.name):
+            yield member
+
+
+def _goes_on(archive: tarfile.TarFile, file: BinaryIO) -> bool:
+    """Skips a block: what followed it, as a header follows a long name, is none."""
+    archive.offset += _BLOCK  # type: ignore[attr-defined]
+    file.seek(archive.offset)
+    return bool(file.read(1))
+
+
+def _check_gap(file: BinaryIO, start: int, end: int | None) -> str:
+    """What is wrong with what lies between two members, or after the last: it should be zeros."""
+    at, found = file.tell(), start
+    file.seek(start)
+    try:
+        while found != end:
+            block = file.read(_BLOCK if end is None else min(_BLOCK, end - found))
+            if block.strip(b"\0"):
+                return "has no header there, where a member should begin"
+            if not block:
+                return "" if found > start else "ends without the mark that ends an archive"
+            found += len(block)
+        return ""
+    finally:
+        file.seek(at)
+
+
+def _damage(path: str, at: int, message: str) -> ImageRef:
+    message += "; what else it should hold is not known: once it is whole, run ingest again"
+    return ImageRef(f"{posixpath.basename(path)}#byte-{at}", 0, 0, CORRUPT, message)
+
+
+def names_damage(path: str) -> bool:
+    """Tells whether a reference's path stands for damage of an archive, and for no member."""
+    return re.search(r"#byte-\d+$", path) is not None
+
+
+def _refer(member: tarfile.TarInfo, path: str) -> ImageRef:
+    kind = "gzip" if path.lower().endswith(_GZIPPED) else "bytes"
+    problem = None if member.isreg() and not member.issparse() else NOT_A_FILE
+    place = Place(path, kind, member.offset_data, member.size)
+    return ImageRef(_clean(member.name), member.size, 0, problem, place=place)
+
+
+def _target_of(member: tarfile.TarInfo) -> str:
+    """The member that a link leads to; a hard link's target is a name in the archive."""
+    if member.islnk():
+        return _clean(member.linkname)
+    folder = posixpath.dirname(_clean(member.name))
+    return posixpath.normpath(posixpath.join(folder, member.linkname))
+
+
+def _end_of(name: str, links: dict[str, str]) -> str:
+    """Where a link leads that may lead to others, or in a circle."""
+    passed: set[str] = set()
+    while name in links and name not in passed:
+        passed.add(name)
+        name = links[name]
+    return name
+
+
+def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageRef]:
+    """Links to members, as a folder would have them; those that lead elsewhere are not read."""
+    file.seek(0)
+    ends = {name: _end_of(name, links) for name in links}
+    targets = set(ends.values())
+    found: dict[str, ImageRef] = {}
+    with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
+        for member in _iterate(archive, file, path):
+            if isinstance(member, tarfile.TarInfo) and _clean(member.name) in targets:
+                found.setdefault(_clean(member.name), _refer(member, path))
+    for name, target in ends.items():
+        lost = ImageRef(name, 0, 0, NOT_A_FILE)
+        yield dataclasses.replace(found.get(target, lost), path=name)
+
+
+def _list_zip(file: BinaryIO, path: str) -> Iterator[ImageRef]:
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            if not member.is_dir() and not _is_hidden(member.filename):
+                yield _refer_zipped(member, path)
+
+
+def _refer_zipped(member: zipfile.ZipInfo, path: str) -> ImageRef:
+    name, kind = _clean(member.filename), _ZIP_KINDS.get(member.compress_type)
+    if kind is None or member.flag_bits & _ENCRYPTED:
+        how = "is encrypted" if kind else f"is packed by the method {member.compress_type}"
+        message = f"in {path!r} it {how}, which is not read; unpack the archive, or zip it anew"
+        return ImageRef(name, member.file_size, 0, UNSUPPORTED, message)
+    place = Place(path, kind, member.header_offset, member.compress_size, crc=member.CRC)
+    return ImageRef(name, member.file_size, 0, place=place)
+
+
+def _clean(name: str) -> str:
+    """A member's name as a path below a folder."""
+    return posixpath.normpath(name.replace("\\", "/")).lstrip("/")
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether no folder would list it: macOS's metadata, and what begins with a dot."""
+    parts = name.split("/")
+    return "__MACOSX" in parts or any(p.startswith(".") and p not in (".", "..") for p in parts)

@@ -1,0 +1,128 @@
+"""WebDatasets: tar files in which the members of one name, but for their endings, are a sample.
+
+`a/0017.jpg`, `a/0017.cls` and `a/0017.json` are a row: what a name has up to the first dot of its
+file is the key (https://github.com/webdataset/webdataset).
+"""
+
+import functools
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.archives.archive_members import list_members, names_damage
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.places import read_place
+from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import LOST, NAME, Row
+from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
+
+IMAGE = "image"
+"""The column of the sample's image, which is called as its member."""
+
+_OBJECT = ".json"
+_TEXTS = (".cls", ".txt", ".text", ".caption", ".cap", ".id", ".index")
+_BESIDE = (_OBJECT, *_TEXTS)
+_MOST_BYTES = 2**20  # of what is beside an image
+_LOOKED_AT = 100  # members by which it is told what an archive is
+
+
+class _Damaged(ValueError):
+    """Why a sample cannot be used."""
+
+
+def is_web_dataset(path: str) -> bool:
+    """Tells whether samples have a text, a class or an object beside an image, by the first ones.
+
+    Raises:
+      UserError: if it cannot be read as an archive.
+    """
+    if not files.is_local(path):
+        return _look_at(path, 0)
+    return os.path.isfile(path) and _look_at(path, os.stat(path).st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=16)
+def _look_at(path: str, modified_ns: int) -> bool:
+    """`modified_ns` is for the cache only."""
+    try:
+        members = list(itertools.islice(list_members(path), _LOOKED_AT))
+    except UserError:
+        return False  # Whoever lists it will say what is wrong.
+    endings = [{_split(ref.path)[1].lower() for ref in sample} for sample in _group(members)]
+    return any(IMAGE_ENDINGS & own and own.intersection(_BESIDE) for own in map(set, endings))
+
+
+def read_samples(path: str) -> Iterator[Row]:
+    """Reads an archive's samples in their order.
+
+    Raises:
+      UserError: if there is no such file, or it cannot be read.
+    """
+    modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
+    for number, sample in enumerate(_group(list_members(path)), 1):
+        try:
+            yield Row(number, _make_cells(sample, modified_ns))
+        except _Damaged as error:
+            yield Row(number, {}, str(error))
+
+
+def _group(members: Iterable[ImageRef]) -> Iterator[list[ImageRef]]:
+    """The members of each sample, which are one after another."""
+    for _, sample in itertools.groupby(members, key=lambda ref: _split(ref.path)[0]):
+        yield list(sample)
+
+
+def _split(path: str) -> tuple[str, str]:
+    """The key and the ending, which begins at the first dot of the file's name."""
+    folder, slash, name = path.rpartition("/")
+    stem, dot, ending = name.partition(".")
+    return f"{folder}{slash}{stem}", dot + ending
+
+
+def _make_cells(sample: list[ImageRef], modified_ns: int) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for ref in sample:
+        ending = _split(ref.path)[1].lower()
+        if ref.problem is not None:
+            rest = f"; {LOST}" if names_damage(ref.path) else ""
+            raise _Damaged(f"{ref.path!r} is not read: {ref.message or ref.problem}{rest}")
+        if ending == _OBJECT:
+            cells = _read_object(ref) | cells
+        elif ending in _TEXTS:
+            cells[ending[1:]] = _read_text(ref).strip()
+        elif f".{ending.split('.')[-1]}" in IMAGE_ENDINGS and ref.place is not None:
+            is_first = ending in IMAGE_ENDINGS and not isinstance(cells.get(IMAGE), HeldImage)
+            held = HeldImage(ref.place, ref.size_bytes, modified_ns)
+            cells |= {IMAGE: held, NAME: ref.path} if is_first else {ending[1:]: held}
+    return cells
+
+
+def _read_text(ref: ImageRef) -> str:
+    if ref.size_bytes > _MOST_BYTES:
+        raise _Damaged(f"{ref.path!r} has {ref.size_bytes} bytes; a text may have {_MOST_BYTES}")
+    try:
+        return os.fsdecode(read_place(ref, ref.size_bytes))
+    except (BadImage, OSError) as error:
+        raise _Damaged(f"{ref.path!r} cannot be read: {error}") from error
+
+
+def _read_object(ref: ImageRef) -> dict[str, Any]:
+    text = _read_text(ref)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _Damaged(f"{ref.path!r} is no JSON ({error})") from error
+    fields = found if isinstance(found, dict) else {_OBJECT[1:]: found}
+    return {name: _plain(value) for name, value in fields.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A field as a column can have it: what has fields itself stays JSON."""
+    items = value if isinstance(value, list) else []
+    is_nested = isinstance(value, dict) or any(isinstance(each, dict | list) for each in items)
+    return json.dumps(value, ensure_ascii=False) if is_nested else value

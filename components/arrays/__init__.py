@@ -1,0 +1,1 @@
+"""HDF5, NumPy and Zarr files: arrays of images, and the rows of one."""

@@ -1,0 +1,271 @@
+"""Files of arrays as tables: one array has the images, others of the same length are columns."""
+
+import dataclasses
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.arrays.arrays import StoredArray, modified_at, reopen_arrays
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.messages import suggest
+from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
+from image_pipeline.components.sources.rows import Row
+
+_ROWS_AT_ONCE = 4096
+# What arrays of images are called, the likeliest first.
+_USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
+_MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
+# What arrays of labels are called.
+USUAL_LABELS = ("y", "label", "labels", "target", "targets", "classes")
+_RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files such as JPEGs"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Damaged:
+    """Stands for a cell that cannot be read."""
+
+    problem: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Column:
+    """An array as a table's column: its name, and how the cells of some rows are read."""
+
+    name: str
+    read: Callable[[int, int], list[Any]]
+
+
+def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Row]:
+    """Reads a file of arrays.
+
+    Args:
+      path: of the file, or its URI.
+      columns: the arrays that are asked for, by what they are.
+
+    Yields:
+      A row for each image, numbered from 0; first of its cells is the image, a `HeldImage`.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      UserError: if it is damaged, has no images, or an array that is asked for does not fit.
+    """
+    arrays = _open(path)
+    for other in _files_beside(path, columns):
+        arrays |= _open(other)
+    image = _choose_image(path, arrays, columns)
+    _check_asked(path, image, arrays, columns)
+    _check_labels(path, image, arrays, columns)
+    kept = [_make_column(each) for each in _choose_columns(image, arrays, columns)]
+    found = [column for column in kept if column is not None]
+    names = [column.name for column in found]
+    for start in range(0, image.rows, _ROWS_AT_ONCE):
+        stop = min(start + _ROWS_AT_ONCE, image.rows)
+        cells = [_read_cells(column, start, stop) for column in found]
+        for line, values in enumerate(zip(*cells, strict=True), start):
+            yield _make_row(line, names, values)
+
+
+def _open(path: str) -> dict[str, StoredArray]:
+    try:
+        return dict(reopen_arrays(path))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UserError(f"The arrays in {path!r} cannot be read: {error}") from error
+
+
+def _files_beside(path: str, columns: Mapping[str, str | None]) -> list[str]:
+    """The paths of `.npy` files that columns name, and of labels such as `y.npy` of `X.npy`."""
+    if not path.lower().endswith(".npy"):
+        return []
+    folder, slash, own = path.rpartition("/")
+    named = {name for name in columns.values() if name and name.lower().endswith(".npy")}
+    if "label" not in columns and files.is_local(path):
+        beside = {name for name in os.listdir(folder or ".") if name.lower().endswith(".npy")}
+        labels = sorted(name for name in beside if name_of(name) in USUAL_LABELS)
+        named.update([name for name in labels if split_of(name) == split_of(own)][:1])
+    return [f"{folder}{slash}{name}" for name in sorted(named - {own})]
+
+
+def _choose_image(
+    path: str, arrays: Mapping[str, StoredArray], columns: Mapping[str, str | None]
+) -> StoredArray:
+    """The array of images that is asked for, or else the likeliest one."""
+    asked = columns.get("image")
+    if asked is not None and asked not in arrays:
+        raise UserError(
+            f"ingest.columns names {asked!r} as image, but {path!r} has no such array; "
+            f"{suggest(asked, arrays)}known: {', '.join(arrays)}."
+        )
+    if asked is not None:
+        if not arrays[asked].holds_images:
+            raise UserError(
+                f"ingest.columns names {asked!r} as image, but it is {_describe(arrays[asked])}; "
+                f"{_RULE}."
+            )
+        return arrays[asked]
+    images = [each for each in arrays.values() if each.holds_images]
+    if not images:
+        listed = "; ".join(f"{name}: {_describe(each)}" for name, each in arrays.items())
+        raise UserError(f"{path!r} holds no images ({listed or 'it has no array'}); {_RULE}.")
+    return min(images, key=lambda each: _unlikeliness(each.name))
+
+
+def _unlikeliness(name: str) -> tuple[int, int]:
+    """Those for training come first, masks last."""
+    called = name_of(name)
+    usual = _USUAL_IMAGES.index(called) if called in _USUAL_IMAGES else len(_USUAL_IMAGES)
+    return split_of(name) not in ("", "train", "training"), usual + 9 * (called in _MASKS)
+
+
+def _check_asked(
+    path: str,
+    image: StoredArray,
+    arrays: Mapping[str, StoredArray],
+    columns: Mapping[str, str | None],
+) -> None:
+    for role, name in columns.items():
+        array = arrays.get(name or "")
+        if array is None:  # Whoever completes the options says which columns there are.
+            continue
+        if array.problem:
+            raise UserError(
+                f"ingest.columns names {name!r} as {role}, but in {path!r} it is {array.problem}."
+            )
+        if array.rows != image.rows:
+            raise UserError(
+                f"ingest.columns names {name!r} as {role}, which has {array.rows:,} rows, but the "
+                f"images {image.name!r} have {image.rows:,}; name arrays of the same length."
+            )
+
+
+def _check_labels(
+    path: str,
+    image: StoredArray,
+    arrays: Mapping[str, StoredArray],
+    columns: Mapping[str, str | None],
+) -> None:
+    """Refuses labels of another length than the images: without them, no image would have one."""
+    if "label" in columns:
+        return
+    own = [
+        array
+        for name, array in arrays.items()
+        if name_of(name) in USUAL_LABELS and split_of(name) == split_of(image.name)
+    ]
+    if own and all(array.rows != image.rows for array in own):
+        raise UserError(
+            f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "
+            f"{image.name!r} have {image.rows:,}; correct the file, name other labels by "
+            "ingest.columns={label: …}, or none by {label: null}."
+        )
+
+
+def _choose_columns(
+    image: StoredArray, arrays: Mapping[str, StoredArray], columns: Mapping[str, str | None]
+) -> list[StoredArray]:
+    """The images, and then what has as many rows and is of no other split."""
+    chosen, split = [image], split_of(image.name)
+    for name, array in arrays.items():
+        is_fitting = array.rows == image.rows and not array.problem
+        is_own = split_of(name) in ("", split) or not split
+        is_simple = array.holds_images or len(array.shape) == 1 or _is_one_hot(array)
+        is_asked = name in columns.values()
+        if name != image.name and is_fitting and (is_asked or (is_own and is_simple)):
+            chosen.append(array)
+    return chosen
+
+
+def _is_one_hot(array: StoredArray) -> bool:
+    """Whether rows say by the place of their one 1 which class they are of, or hold one value."""
+    if len(array.shape) != 2 or array.problem or array.dtype.kind not in "biuf":
+        return False
+    if array.shape[1] == 1:
+        return True
+    try:
+        first = array.read(0, min(array.rows, _ROWS_AT_ONCE))
+    except BadImage:
+        return False
+    return bool(len(first)) and bool(_are_one_hot(first).all())
+
+
+def _are_one_hot(rows: np.ndarray) -> np.ndarray:
+    """Of each row [n, classes], whether it has one 1 and else zeros."""
+    ones = rows == 1
+    return (ones | (rows == 0)).all(axis=1) & (ones.sum(axis=1) == 1)
+
+
+def _make_column(array: StoredArray) -> _Column | None:
+    """None if cells of this type are kept nowhere."""
+    if array.holds_images:
+        return _Column(array.name, functools.partial(_read_images, array, modified_at(array.path)))
+    if array.dtype.kind not in "biufSUOT" or len(array.shape) > 2:
+        return None
+    if _is_one_hot(array) and array.shape[1] > 1:
+        return _Column(array.name, functools.partial(_read_classes, array))
+    return _Column(array.name, functools.partial(_read_values, array))
+
+
+def _read_images(
+    array: StoredArray, modified_ns: int, start: int, stop: int
+) -> list[HeldImage | None]:
+    path, name = array.path, array.name
+    return [
+        HeldImage(Place(path, "array", row, 1, name), size, modified_ns)
+        for row, size in enumerate(array.count_bytes(start, stop), start)
+    ]
+
+
+def _read_values(array: StoredArray, start: int, stop: int) -> list[Any]:
+    rows = array.read(start, stop)
+    if rows.dtype.kind == "U" and (_code_points(rows) > sys.maxunicode).any():
+        raise BadImage(CORRUPT, f"{array.name!r} has what is no text")
+    is_single = rows.ndim == 2 and rows.shape[1] == 1
+    cells = (rows[:, 0] if is_single else rows).tolist()
+    return [os.fsdecode(c) for c in cells] if cells and isinstance(cells[0], bytes) else cells
+
+
+def _code_points(texts: np.ndarray) -> np.ndarray:
+    """The numbers of all characters."""
+    native = np.ascontiguousarray(texts, texts.dtype.newbyteorder("="))
+    return native.reshape(-1).view(np.uint32) if native.dtype.itemsize else np.zeros(0, np.uint32)
+
+
+def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:
+    """One-hot rows as the place of their 1."""
+    rows = array.read(start, stop)
+    classes = rows.argmax(axis=1).tolist()
+    other = _Damaged(f"{array.name!r} is one-hot, but here it has no 1, or several, or else")
+    return [c if ok else other for c, ok in zip(classes, _are_one_hot(rows), strict=True)]
+
+
+def _read_cells(column: _Column, start: int, stop: int) -> list[Any]:
+    """The cells of some rows; those in a damaged part of the file stand for that."""
+    try:
+        return column.read(start, stop)
+    except BadImage as error:
+        if stop - start == 1:
+            return [_Damaged(error.message)]
+    middle = (start + stop) // 2
+    return _read_cells(column, start, middle) + _read_cells(column, middle, stop)
+
+
+def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:
+    cells = dict(zip(names, values, strict=True))
+    for value in values:
+        if isinstance(value, _Damaged):
+            return Row(line, cells={}, problem=value.problem)
+    return Row(line, cells)
+
+
+def _describe(array: StoredArray) -> str:
+    if array.problem:
+        return array.problem
+    sides = ", ".join(map(str, array.shape))
+    return f"{'text' if array.dtype.kind in 'SUO' else array.dtype.name} [{sides}]"

@@ -1,0 +1,216 @@
+"""Arrays in files, of which each row is an image: an `.npy` file by itself, or an encoded file."""
+
+import dataclasses
+import functools
+import importlib
+import io
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.arrays.array_blocks import BLOCKS
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
+from image_pipeline.components.sources.references import ImageRef
+
+# The function that opens a file, by the module of this room that it is in.
+_OPENERS = {
+    ".h5": "hdf5_arrays.open_hdf5",
+    ".hdf5": "hdf5_arrays.open_hdf5",
+    ".npy": "numpy_arrays.open_npy",
+    ".npz": "numpy_arrays.open_npz",
+    ".zarr": "zarr_arrays.open_zarr",
+    ".zarr.zip": "zarr_arrays.open_zarr",
+}
+_NUMBERS = "biuf"
+_OPEN_FILES = 16
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredArray:
+    """An array in a file.
+
+    Attributes:
+      path: of the file, or its URI.
+      name: of the array in it, such as `train/X`.
+      shape: with the rows first.
+      dtype: of its values; `object` for texts, and for files.
+      read: its rows from one number up to another, [n, *shape[1:]]; raises BadImage if they are
+        damaged, and OSError.
+      rows_at_once: how many rows are unpacked together; 1 if each can be read by itself.
+      holds_files: whether each row is a file, such as a JPEG's bytes.
+      read_sizes: the files' sizes in bytes, of rows as for `read`.
+      problem: why it cannot be read at all; empty if it can.
+    """
+
+    path: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    read: Callable[[int, int], np.ndarray]
+    rows_at_once: int = 1
+    holds_files: bool = False
+    read_sizes: Callable[[int, int], Sequence[int]] | None = None
+    problem: str = ""
+
+    @property
+    def rows(self) -> int:
+        """How many there are; 0 of a single value."""
+        return self.shape[0] if self.shape else 0
+
+    @property
+    def holds_images(self) -> bool:
+        """Whether a row can be an image."""
+        is_picture = len(self.shape) >= 3 and self.dtype.kind in _NUMBERS
+        return not self.problem and (self.holds_files or is_picture)
+
+    @functools.cached_property
+    def passed_on(self) -> np.dtype:
+        """The type of values as they are passed on: with the least byte first."""
+        return self.dtype.newbyteorder("<")
+
+    @functools.cached_property
+    def header(self) -> bytes:
+        """What an `.npy` file with one row begins with."""
+        file = io.BytesIO()
+        descr = np.lib.format.dtype_to_descr(self.passed_on)
+        header = {"descr": descr, "fortran_order": False, "shape": self.shape[1:]}
+        np.lib.format.write_array_header_1_0(file, header)
+        return file.getvalue()
+
+    def count_bytes(self, start: int, stop: int) -> Sequence[int]:
+        """The size of each row's image, as `read_row` passes it on."""
+        if self.read_sizes is not None:
+            return self.read_sizes(start, stop)
+        if self.holds_files:
+            return [len(file) for file in self.read(start, stop)]
+        row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
+        return [len(self.header) + row_bytes] * (stop - start)
+
+
+def read_row(ref: ImageRef, wanted: int) -> bytes:
+    """Reads an image that is a row of an array; see `places.Reader`."""
+    place = ref.place
+    assert place is not None
+    array = open_arrays(place.file, ref.modified_ns).get(place.inside)
+    if array is None or place.start >= array.rows:
+        raise BadImage(CORRUPT, f"{place.file!r} has no row {place.start} of {place.inside!r} now")
+    if array.rows_at_once == 1:
+        row = array.read(place.start, place.start + 1)[0]
+    else:
+        row = _read_block(array, place.start)
+    if array.holds_files:
+        return bytes(row)[:wanted]
+    values = np.ascontiguousarray(row, array.passed_on)
+    data = b"".join((array.header, values.reshape(-1).view(np.uint8).data))
+    return data if len(data) == wanted else data[:wanted]
+
+
+def _read_block(array: StoredArray, row: int) -> np.ndarray:
+    number, place = divmod(row, array.rows_at_once)
+    start = number * array.rows_at_once
+    stop = min(start + array.rows_at_once, array.rows)
+    return BLOCKS.get((array, number), lambda: array.read(start, stop))[place]
+
+
+_opening = threading.Lock()
+
+
+def open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
+    """The arrays in a file, by their names; it stays open for the next that asks.
+
+    Args:
+      path: of the file, or its URI.
+      modified_ns: when it was changed, so that an older state of it is not used.
+
+    Raises:
+      OSError: if it cannot be read.
+      ValueError: if it is damaged.
+      UserError: if its kind is not read from where it is.
+    """
+    with _opening:
+        return _open_arrays(path, modified_ns)
+
+
+def reopen_arrays(path: str) -> dict[str, StoredArray]:
+    """The arrays of a file as it is now; raises as `open_arrays`."""
+    if not files.is_local(path):
+        _open_arrays.cache_clear()  # Nothing says cheaply whether what is behind a URI changed.
+    return open_arrays(path, modified_at(path))
+
+
+@functools.lru_cache(_OPEN_FILES)
+def _open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
+    """`modified_ns` is for the cache only."""
+    module, name = _OPENERS[array_ending(path)].split(".")
+    open_ = getattr(importlib.import_module(f"image_pipeline.components.arrays.{module}"), name)
+    return {array.name: _tell_files(array) for array in open_(path)}
+
+
+def _tell_files(array: StoredArray) -> StoredArray:
+    """The array, marked if its texts are files: the first one begins as an image does."""
+    if array.dtype.kind != "S" or len(array.shape) != 1 or array.problem or not array.rows:
+        return array
+    try:
+        first = bytes(array.read(0, 1)[0])
+    except BadImage:
+        return array
+    is_image = tell_kind(first[:HEAD_BYTES]).group == "image"
+    return dataclasses.replace(array, holds_files=is_image)
+
+
+def array_ending(path: str) -> str:
+    """The ending of a file of arrays, such as ".h5"; empty if the path is none's."""
+    name = path.rstrip("/").lower()
+    return max((each for each in _OPENERS if name.endswith(each)), key=len, default="")
+
+
+def modified_at(path: str) -> int:
+    """When a file was changed, in nanoseconds; of a folder, the last of its files. 0 for a URI.
+
+    Raises:
+      FileNotFoundError: if there is none.
+    """
+    if not files.is_local(path):
+        return 0
+    times = [os.stat(path).st_mtime_ns]
+    if os.path.isdir(path):
+        for folder, _, names in os.walk(path):
+            times += [os.stat(os.path.join(folder, name)).st_mtime_ns for name in names]
+    return max(times)
+
+
+class FileBytes:
+    """Bytes of a file that stays open, read by any thread."""
+
+    def __init__(self, path: str):
+        """Opens it, unless it is behind a URI."""
+        self._path = path
+        is_local = files.is_local(path)
+        self._file = open(path, "rb", buffering=0) if is_local else None  # noqa: SIM115
+
+    def read(self, start: int, length: int) -> bytes:
+        """Reads so many bytes; raises BadImage if there are fewer."""
+        if self._file is None:
+            data = files.read_file(self._path, start, start + length)
+        else:
+            data = os.pread(self._file.fileno(), length, start)
+        if len(data) < length:
+            raise BadImage(CORRUPT, f"{self._path!r} ends within it")
+        return data
+
+
+def read_range(
+    source: FileBytes, offset: int, shape: tuple[int, ...], dtype: np.dtype
+) -> Callable[[int, int], np.ndarray]:
+    """Reads rows that lie one after another in a file, from a byte on; see `StoredArray.read`."""
+    row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+
+    def read(start: int, stop: int) -> np.ndarray:
+        data = source.read(offset + start * row_bytes, (stop - start) * row_bytes)
+        return np.frombuffer(data, dtype).reshape(stop - start, *shape[1:])
+
+    return read

@@ -1,0 +1,199 @@
+"""HDF5 data sets as arrays of rows.
+
+HDF5 has one lock for all of a process. So only what a data set is and where its chunks lie is asked
+of it; bytes are read from the file itself and unpacked here, by as many threads as there are.
+"""
+
+import functools
+import itertools
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
+from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+
+_DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
+# Of data sets that only HDF5 itself can read: rows that are read together.
+_BLOCK_BYTES = 4 * 2**20
+# How HDF5 stores a row of varying length: its length, and where in the file it is.
+_POINTER = np.dtype([("length", "<u4"), ("address", "V12")])
+
+
+def open_hdf5(path: str) -> list[StoredArray]:
+    """The data sets of a file, in the order of their names, such as `train/X`.
+
+    Raises:
+      OSError: if it is no HDF5 file, or is cut.
+      ValueError: if what it holds cannot be listed.
+    """
+    found: list[StoredArray] = []
+    with HDF5_LOCK:
+        # By its name, it would be locked against changes for as long as it is kept open.
+        file = h5py.File(files.open_input(path), "r")
+        source = FileBytes(path)
+
+        def visit(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Dataset):
+                found.append(_describe(path, name, item, source))
+
+        try:
+            file.visititems(visit)
+        except (RuntimeError, KeyError, TypeError) as error:  # HDF5's errors, as h5py names them.
+            raise ValueError(f"it is damaged ({error})") from error
+    return found
+
+
+def _describe(path: str, name: str, item: h5py.Dataset, source: FileBytes) -> StoredArray:
+    shape = item.shape or ()
+    dtype, problem, library = item.dtype, _find_problem(item), _by_library(item)
+    describe = functools.partial(StoredArray, path, name, shape)
+    if problem or not shape:
+        return describe(np.dtype("u1"), library, problem=problem)
+    if h5py.check_vlen_dtype(dtype) == np.uint8:
+        return describe(dtype, library, holds_files=True, read_sizes=_read_sizes(item, source))
+    if names := h5py.check_enum_dtype(dtype):
+        return describe(np.dtype(object), _by_names(library, names))
+    if h5py.check_string_dtype(dtype):
+        return describe(dtype, library)
+    is_as_stored = item.id.get_type() == h5py.h5t.py_create(dtype)
+    read = _read_directly(item, dtype, source) if is_as_stored else None
+    return describe(dtype, read or library, _count_together(item, is_direct=read is not None))
+
+
+def _find_problem(item: h5py.Dataset) -> str:
+    """Why a data set cannot be read: its values are elsewhere, or nothing here can unpack them."""
+    # HDF5 itself would look for the other files, and crash, since this one is open as an object.
+    if item.is_virtual or item.external:
+        return "virtual or external: its values lie in other files; give those, or copy the values"
+    properties = item.id.get_create_plist()
+    for number in range(properties.get_nfilters()):
+        code, _, _, name = properties.get_filter(number)
+        if not h5py.h5z.filter_avail(code):
+            named = name.decode(errors="replace") or f"the filter {code}"
+            return f"packed by {named!r}, which is not installed; repack it: h5repack -f GZIP=4"
+    vlen = h5py.check_vlen_dtype(item.dtype)
+    is_bytes = vlen in (None, np.uint8) or h5py.check_string_dtype(item.dtype)
+    return "" if is_bytes else f"of lists of {vlen}; images of various sizes are stored as files"
+
+
+def _read_directly(
+    item: h5py.Dataset, dtype: np.dtype, source: FileBytes
+) -> Callable[[int, int], np.ndarray] | None:
+    """Reads rows of values of fixed size without HDF5's lock; None if only HDF5 can read them."""
+    offset = item.id.get_offset()
+    if offset is not None:
+        return read_range(source, offset, item.shape, dtype)
+    is_known = item.chunks and {*_filters_of(item)} <= {_DEFLATE, _SHUFFLE}
+    return _ChunkReader(item, dtype, source).read if is_known else None
+
+
+def _count_together(item: h5py.Dataset, is_direct: bool) -> int:
+    """How many rows are unpacked together."""
+    if item.chunks:
+        return item.chunks[0]
+    row_bytes = max(1, item.dtype.itemsize * int(np.prod(item.shape[1:], dtype=np.int64)))
+    return 1 if is_direct else max(1, _BLOCK_BYTES // row_bytes)
+
+
+def _filters_of(item: h5py.Dataset) -> list[int]:
+    properties = item.id.get_create_plist()
+    return [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
+
+
+def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
+    def read(start: int, stop: int) -> np.ndarray:
+        try:
+            with HDF5_LOCK:
+                return item[start:stop]
+        except (OSError, RuntimeError, ValueError) as error:
+            raise BadImage(CORRUPT, f"{item.name!r} cannot be read ({error})") from error
+
+    return read
+
+
+def _by_names(
+    read_values: Callable[[int, int], np.ndarray], values: dict[str, int]
+) -> Callable[[int, int], np.ndarray]:
+    """Reads an enumeration as its names; of a value that has none, its digits."""
+    names = {value: name for name, value in values.items()}
+
+    def read(start: int, stop: int) -> np.ndarray:
+        found = read_values(start, stop)
+        flat = [names.get(value, str(value)) for value in found.reshape(-1).tolist()]
+        return np.array(flat, object).reshape(found.shape)
+
+    return read
+
+
+def _read_sizes(
+    item: h5py.Dataset, source: FileBytes
+) -> Callable[[int, int], Sequence[int]] | None:
+    """The lengths of rows of varying length, of which the rows themselves are not read."""
+    is_usual = item.id.get_type().get_size() == _POINTER.itemsize
+    read = _read_directly(item, _POINTER, source) if is_usual else None
+    return None if read is None else lambda start, stop: read(start, stop)["length"].tolist()
+
+
+class _ChunkReader:
+    """Rows of a data set in chunks, which may be packed by deflate and shuffled."""
+
+    def __init__(self, item: h5py.Dataset, dtype: np.dtype, source: FileBytes):
+        """Holds nothing of the data."""
+        self._item, self._dtype, self._source = item, dtype, source
+        self._shape, self._chunk = item.shape, item.chunks
+        self._chunks = ChunkList(item)
+        self._filters = _filters_of(item)
+        self._fill = np.zeros((), dtype) if dtype == _POINTER else item.fillvalue
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Rows from one number up to another; see `StoredArray.read`."""
+        rows = np.empty((stop - start, *self._shape[1:]), self._dtype)
+        starts = [range(start - start % self._chunk[0], stop, self._chunk[0])]
+        starts += [range(0, n, c) for n, c in zip(self._shape[1:], self._chunk[1:], strict=True)]
+        for corner in itertools.product(*starts):
+            skipped = max(0, start - corner[0])
+            at = max(corner[0], start) - start
+            ends = [min(c, n - a) for c, n, a in zip(self._chunk, self._shape, corner, strict=True)]
+            last = min(corner[0] + ends[0], stop) - corner[0]
+            part = tuple(slice(a, a + n) for a, n in zip(corner[1:], ends[1:], strict=True))
+            window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
+            rows[(slice(at, at + last - skipped), *part)] = self._read_chunk(corner)[window]
+        return rows
+
+    def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
+        """A whole chunk; those that were never written have the value that stands for that."""
+        found = self._chunks.find(corner)
+        if found is None:
+            return np.full(self._chunk, self._fill, self._dtype)
+        offset, size, skipped_filters = found
+        data = self._source.read(offset, size)
+        for place, code in reversed(list(enumerate(self._filters))):
+            if not skipped_filters & 1 << place:
+                data = self._inflate(data) if code == _DEFLATE else self._unshuffle(data)
+        if len(data) != self._chunk_bytes:
+            raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has {len(data)} bytes")
+        return np.frombuffer(data, self._dtype).reshape(self._chunk)
+
+    @property
+    def _chunk_bytes(self) -> int:
+        return self._dtype.itemsize * int(np.prod(self._chunk, dtype=np.int64))
+
+    def _inflate(self, data: bytes) -> bytes:
+        try:
+            return zlib.decompressobj().decompress(data, self._chunk_bytes)
+        except zlib.error as error:
+            message = f"a chunk of {self._item.name!r} cannot be unpacked ({error})"
+            raise BadImage(CORRUPT, message) from error
+
+    def _unshuffle(self, data: bytes) -> bytes:
+        """The first byte of every value, then the second …: back into their order."""
+        size = self._dtype.itemsize
+        if size == 1 or len(data) % size:
+            return data
+        return np.frombuffer(data, np.uint8).reshape(size, -1).T.tobytes()

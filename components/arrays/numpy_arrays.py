@@ -1,0 +1,179 @@
+"""NumPy's `.npy` and `.npz` files as arrays of rows. Nothing is ever unpickled."""
+
+import io
+import struct
+import threading
+import zipfile
+from collections.abc import Callable
+
+import indexed_gzip
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.images.npy import is_npy, read_array_header
+
+_HEADER_BYTES = 8192  # more than a header that is read has
+_LOCAL_HEADER = 30  # of a zip file's member, before its name; see `byte_ranges`
+_LOCAL_MARK = b"PK\x03\x04"
+_ENCRYPTED = 1
+# Of what is packed: rows that are unpacked together, and as far apart are places to begin at.
+_BLOCK_BYTES = 4 * 2**20
+# RFC 1952: deflate, no flags, no time, unknown system.
+_GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+
+_ReadBytes = Callable[[int, int], bytes]
+
+
+def open_npy(path: str) -> list[StoredArray]:
+    """The one array of an `.npy` file, called as the file is."""
+    source = FileBytes(path)
+    head = files.read_file(path, 0, _HEADER_BYTES)
+    shape, dtype, start, problem = _read_header(head)
+    read = read_range(source, start, shape, dtype) if not problem else _read_nothing
+    return [StoredArray(path, path.rpartition("/")[2], shape, dtype, read, problem=problem)]
+
+
+def open_npz(path: str) -> list[StoredArray]:
+    """The arrays of an `.npz` file, by their names.
+
+    Raises:
+      ValueError: if it is no zip file.
+    """
+    source = FileBytes(path)
+    try:
+        with files.open_input(path) as file, zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise ValueError(str(error)) from error
+    return [_open_member(path, source, each) for each in members if not each.is_dir()]
+
+
+def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> StoredArray:
+    name = member.filename.removesuffix(".npy")
+    if member.flag_bits & _ENCRYPTED or member.compress_type not in _PACKINGS:
+        problem = "encrypted, or packed by no method of NumPy"
+        return StoredArray(path, name, (), np.dtype("u1"), _read_nothing, problem=problem)
+    try:
+        read_bytes, offset = _PACKINGS[member.compress_type](source, member)
+        head = read_bytes(0, min(_HEADER_BYTES, member.file_size))
+        shape, dtype, start, problem = _read_header(head)
+    except BadImage as error:
+        return StoredArray(path, name, (), np.dtype("u1"), _read_nothing, problem=error.message)
+    if problem:
+        return StoredArray(path, name, shape, dtype, _read_nothing, problem=problem)
+    if offset is not None:
+        return StoredArray(
+            path, name, shape, dtype, read_range(source, offset + start, shape, dtype)
+        )
+    row_bytes = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
+
+    def read(first: int, stop: int) -> np.ndarray:
+        data = read_bytes(start + first * row_bytes, (stop - first) * row_bytes)
+        return np.frombuffer(data, dtype).reshape(stop - first, *shape[1:])
+
+    rows_at_once = max(1, _BLOCK_BYTES // row_bytes)
+    return StoredArray(path, name, shape, dtype, read, rows_at_once)
+
+
+def _read_header(head: bytes) -> tuple[tuple[int, ...], np.dtype, int, str]:
+    """Shape, type, where the data begins, and why the array cannot be read, if so."""
+    unknown = np.dtype("u1")
+    try:
+        if not is_npy(head):
+            return (), unknown, 0, "damaged: it does not begin as an .npy file"
+        header = read_array_header(head)
+        dtype = np.dtype(("<", ">")[header.is_big_endian] + header.dtype)
+    except BadImage as error:
+        return (), unknown, 0, f"not to be read: {error.message}"
+    except TypeError:
+        return (), unknown, 0, f"of an unknown type, {header.dtype!r}"
+    problem = ""
+    if dtype.hasobject:
+        problem = "of Python objects, which are never unpickled; save numbers, or texts"
+    elif header.is_fortran and len(header.shape) > 1:
+        problem = "in Fortran's order, where a row lies everywhere; save np.ascontiguousarray of it"
+    return header.shape, dtype, header.start, problem
+
+
+def _read_nothing(start: int, stop: int) -> np.ndarray:
+    raise AssertionError("an array with a problem is not read")
+
+
+def _find_stored(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
+    """Reads bytes of a member that is stored as it is; and where it begins in the file."""
+    offset = _find_data(source, member)
+    return lambda start, length: source.read(offset + start, length), offset
+
+
+def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
+    """Reads bytes of what a member unpacks to, from anywhere."""
+    packed = _AsGzip(source, _find_data(source, member), member)
+    unpacked = indexed_gzip.IndexedGzipFile(fileobj=packed, spacing=_BLOCK_BYTES)
+    lock = threading.Lock()
+
+    def read(start: int, length: int) -> bytes:
+        try:
+            with lock:
+                data = unpacked.pread(length, start)
+        except (OSError, ValueError) as error:  # The library's own are among them.
+            raise BadImage(CORRUPT, f"{member.filename!r} cannot be unpacked ({error})") from error
+        if len(data) < length:
+            raise BadImage(CORRUPT, f"{member.filename!r} ends within it")
+        return data
+
+    return read, None
+
+
+_PACKINGS = {zipfile.ZIP_STORED: _find_stored, zipfile.ZIP_DEFLATED: _open_packed}
+
+
+def _find_data(source: FileBytes, member: zipfile.ZipInfo) -> int:
+    header = source.read(member.header_offset, _LOCAL_HEADER)
+    if not header.startswith(_LOCAL_MARK):
+        raise BadImage(CORRUPT, "damaged: it has no header where it should begin")
+    return member.header_offset + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, 26))
+
+
+class _AsGzip(io.RawIOBase):
+    """A deflated member of a zip file as a gzip file, which can be read from many places."""
+
+    def __init__(self, source: FileBytes, offset: int, member: zipfile.ZipInfo):
+        """Begins at the first byte."""
+        trailer = struct.pack("<II", member.CRC, member.file_size % 2**32)
+        self._source, self._offset, self._length = source, offset, member.compress_size
+        self._trailer, self._at = trailer, 0
+        self._size = len(_GZIP_HEADER) + member.compress_size + len(trailer)
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`; so do the others."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be read from anywhere."""
+        return True
+
+    def tell(self) -> int:
+        """Where it is read next."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """To a place from the beginning, from here, or from the end."""
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        """At least a byte, unless it has ended."""
+        data = self._read_part(len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _read_part(self, most_bytes: int) -> bytes:
+        within = self._at - len(_GZIP_HEADER)
+        if within < 0:
+            return _GZIP_HEADER[self._at :][:most_bytes]
+        if within < self._length:
+            return self._source.read(self._offset + within, min(most_bytes, self._length - within))
+        return self._trailer[within - self._length :][:most_bytes]

@@ -1,0 +1,1 @@
+"""Python generators: every shard in a process of its own."""

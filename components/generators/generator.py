@@ -1,0 +1,249 @@
+"""A Python generator as a source: what it yields is known when it has run.
+
+Its items are rows of a table that holds its images, so columns, labels, masks and boxes are a
+table's. They cannot be listed; the references are the generator's shards.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from image_pipeline.components.dotted import load_named
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.function_version import function_version
+from image_pipeline.components.generators.generator_items import Body, encode_record
+from image_pipeline.components.generators.generator_worker import END, FAILED, Failure
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.sources.held import HeldImage, Place
+from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.references import ImageRef, Said, Source
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.tables.table import Table, check_bad_row
+from image_pipeline.components.tables.table_columns import USUAL_OF_HELD, usable_name
+
+SHARDS_AT_ONCE = 16
+"""Shards of a unit of work, whatever the number of cores: items are taken from them in turn."""
+
+GENERATOR_FAILED = "generator_failed"
+
+_PREFIX = "generator:"
+_KIND = "generator"
+_SAMPLE = 32  # items that say what the columns are
+
+
+def is_generator(images: str) -> bool:
+    """Tells whether what is given as images names a generator."""
+    return images.startswith(_PREFIX)
+
+
+def is_shard(ref: ImageRef) -> bool:
+    """Tells whether a reference is not to an image, but to a generator's shard."""
+    return ref.place is not None and ref.place.kind == _KIND
+
+
+@dataclasses.dataclass(frozen=True)
+class InHand:
+    """A source whose images are here already: those of one item, by their columns."""
+
+    root: str
+    images: Mapping[str, bytes]
+
+    def list(self) -> Iterator[ImageRef]:
+        """What is in hand was not listed."""
+        return iter(())
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """See `Source.read`."""
+        if ref.place is None:
+            raise BadImage("bad_row", "its image must be an array or the bytes of a file")
+        return self.images[ref.place.inside][:most_bytes]
+
+
+@dataclasses.dataclass(frozen=True)
+class Generator:
+    """A generator function and how its items are read.
+
+    Attributes:
+      root: `generator:MODULE:FUNCTION`.
+      table: with all columns and types.
+      options: how it is run.
+    """
+
+    root: str
+    table: TableOptions
+    options: GeneratorOptions
+
+    @functools.cached_property
+    def dotted_path(self) -> str:
+        """The function's; raises UserError if the root names none."""
+        module, _, function = self.root.removeprefix(_PREFIX).rpartition(":")
+        if not module or not function.isidentifier():
+            raise UserError(
+                f"--images must be generator:MODULE:FUNCTION, such as generator:my_data:records, "
+                f"got {self.root!r}."
+            )
+        return f"{module}.{function}"
+
+    @property
+    def version(self) -> str:
+        """A hash of the function's module."""
+        return function_version(self.dotted_path)
+
+    def list(self) -> Iterator[ImageRef]:
+        """Lists the shards; see `items` for what they hold."""
+        of, version = self.options.shards, self.version
+        for shard in range(of):
+            place = Place(self.root, _KIND, shard, of, version)
+            yield ImageRef(self._name(shard), 0, 0, place=place)
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """No item can be read on its own."""
+        raise _not_read_again(self.root)
+
+    def items(self, shards: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Source]]:
+        """Runs shards: each item, and the source that it can be read from.
+
+        Raises:
+          UserError: if a process dies, or an item does not come in time; if a generator raises, or
+            an item is none and `bad_rows` is "error".
+        """
+        numbers = [ref.place.start for ref in shards if ref.place is not None]
+        known = Table(self.root, self.table)
+        seen = dict.fromkeys(numbers, 0)
+        with contextlib.closing(self._run(numbers)) as sent:
+            for each in sent:
+                if each.kind == END:
+                    _check_count(self._name(each.shard), seen[each.shard], each.item)
+                    continue
+                seen[each.shard] += 1
+                if each.kind == FAILED:
+                    yield self._judge_failure(each.shard, each.item, each.body), self
+                else:
+                    yield self._refer(known, each.shard, each.item, each.kind, each.body)
+
+    def sample(self) -> Iterator[tuple[str, Row]]:
+        """The first items of the first shard that has any, as rows with their places."""
+        for shard in range(self.options.shards):
+            found = False
+            with contextlib.closing(self._run([shard], _SAMPLE)) as sent:
+                for each in sent:
+                    if each.kind == FAILED:
+                        raise self._failed(each.shard, each.item, each.body)
+                    if each.kind != END:
+                        found = True
+                        place = self._place(each.shard, each.item)
+                        yield place, self._row(each.shard, each.item, each.kind, each.body)[0]
+            if found:
+                return
+        raise UserError(f"{self.root} yields nothing in any of its {self.options.shards} shards.")
+
+    def _run(self, shards: Sequence[int], most_items: int | None = None) -> Any:
+        from image_pipeline.components.generators.generator_pool import run_generators
+
+        load = functools.partial(load_named, "--images", self.dotted_path)
+        encode = functools.partial(encode_record, image_columns=self._image_columns)
+        return run_generators(
+            self.root,
+            load,
+            shards,
+            self.options.shards,
+            encode,
+            self.options.timeout_s,
+            most_items=most_items,
+        )
+
+    @functools.cached_property
+    def _image_columns(self) -> tuple[str, ...]:
+        """Columns whose bytes are images, in lower case."""
+        given = [self.table.columns.get(role) for role in ("image", "mask")]
+        usual = itertools.chain(USUAL_OF_HELD["image"], USUAL_OF_HELD["mask"])
+        return tuple(dict.fromkeys([*(each.lower() for each in given if each), *usual]))
+
+    def _name(self, shard: int) -> str:
+        return f"{self.root.rpartition(':')[2]}/{shard:04d}"
+
+    def _place(self, shard: int, item: int) -> str:
+        return f"{self._name(shard)}:{item}"
+
+    def _row(
+        self, shard: int, item: int, kind: str, body: Body | str
+    ) -> tuple[Row, dict[str, bytes]]:
+        """An item as a row, and the images that it holds."""
+        if isinstance(body, str):
+            return Row(item, {}, body), {}
+        cells, pieces = body
+        images = {name: b"".join(each) for name, each in pieces.items()}
+        held = {
+            name: HeldImage(Place(self.root, "item", shard, 1, name), len(data))
+            for name, data in images.items()
+        }
+        return Row(item, {**cells, **held}), images
+
+    def _refer(
+        self, table: Table, shard: int, item: int, kind: str, body: Body | str
+    ) -> tuple[ImageRef, Source]:
+        row, images = self._row(shard, item, kind, body)
+        if not row.problem and (problem := self._find_problem(row)):
+            row = Row(item, {}, problem)
+        ref = table.reference(self._place(shard, item), None, row)
+        if ref.problem is not None:
+            check_bad_row(ref.message, self.table)
+        return ref, InHand(self.root, images)
+
+    def _find_problem(self, row: Row) -> str | None:
+        """What of an item does not fit the columns that the first items had."""
+        columns = self.table.columns
+        image = columns.get("image")
+        if image is not None and not isinstance(row.cells.get(image), HeldImage):
+            found = type(row.cells.get(image)).__name__ if image in row.cells else "nothing"
+            return f"{image!r} must be an array of two or more dimensions, or bytes, got {found}"
+        if isinstance(row.cells.get(columns.get("path") or ""), list | dict):
+            return f"{columns['path']!r} must be one name"
+        for name, cell in row.cells.items():
+            is_known = name in columns.values() or {name, usable_name(name)}.intersection(columns)
+            if not is_known and cell not in (None, "") and not isinstance(cell, HeldImage):
+                return (
+                    f"{name!r} is no column of the first items; name it by ingest.columns="
+                    f"{{{usable_name(name)}: {name}}}, or leave it out by null"
+                )
+        return None
+
+    def _judge_failure(self, shard: int, item: int, failure: Failure) -> ImageRef:
+        """A reference to the item that did not come, unless the run stops here."""
+        if self.options.errors == "stop":
+            raise self._failed(shard, item, failure)
+        place = self._place(shard, item)
+        message = f"{place}: {_tell(failure)}; the rest of this shard is missing"
+        name = f"{self._name(shard)}/{item:08d}"
+        return ImageRef(name, 0, 0, GENERATOR_FAILED, message, Said(place))
+
+    def _failed(self, shard: int, item: int, failure: Failure) -> UserError:
+        return UserError(
+            f"{self.root} failed in shard {shard} at item {item}: {_tell(failure)}; correct it, or "
+            "set ingest.generator.errors=quarantine to go on without the rest of that shard."
+        )
+
+
+def refuse_again(images: str) -> None:
+    """Raises UserError if single images would be read again, and a generator makes them."""
+    if is_generator(images):
+        raise _not_read_again(images)
+
+
+def _not_read_again(root: str) -> UserError:
+    return UserError(
+        f"No single image of {root} can be read again; correct the generator and ingest again, "
+        "which runs all of its shards."
+    )
+
+
+def _check_count(name: str, seen: int, sent: int) -> None:
+    if seen != sent:
+        raise RuntimeError(f"{name}: its process sent {sent} items, and {seen} came.")
+
+
+def _tell(failure: Failure) -> str:
+    return f"{failure.what} ({failure.where})" if failure.where else failure.what

@@ -1,0 +1,194 @@
+"""A process that runs Python generators, seen from its parent."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pickle
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator_worker import (
+    ACKNOWLEDGED,
+    NO_SHARD,
+    PART,
+    Failure,
+)
+from image_pipeline.components.generators.ring import Ring, allocate
+
+_RING_BYTES = 16 * 2**20
+# Each acknowledgement wakes a thread of the worker, which its generator has to wait for. A worker
+# that is waited for has room, whatever of this is kept back.
+_KEPT_MESSAGES, _KEPT_SHARE = 16, 1 / 8
+_LOOK_S = 0.5
+_END_S = 2.0  # A worker takes one at most.
+# The parent's own path, so that a module is found where the parent would find it.
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from image_pipeline.components.generators import generator_worker; "
+    "generator_worker.main(*map(int, sys.argv[2:]))"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sent:
+    """What a worker has sent.
+
+    Attributes:
+      kind: `ITEM`, `WRONG`, `END` or `FAILED`.
+      shard: whose it is.
+      item: its number in the shard, from 0; of an end, how many items there were.
+      body: the item as `encode` gave it, why it is wrong, or a `Failure`.
+    """
+
+    kind: str
+    shard: int
+    item: int
+    body: Any
+
+
+class GeneratorProcess:
+    """A worker, which ends at the latest when this process does."""
+
+    def __init__(self, name: str, work: bytes):
+        """Starts it.
+
+        Args:
+          name: what the generators are called in messages.
+          work: the `Work`, pickled.
+        """
+        ours, its = socket.socketpair()
+        memory = allocate(_RING_BYTES)
+        self._name, self._owner = name, os.getpid()
+        self._ring = Ring(memory, _RING_BYTES)
+        self._link = Connection(ours.detach())
+        self._parts: list[np.ndarray] = []
+        self._kept = (0, 0)  # messages and bytes that were taken, and not acknowledged yet
+        self._poll = select.poll()
+        self._poll.register(self._link.fileno(), select.POLLIN)
+        arguments = (its.fileno(), memory, _RING_BYTES, self._owner)
+        try:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    _START,
+                    json.dumps([*map(str, sys.path)]),
+                    *map(str, arguments),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # What a command prints there may be read by a program.
+                pass_fds=arguments[:2],
+                process_group=0,  # Ctrl-C is the parent's; it ends its workers.
+                # A TensorFlow in each worker would take the GPU's memory from the one that trains.
+                env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
+            )
+        finally:
+            its.close()
+            os.close(memory)
+        _LIVE.add(self)
+        with contextlib.suppress(OSError):  # If it has died, `receive` says so.
+            self._link.send_bytes(work)
+
+    def receive(self, shard: int, item: int, timeout_s: float) -> Sent:
+        """Waits for the next message, which must be this one; see `run_generators`."""
+        until_s = time.monotonic() + timeout_s
+        while True:
+            kind, its, number, pickled, sizes, waiting = self._await(shard, item, until_s)
+            buffers = self._read(sizes, waiting)
+            self._acknowledge(waiting)
+            if kind != PART:
+                break
+        body = pickle.loads(pickled, buffers=buffers)
+        if its == NO_SHARD:
+            assert isinstance(body, Failure)
+            raise UserError(f"{self._name} cannot be run: {body.what}")
+        if (its, number) != (shard, item):
+            raise RuntimeError(
+                f"{self._name}: item {item} of shard {shard} was lost; item {number} of shard "
+                f"{its} came instead."
+            )
+        return Sent(kind, shard, item, body)
+
+    def _acknowledge(self, size_bytes: int) -> None:
+        self._kept = (self._kept[0] + 1, self._kept[1] + size_bytes)
+        if self._kept[0] >= _KEPT_MESSAGES or self._kept[1] >= _KEPT_SHARE * _RING_BYTES:
+            with contextlib.suppress(OSError):
+                self._link.send_bytes(ACKNOWLEDGED.pack(*self._kept))
+            self._kept = (0, 0)
+
+    def _await(self, shard: int, item: int, until_s: float) -> Any:
+        place = f"item {item} of shard {shard} of {self._name}"
+        try:
+            while not self._poll.poll(1e3 * max(0.0, min(_LOOK_S, until_s - time.monotonic()))):
+                if self._process.poll() is not None and not self._poll.poll(0):
+                    raise EOFError
+                if time.monotonic() >= until_s:
+                    raise UserError(
+                        f"{place} was not yielded within the time-out; look for what the generator "
+                        "waits for, or raise timeout_s (ingest.generator.timeout_s)."
+                    )
+            return pickle.loads(self._link.recv_bytes())
+        except (EOFError, ConnectionError) as error:
+            raise UserError(f"The process that was to yield {place} {self._tell_end()}") from error
+
+    def _read(self, sizes: Sequence[int], waiting: int) -> list[np.ndarray]:
+        """The buffers of a message, each on its own; of a part of one, none yet."""
+        if not self._parts and sum(sizes) == waiting:
+            return [self._ring.read(size_bytes) for size_bytes in sizes]
+        self._parts.append(self._ring.read(waiting))
+        if not sizes:
+            return []
+        data = np.concatenate(self._parts)
+        self._parts.clear()
+        return np.split(data, np.cumsum(sizes)[:-1])
+
+    def _tell_end(self) -> str:
+        try:
+            code = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            return "closed its connection; it must leave descriptors alone that are not its own."
+        if code < 0:
+            memory = ", as the system does where memory runs out" if code == -signal.SIGKILL else ""
+            return f"was killed by signal {-code}{memory}."
+        return f"ended with exit code {code}; generators must not end it."
+
+    def hang_up(self) -> None:
+        """Tells it that no more is wanted."""
+        if os.getpid() == self._owner:
+            self._link.close()
+
+    def end(self) -> None:
+        """Waits for its end, or ends it; a fork of the parent leaves it alone."""
+        if os.getpid() != self._owner:
+            return
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once, unless it belongs to the process that this one was forked from."""
+        if os.getpid() == self._owner:
+            self._process.kill()
+            self._process.wait()
+
+
+def kill_all() -> None:
+    """Ends all workers: whoever waits for an item then, as a data set may, learns of it at once."""
+    for worker in list(_LIVE):
+        worker.kill()
+
+
+_LIVE: weakref.WeakSet[GeneratorProcess] = weakref.WeakSet()

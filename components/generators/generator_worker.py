@@ -1,0 +1,222 @@
+"""The process that runs Python generators: their items go to the parent through shared memory.
+
+It steps its shards' generators in turn, so what it sends has one order, whatever the number of such
+processes. It ends when the parent does, however that ends.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import pickle
+import select
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Generator
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.ring import Ring
+from image_pipeline.components.messages import describe_error
+
+ITEM, WRONG, END, FAILED = "item", "wrong", "end", "failed"
+"""What is sent: an item; one of a wrong type, and why; the end of a shard; how one failed."""
+PART = "part"  # of an item that is too large to be sent at once
+NO_SHARD = -1  # of what fails before any generator is called
+
+ACKNOWLEDGED = struct.Struct("<BQ")
+"""What the parent sends: how many messages it has taken, and bytes of the ring."""
+
+_AHEAD = 64  # items that the parent has not taken yet
+_PARTS = 4  # that a ring has room for
+_LOOK_S = 1.0
+_GRACE_S = 1.0
+
+
+class WrongItem(Exception):
+    """What a generator yields is not what it should yield; the message says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What a worker is to do.
+
+    Attributes:
+      load: gives the function of a shard's number and the number of all shards, whose result is
+        iterated.
+      shards: the numbers of those to run.
+      of: how many there are.
+      encode: what an item is sent as, its arrays among it; raises `WrongItem`.
+      most_items: how many a shard may have; the rest is not run. None: all.
+    """
+
+    load: Callable[[], Callable[[int, int], Any]]
+    shards: tuple[int, ...]
+    of: int
+    encode: Callable[[Any], Any]
+    most_items: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """What was raised: in one line, where, and with all that Python says."""
+
+    what: str
+    where: str
+    trace: str
+
+
+class _Stopped(Exception):
+    """The parent wants no more."""
+
+
+class Link:
+    """A worker's connection to its parent."""
+
+    def __init__(self, connection: Connection, ring: Ring, parent: int):
+        """Begins to listen."""
+        self._connection, self._ring, self._parent = connection, ring, parent
+        self._changed = threading.Condition()
+        self._items = self._bytes = 0  # that were sent, and not taken yet
+        self._is_stopped = False
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def send(self, kind: str, shard: int, item: int, body: Any = None) -> None:
+        """Sends a message; waits while the parent is too far behind.
+
+        The arrays of a body are not pickled: their bytes go through the ring.
+
+        Raises:
+          _Stopped: if the parent wants no more.
+        """
+        buffers: list[pickle.PickleBuffer] = []
+        pickled = pickle.dumps(body, 5, buffer_callback=buffers.append)
+        arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
+        sizes = [len(array) for array in arrays]
+        waiting = 0
+        for array in arrays:
+            for start in range(0, len(array), self._ring.size_bytes // _PARTS):
+                part = array[start : start + self._ring.size_bytes // _PARTS]
+                if waiting + len(part) > self._ring.size_bytes // _PARTS:
+                    self._tell((PART, shard, item, b"", [], waiting))
+                    waiting = 0
+                self._await_room(len(part))
+                self._ring.write(part)
+                waiting += len(part)
+        self._await_room(0)
+        self._tell((kind, shard, item, pickled, sizes, waiting))
+
+    def _tell(self, message: tuple) -> None:
+        with self._changed:
+            self._items += 1
+        self._connection.send_bytes(pickle.dumps(message, 5))
+
+    def _await_room(self, size_bytes: int) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped or self._has_room(size_bytes))
+            if self._is_stopped:
+                raise _Stopped
+            self._bytes += size_bytes
+
+    def _has_room(self, size_bytes: int) -> bool:
+        return self._items < _AHEAD and self._bytes + size_bytes <= self._ring.size_bytes
+
+    def _listen(self) -> None:
+        """Hears what the parent has taken, and that it wants no more or has ended.
+
+        Then it ends the process, whatever that is busy with.
+        """
+        with contextlib.suppress(EOFError, OSError):
+            while os.getppid() == self._parent:
+                if select.select([self._connection], [], [], _LOOK_S)[0]:
+                    messages, size_bytes = ACKNOWLEDGED.unpack(self._connection.recv_bytes())
+                    with self._changed:
+                        self._items -= messages
+                        self._bytes -= size_bytes
+                        self._changed.notify()
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify()
+        time.sleep(_GRACE_S)
+        os._exit(1)
+
+
+def run(work: Work, link: Link) -> None:
+    """Runs the generators to their ends."""
+    try:
+        make = work.load()
+    except BaseException as error:  # The module is the user's own: it may raise anything.
+        link.send(FAILED, NO_SHARD, 0, _describe(error))
+        return
+    shards = {shard: _iterate(make, shard, work) for shard in work.shards}
+    try:
+        while shards:
+            for shard in list(shards):
+                kind, item, body = next(shards[shard])
+                link.send(kind, shard, item, body)
+                if kind in (END, FAILED):
+                    del shards[shard]
+    finally:
+        for generator in shards.values():
+            generator.close()
+
+
+def _iterate(
+    make: Callable[[int, int], Any], shard: int, work: Work
+) -> Generator[tuple[str, int, Any], None, None]:
+    """What a shard's generator yields, as it is sent; then how it ended."""
+    item = 0
+    try:
+        for each in itertools.islice(make(shard, work.of), work.most_items):
+            try:
+                kind, body = ITEM, work.encode(each)
+            except WrongItem as error:
+                kind, body = WRONG, str(error)
+            yield kind, item, body
+            item += 1
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # So may a generator, `sys.exit` included.
+        yield FAILED, item, _describe(error)
+    else:
+        yield END, item, None
+
+
+def _describe(error: BaseException) -> Failure:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__]
+    where = f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+    what = str(error) if isinstance(error, UserError) else describe_error(error)
+    return Failure(what, where, "".join(traceback.format_exception(error)))
+
+
+def main(link: int, memory: int, size_bytes: int, parent: int) -> None:
+    """Runs a worker.
+
+    Args:
+      link: descriptor of the connection to the parent, which first sends the `Work`.
+      memory: descriptor of the memory that is shared with it.
+      size_bytes: of that.
+      parent: its process.
+    """
+    connection, ring = Connection(link), Ring(memory, size_bytes)
+    os.close(memory)
+    received = connection.recv_bytes()
+    answers = Link(connection, ring, parent)
+    with contextlib.suppress(_Stopped, OSError):
+        try:
+            work = pickle.loads(received)
+        except BaseException as error:  # It imports the user's modules.
+            answers.send(FAILED, NO_SHARD, 0, _describe(error))
+        else:
+            run(work, answers)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(0)  # Threads that the user's code has started must not keep it from ending.

@@ -1,0 +1,1 @@
+"""Other people's records: TFRecords, TFDS, Parquet and Arrow."""

@@ -1,0 +1,210 @@
+"""The rows of Parquet and Arrow files, and where images are that these hold.
+
+An image is a binary cell, or as in Hugging Face's data sets a structure of `bytes` and `path`. It
+is not read here: of a Parquet file the other columns are, and an Arrow file is mapped into memory.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.kind import tell_kind
+from image_pipeline.components.record_files.columnar_places import (
+    BYTES,
+    open_arrow,
+    open_parquet,
+    split_column,
+)
+from image_pipeline.components.sources.held import HeldImage, Place
+from image_pipeline.components.sources.rows import NAME, Row, plain
+
+_PATH = "path"
+_ROWS_AT_ONCE = 4096
+_LOOKED_AT = 16  # rows by which it is told whether binary cells are images
+_FEATURES = b"huggingface"  # the key of a schema's metadata
+# Views are how Polars writes bytes.
+_BINARIES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+_Cells = Iterator[dict[str, Any]]
+
+
+def read_parquet(path: str) -> Iterator[Row]:
+    """Reads a Parquet file's rows; images stay where they are."""
+    modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
+    with files.open_input(path) as file:
+        parquet = open_parquet(file)
+        images = _find_images(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))
+        features = _read_features(parquet.schema_arrow)
+        start = 0
+        for group in range(parquet.num_row_groups):
+            count = parquet.metadata.row_group(group).num_rows
+            columns = {
+                name: _hold(path, "parquet", inside, start, modified_ns, sizes)
+                for name, inside in images.items()
+                for sizes in [_sizes_of_group(parquet, group, inside)]
+            }
+            rows = _read_others(parquet, group, list(images), count)
+            yield from _join(rows, columns, start, features)
+            start += count
+
+
+def read_arrow(path: str) -> Iterator[Row]:
+    """Reads the rows of an Arrow file, a stream or a file of batches; images stay where they are.
+
+    Raises:
+      UserError: if it is not on this machine.
+    """
+    if not files.is_local(path):
+        raise UserError(f"Arrow files are read from a local disk only, got {path!r}; copy it.")
+    modified_ns = os.stat(path).st_mtime_ns
+    table = open_arrow(path)
+    images = _find_images(table.schema, lambda name: table[name].slice(0, _LOOKED_AT))
+    features = _read_features(table.schema)
+    start = 0
+    for batch in table.to_batches(_ROWS_AT_ONCE):
+        columns = {
+            name: _hold(path, "arrow", inside, start, modified_ns, _lengths(batch, inside))
+            for name, inside in images.items()
+        }
+        yield from _join(_leave_out(batch, images), columns, start, features)
+        start += batch.num_rows
+
+
+def _find_images(schema: pa.Schema, read_first: Callable[[str], Any]) -> dict[str, str]:
+    """The columns that hold images, and where in them the bytes are, such as `image.bytes`."""
+    found = {}
+    for field in schema:
+        if pa.types.is_struct(field.type) and {each.name for each in field.type} == {BYTES, _PATH}:
+            found[field.name] = f"{field.name}.{BYTES}"
+        elif any(is_kind(field.type) for is_kind in _BINARIES):
+            heads = (value for value in read_first(field.name).to_pylist() if value)
+            if any(tell_kind(head).group in ("image", "unsupported_image") for head in heads):
+                found[field.name] = field.name
+    return found
+
+
+def _first_of_parquet(parquet: pq.ParquetFile, name: str) -> Any:
+    batches = parquet.iter_batches(_LOOKED_AT, columns=[name])
+    return next((batch.column(0) for batch in batches), pa.array([], pa.binary()))
+
+
+def _sizes_of_group(parquet: pq.ParquetFile, group: int, inside: str) -> Sequence[int | None]:
+    """About how many bytes each image of a row group has; None where there is none."""
+    found = parquet.metadata.row_group(group)
+    chunk = next(
+        c for at in range(found.num_columns) if (c := found.column(at)).path_in_schema == inside
+    )
+    mean = max(1, chunk.total_uncompressed_size // max(1, found.num_rows))
+    if chunk.statistics is not None and chunk.statistics.null_count == 0:
+        return [mean] * found.num_rows
+    batches = parquet.iter_batches(_LOOKED_AT, row_groups=[group], columns=[inside])
+    return [mean if valid else None for each in batches for valid in _is_valid(each, inside)]
+
+
+def _is_valid(batch: pa.RecordBatch, inside: str) -> list[bool]:
+    return pc.is_valid(_bytes_of(batch, inside)).to_pylist()
+
+
+def _lengths(batch: pa.RecordBatch, inside: str) -> Sequence[int | None]:
+    cells = _bytes_of(batch, inside)
+    if not pa.types.is_binary_view(cells.type):
+        return pc.binary_length(cells).to_pylist()
+    # A view is 16 bytes that begin with the length, for which Arrow has no function.
+    views = np.frombuffer(cells.buffers()[1], np.int32).reshape(-1, 4)[cells.offset :]
+    lengths, valid = views[: len(cells), 0].tolist(), cells.is_valid().to_pylist()
+    return [n if is_there else None for n, is_there in zip(lengths, valid, strict=True)]
+
+
+def _bytes_of(batch: pa.RecordBatch, inside: str) -> pa.Array:
+    """The bytes in a column; null wherever the structure around them is."""
+    name, below = split_column(inside, batch.schema)
+    return pc.struct_field(batch.column(name), below) if below else batch.column(name)
+
+
+def _hold(
+    path: str, kind: str, inside: str, start: int, modified_ns: int, sizes: Sequence[int | None]
+) -> Iterator[HeldImage | None]:
+    for row, size in enumerate(sizes, start):
+        place = Place(path, kind, row, 1, inside)
+        yield None if size is None else HeldImage(place, size, modified_ns)
+
+
+def _read_others(parquet: pq.ParquetFile, group: int, images: Sequence[str], count: int) -> _Cells:
+    """A row group's cells without the images; of these their paths."""
+    names = [name for name in parquet.schema_arrow.names if name not in images]
+    structs = [n for n in images if pa.types.is_struct(parquet.schema_arrow.field(n).type)]
+    if not names and not structs:
+        yield from ({} for _ in range(count))
+        return
+    columns = [*names, *(f"{name}.{_PATH}" for name in structs)]
+    for batch in parquet.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=columns):
+        yield from batch.to_pylist()
+
+
+def _leave_out(batch: pa.RecordBatch, images: Mapping[str, str]) -> _Cells:
+    """A batch's cells without the images; of these their paths."""
+    names = [name for name in batch.schema.names if name not in images]
+    paths = {
+        name: pc.struct_field(batch.column(name), _PATH).to_pylist()
+        for name, inside in images.items()
+        if name != inside
+    }
+    for at, cells in enumerate(batch.select(names).to_pylist()):
+        yield cells | {name: {_PATH: values[at]} for name, values in paths.items()}
+
+
+def _join(
+    rows: _Cells,
+    images: Mapping[str, Iterator[HeldImage | None]],
+    start: int,
+    features: Mapping[str, Any],
+) -> Iterator[Row]:
+    """Rows with the images, and with the names of classes for their numbers."""
+    for line, cells in enumerate(rows, start + 1):
+        made = {n: plain(_name(c, features.get(n))) for n, c in cells.items() if n not in images}
+        for name, held in images.items():
+            said = (cells.get(name) or {}).get(_PATH)
+            image = next(held)
+            made[name] = said if image is None else image
+            if image is not None and said and NAME not in made:
+                made[NAME] = said
+        yield Row(line, made)
+
+
+def _read_features(schema: pa.Schema) -> Mapping[str, Any]:
+    """What `datasets` says of the columns; nothing of another's file."""
+    try:
+        said = json.loads((schema.metadata or {}).get(_FEATURES, b"{}"))
+        return said.get("info", {}).get("features") or {}
+    except (ValueError, AttributeError):
+        return {}
+
+
+def _name(cell: Any, feature: Any) -> Any:
+    """A cell with names for numbers of classes, at any depth."""
+    if cell is None or feature is None:
+        return cell
+    if isinstance(feature, list):  # as older versions write a sequence
+        feature = {"feature": feature[0]}
+    if feature.get("_type") == "ClassLabel":
+        names = feature.get("names", [])
+        is_known = isinstance(cell, int) and 0 <= cell < len(names)
+        return names[cell] if is_known else "" if cell == -1 else cell
+    inner = feature.get("feature", feature)
+    if isinstance(cell, list):
+        return [_name(each, inner) for each in cell] if "feature" in feature else cell
+    if isinstance(cell, dict):
+        # A sequence of structures is stored as a structure of lists.
+        wrap = (lambda each: {"feature": each}) if "feature" in feature else (lambda each: each)
+        return {
+            key: _name(each, wrap(inner[key]) if key in inner else None)
+            for key, each in cell.items()
+        }
+    return cell

@@ -1,0 +1,181 @@
+"""Where the records of a TFRecord file are, plain or packed as gzip or zlib."""
+
+import contextlib
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from image_pipeline.components import files
+from image_pipeline.components.archives.packed_files import open_packed
+from image_pipeline.components.dataset.tfrecord import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    CorruptRecord,
+    masked_crc,
+    read_length,
+)
+from image_pipeline.components.sources.rows import LOST
+
+_GZIP = b"\x1f\x8b\x08"
+_DEFLATE = 8  # the lower half of a zlib stream's first byte
+# A tf.Example is a protocol buffer, of which there are none of more bytes.
+_MOST_BYTES = 2**31
+# The upper bytes of the length of all records of less than 16 MiB: where a header may be.
+_LENGTH_ZEROS, _ZEROS_AT = bytes(5), 3
+_SMALL_BYTES = 2**15  # a record of no more is read whole: one call costs less than several
+_PAGE_BYTES = 2**12
+_BLOCK_BYTES = 2**20
+_CUT = f"the file ends within it; {LOST}"
+
+
+class Frame(NamedTuple):
+    """A record: the place of its data in the unpacked file, and a buffer that holds it."""
+
+    number: int
+    """From 1 on."""
+    start: int
+    length: int
+    buffer: Any
+    at: int
+    """Where the data begins in the buffer."""
+    problem: str | None = None
+
+
+def find_packing(path: str) -> str:
+    """How a file is packed: "", "gzip" or "zlib"; its name says nothing of it.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+    """
+    head = files.read_file(path, 0, HEADER_BYTES)
+    with contextlib.suppress(CorruptRecord):
+        read_length(head)
+        return ""
+    if head.startswith(_GZIP):
+        return "gzip"
+    is_zlib = len(head) > 1 and head[0] & 15 == _DEFLATE and (head[0] << 8 | head[1]) % 31 == 0
+    return "zlib" if is_zlib else ""
+
+
+def list_frames(path: str) -> Iterator[Frame]:
+    """The records of a file in their order, without reading what of them is not looked at.
+
+    In a plain file on this machine a damaged header costs what is up to the next good one;
+    elsewhere it costs the rest of the file.
+    """
+    packing = find_packing(path)
+    if packing:
+        unpacked: Any = io.BufferedReader(Unpacked(open_packed(path, packing)), 2**16)
+        yield from _stream(unpacked)
+    elif not files.is_local(path):
+        with files.open_input(path) as file:
+            yield from _stream(file)
+    else:
+        with open(path, "rb", buffering=0) as file:
+            yield from _walk(file.fileno())
+
+
+def check_data(frame: Frame) -> bool:
+    """Whether a record's data has its checksum."""
+    end = frame.at + frame.length
+    data, crc = frame.buffer[frame.at : end], frame.buffer[end : end + FOOTER_BYTES]
+    return masked_crc(data) == crc
+
+
+class _Pages:
+    """A part of a file, of which only what is asked for is read.
+
+    Not mapped memory: a file that is cut off meanwhile gives an error, where a map would end the
+    process.
+    """
+
+    def __init__(self, file: int):
+        """Takes the file's descriptor; positions are the file's."""
+        self._file, self._at, self._page = file, -1, b""
+
+    def __getitem__(self, key: int | slice) -> Any:
+        """A byte, or some."""
+        if isinstance(key, slice):
+            return os.pread(self._file, key.stop - key.start, key.start)
+        if key // _PAGE_BYTES != self._at:
+            self._at = key // _PAGE_BYTES
+            self._page = os.pread(self._file, _PAGE_BYTES, self._at * _PAGE_BYTES)
+        return self._page[key % _PAGE_BYTES]
+
+
+def _walk(file: int) -> Iterator[Frame]:
+    at, number, size = 0, 0, os.fstat(file).st_size
+    while at < size:
+        number += 1
+        start = at + HEADER_BYTES
+        try:
+            length = read_length(os.pread(file, HEADER_BYTES, at))
+        except CorruptRecord as error:
+            yield Frame(number, start, 0, b"", 0, error.problem if start < size else _CUT)
+            at = _find_header(file, at + 1, size)
+            continue
+        at = start + length + FOOTER_BYTES
+        if at > size:
+            yield Frame(number, start, length, b"", 0, _CUT)
+        elif length > _SMALL_BYTES:
+            yield Frame(number, start, length, _Pages(file), start)
+        else:
+            yield Frame(number, start, length, os.pread(file, at - start, start), 0)
+
+
+def _find_header(file: int, at: int, size: int) -> int:
+    """Where the next good header begins; the end if there is none."""
+    while at < size:
+        block = os.pread(file, _BLOCK_BYTES, at)
+        zeros = block.find(_LENGTH_ZEROS, _ZEROS_AT)
+        while zeros >= 0:
+            start = zeros - _ZEROS_AT
+            # A run of zeros passes for no header: the checksum of a length of 0 is not 0.
+            with contextlib.suppress(CorruptRecord):
+                read_length(block[start : start + HEADER_BYTES])
+                return at + start
+            zeros = block.find(_LENGTH_ZEROS, zeros + 1)
+        at += max(1, len(block) - HEADER_BYTES)
+    return size
+
+
+def _stream(file: BinaryIO) -> Iterator[Frame]:
+    start, number = HEADER_BYTES, 0
+    while True:
+        number += 1
+        try:
+            header = file.read(HEADER_BYTES)
+            if not header:
+                return
+            length = read_length(header)
+            if length > _MOST_BYTES:
+                raise CorruptRecord(f"it has {length} bytes, and no tf.Example has so many")
+            data = file.read(length + FOOTER_BYTES)
+        except (CorruptRecord, OSError, EOFError, zlib.error) as error:
+            problem = f"{error}; {LOST}"
+            yield Frame(number, start, 0, b"", 0, problem)
+            return
+        is_cut = len(data) < length + FOOTER_BYTES
+        yield Frame(number, start, length, data, 0, _CUT if is_cut else None)
+        start += length + FOOTER_BYTES + HEADER_BYTES
+
+
+class Unpacked(io.RawIOBase):
+    """What a packed file unpacks to, from its first byte on; the file itself is shared."""
+
+    def __init__(self, file: Any):
+        """Takes what `open_packed` gives."""
+        self._file, self._at = file, 0
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`."""
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        """As many bytes as there are."""
+        data = self._file.pread(len(buffer), self._at)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -1,0 +1,39 @@
+"""A row of a table, whatever holds it: a line of text, a record, an index of arrays."""
+
+import dataclasses
+import datetime
+import decimal
+import os
+from typing import Any
+
+LOST = "what follows is lost"
+"""How the problem of a row ends that may stand for all behind it, too."""
+BOX_COLUMN = "image/object/bbox"
+"""The column that the features of boxes in TFRecords are."""
+NAME = "__name__"
+"""The column of what images are called that a table holds, where none of its own says so."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+      line: the line that it begins on, counted from 1; in Parquet, the number of the row; in an
+        array, its index, from 0.
+      cells: by the names of their columns; what is empty is None or "", or left out.
+      problem: why it has no cells; None for a row like any other.
+    """
+
+    line: int
+    cells: dict[str, Any]
+    problem: str | None = None
+
+
+def plain(cell: Any) -> Any:
+    """A value as JSON could have it: dates and decimals are text, and so are bytes."""
+    if isinstance(cell, bytes):
+        return os.fsdecode(cell)
+    if isinstance(cell, datetime.date | datetime.time | decimal.Decimal):
+        return str(cell)
+    return cell

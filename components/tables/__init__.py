@@ -1,0 +1,1 @@
+"""Tables of images: a row for each, which names or holds it."""

@@ -1,0 +1,272 @@
+"""A table as source: a row for each image, which says where it is and what it is."""
+
+import array
+import collections
+import dataclasses
+import functools
+import math
+import os
+import posixpath
+import stat
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.record import ColumnType, order_names
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.column_types import Items, Value, convert, convert_label
+from image_pipeline.components.sources.folder import NOT_A_FILE, locate, read_below
+from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.places import read_place
+from image_pipeline.components.sources.reading import MISSING_FILE
+from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.tables.table_files import (
+    SPLIT,
+    folder_of,
+    list_tables,
+    name_tables,
+)
+from image_pipeline.components.tables.table_rows import read_rows
+
+_TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Tables and how they are read.
+
+    Attributes:
+      path: of the table; `{SPLIT}` in it stands for a split's name, one table for each.
+      options: with all columns and types; see `complete_options`.
+    """
+
+    path: str
+    options: TableOptions
+
+    @functools.cached_property
+    def root(self) -> str:
+        """The folder that relative paths start from."""
+        folder = folder_of(self.path)
+        same = (self.options.root_dir or "").partition(SPLIT)[0]
+        root = same if same == self.options.root_dir else same.rpartition("/")[0]
+        return locate(folder, root) if root else folder
+
+    @functools.cached_property
+    def _of_split(self) -> str:
+        """What of `root_dir` is each split's own, `{SPLIT}` and what stands with it; else ""."""
+        before, split, after = (self.options.root_dir or "").partition(SPLIT)
+        return before.rpartition("/")[2] + split + after if split else ""
+
+    @functools.cached_property
+    def _prefix(self) -> str:
+        """What whole paths of files in the root begin with."""
+        return f"{files.make_absolute(self.root).rstrip('/')}/"
+
+    @functools.cached_property
+    def _types(self) -> dict[str, ColumnType]:
+        return self.options.further_types
+
+    @functools.cached_property
+    def _roles_as_text(self) -> tuple[str, ...]:
+        """The roles that a row names; tags and values are kept as further columns are."""
+        columns = self.options.columns
+        return tuple(role for role in _TEXTS if columns.get(role) and role not in self._types)
+
+    def list(self) -> Iterator[ImageRef]:
+        """Lists the images in the order of the rows.
+
+        Raises:
+          UserError: if a table cannot be read, or a row cannot be used and `bad_rows` is "error".
+        """
+        repeated = self._find_repeated()
+        labels = self._read_labels(repeated) if repeated else {}
+        first_rows: dict[str, str] = {}
+        for place, split, row in self._rows():
+            ref = self.reference(place, split, row)
+            if ref.place is not None and hash(ref.path) in repeated:
+                ref = _rename(ref, _call_by_row(place))  # They are several images nevertheless.
+            if ref.path in labels and ref.problem in (None, MISSING_FILE):
+                ref = self._judge_repeated(ref, place, labels[ref.path], first_rows)
+            if ref.problem is not None:
+                check_bad_row(ref.message, self.options)
+            yield ref
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """See `Source.read`; a row may name a file anywhere."""
+        if ref.place is not None:
+            return read_place(ref, most_bytes)
+        return read_below(self.root, ref, most_bytes, follow_links=True)
+
+    def _judge_repeated(
+        self, ref: ImageRef, place: str, labels: Sequence[str], first_rows: dict[str, str]
+    ) -> ImageRef:
+        """The first row of a file counts, unless its rows give it several labels: none is right."""
+        first = first_rows.setdefault(ref.path, place)
+        if len(set(labels)) > 1:
+            named = ", ".join(map(repr, sorted(set(labels))))
+            return self._bad_row("listed_twice", place, f"{ref.path!r} has the labels {named}")
+        if first != place:
+            message = f"names {ref.path!r} again, as {first} does"
+            return self._bad_row("listed_twice", place, message)
+        return ref
+
+    def _read_labels(self, hashes: set[int]) -> dict[str, Sequence[str]]:
+        """The labels of each path that several rows name, one a row."""
+        labels = collections.defaultdict(list)
+        for place, split, row in self._rows():
+            path = self._path_of(place, split, row)
+            is_held = isinstance(self._cell(row, "image"), HeldImage)
+            if path and hash(path) in hashes and not is_held:
+                labels[path].append(str(self._cell(row, "label")))
+        return {path: each for path, each in labels.items() if len(each) > 1}
+
+    def _rows(self) -> Iterator[tuple[str, str | None, Row]]:
+        """Each row with its place and the split that its table's name names.
+
+        A column of splits, or that there is to be none, counts more than names, unless these are
+        asked for by `{SPLIT}`.
+        """
+        is_named = SPLIT in self.path or "split" not in self.options.columns
+        tables = list_tables(self.path)
+        names = name_tables([path for path, _ in tables])
+        for (path, split), name in zip(tables, names, strict=True):
+            for row in read_rows(path, self.options.columns):
+                yield f"{name}:{row.line}", split if is_named else None, row
+
+    def _find_repeated(self) -> set[int]:
+        """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""
+        hashes = array.array("q")
+        for place, split, row in self._rows():
+            hashes.append(hash(self._path_of(place, split, row)))
+        ordered = np.sort(np.frombuffer(hashes, np.int64))
+        return set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+
+    def _cell(self, row: Row, name: str) -> Any:
+        """What a row has in the column of a name; None where it has none."""
+        column = self.options.columns.get(name)
+        cell = None if column is None else row.cells.get(column)
+        return cell.of_type(self._types.get(name)) if isinstance(cell, Items) else cell
+
+    def _path_of(self, place: str, split: str | None, row: Row) -> str:
+        """What an image is called: its path; of one that the row holds, as the row says.
+
+        Or else by the row, such as `train.h5/00000017`.
+        """
+        image = self._cell(row, "image")
+        if not isinstance(image, HeldImage):
+            return self._clean_path(image, split)
+        called = self._cell(row, "path")
+        name = posixpath.normpath("" if isinstance(called, list) else _text(called)).lstrip("/")
+        return _call_by_row(place) if name in ("", ".") else name
+
+    def _clean_path(self, cell: object, split: str | None) -> str:
+        """One name for one file: without `./`, and relative if it lies in the root."""
+        path = str(cell or "").strip()
+        if path and self._of_split and files.is_local(path) and path[:1] != "/":
+            path = f"{self._of_split.replace(SPLIT, split or '')}/{path}"
+        if not files.is_local(path) or path[:1] == "/":
+            path = path.removeprefix(self._prefix)
+        if not path or not files.is_local(path) or ".." in path.split("/"):
+            return path  # Behind a link, `..` leads elsewhere.
+        return posixpath.normpath(path)
+
+    def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+        """The image that a row names or holds, or why it has none.
+
+        Args:
+          place: of the row, such as `train.csv:17`.
+          split: the one that its table is of; None if there is none.
+          row: the row.
+        """
+        columns = self.options.columns
+        if row.problem:
+            return self._bad_row("bad_row", place, row.problem)
+        path = self._path_of(place, split, row)
+        if not path:
+            return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
+        try:
+            roles = {role: _text(self._cell(row, role)) for role in self._roles_as_text}
+            if split is not None:
+                roles["split"] = split
+            further = tuple(self._convert(name, row) for name in order_names(self._types))
+        except ValueError as error:
+            return self._bad_row("wrong_type", place, str(error))
+        said = Said(place, further=further, **roles)
+        ref = self._refer(self._cell(row, "image"), path, said)
+        mask = self._cell(row, "mask")
+        called = path if isinstance(mask, HeldImage) else self._clean_path(mask, split)
+        return dataclasses.replace(ref, mask=self._refer(mask, called, said)) if called else ref
+
+    def _convert(self, name: str, row: Row) -> Value:
+        column, type_, cell = self.options.columns[name], self._types[name], self._cell(row, name)
+        try:
+            if name == "label":
+                return convert_label(cell, type_, self.options.tag_separator)
+            return convert(cell, type_)
+        except ValueError as error:
+            raise ValueError(f"the column {column!r} must be of type {type_}: {error}") from error
+
+    def _refer(self, cell: object, path: str, said: Said) -> ImageRef:
+        """To an image or a mask that the row names or holds."""
+        if isinstance(cell, HeldImage):
+            return ImageRef(path, cell.size_bytes, cell.modified_ns, said=said, place=cell.place)
+        return self._look_up(path, said)
+
+    def _look_up(self, path: str, said: Said) -> ImageRef:
+        """A local file's size and time; a store is not asked for each."""
+        located = locate(self.root, path)
+        if not files.is_local(located):
+            return ImageRef(path, 0, 0, said=said)
+        try:
+            status = os.stat(located)
+        except (OSError, ValueError):
+            message = f"{said.row}: there is no file {path!r}"
+            return ImageRef(path, 0, 0, MISSING_FILE, message, said)
+        if not stat.S_ISREG(status.st_mode):
+            message = f"{said.row}: {path!r} is a folder, or no regular file"
+            return ImageRef(path, 0, 0, NOT_A_FILE, message, said)
+        return ImageRef(path, status.st_size, status.st_mtime_ns, said=said)
+
+    def _bad_row(self, problem: str, place: str, message: str) -> ImageRef:
+        return ImageRef(place, 0, 0, problem, f"{place}: {message}", Said(place))
+
+
+def _call_by_row(place: str) -> str:
+    """What an image is called that its table holds, and calls nothing."""
+    file, _, line = place.rpartition(":")
+    return f"{file}/{int(line):08d}"
+
+
+def _rename(ref: ImageRef, path: str) -> ImageRef:
+    is_held = ref.mask is not None and ref.mask.place is not None
+    mask = dataclasses.replace(ref.mask, path=path) if ref.mask and is_held else ref.mask
+    return dataclasses.replace(ref, path=path, mask=mask)
+
+
+def check_bad_row(message: str, options: TableOptions) -> None:
+    """Raises UserError if rows that cannot be used are not to be quarantined."""
+    if options.bad_rows == "error":
+        raise UserError(
+            f"{message}, and ingest.bad_rows=error; correct the row, or set "
+            "ingest.bad_rows=quarantine."
+        )
+
+
+def _text(cell: object) -> str:
+    """A label, group or split as text; a whole number as its digits, whatever type it has.
+
+    Raises:
+      ValueError: if it is a list or an object.
+    """
+    if isinstance(cell, list | dict):
+        raise ValueError(f"a label, group or split must be one value, got {cell!r}")
+    if isinstance(cell, float) and math.isnan(cell):
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return "" if cell is None else decode_name(str(cell).strip())

@@ -1,0 +1,111 @@
+"""HDF5: what it has in chunks is read as HDF5 itself reads it, and without its lock."""
+
+import h5py
+import numpy as np
+import pytest
+
+from image_pipeline.components.arrays import hdf5_arrays
+from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
+from image_pipeline.components.errors import UserError
+from tests.array_files import IMAGES, write_hdf5
+from tests.arrays.test_array_tables import list_refs
+
+pytestmark = pytest.mark.unit
+
+DEEP = (IMAGES.astype(np.int32) * 7919).astype(">i4")
+
+
+def _open(path):
+    return {array.name: array for array in open_hdf5(str(path))}
+
+
+@pytest.mark.parametrize("userblock_size", [0, 512])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"chunks": (7, 4, 5, 2)},
+        {"chunks": (1, 6, 5, 3)},
+        {"chunks": (7, 4, 5, 2), "compression": "gzip", "shuffle": True},
+        {"chunks": (64, 6, 5, 3), "maxshape": (None, 6, 5, 3), "compression": "gzip"},
+        {"chunks": (7, 4, 5, 2), "compression": "lzf", "fletcher32": True},
+        {"chunks": (7, 4, 5, 2), "scaleoffset": 0},
+    ],
+)
+def test_any_rows_are_those_that_hdf5_reads(tmp_path, settings, userblock_size):
+    with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock_size) as file:
+        file.create_dataset("x", data=DEEP, **settings)
+    array = _open(tmp_path / "a.h5")["x"]
+    assert array.rows_at_once == settings.get("chunks", (1,))[0]
+    for start, stop in [(0, 50), (3, 9), (6, 8), (49, 50), (7, 14)]:
+        assert np.array_equal(array.read(start, stop), DEEP[start:stop])
+
+
+def test_hdf5_is_not_asked_for_pixels(tmp_path, monkeypatch):
+    settings = {"chunks": (7, 4, 5, 2), "compression": "gzip", "shuffle": True}
+    path = write_hdf5(tmp_path / "a.h5", {"x": DEEP}, **settings)
+    monkeypatch.setattr(hdf5_arrays.h5py.Dataset, "__getitem__", None)
+    assert np.array_equal(_open(path)["x"].read(0, 50), DEEP)
+
+
+def test_what_was_never_written_has_its_fill_value(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, settings in {"late": {}, "chunked": {"chunks": (7, 6, 5, 3)}}.items():
+            file.create_dataset(name, IMAGES.shape, np.uint8, fillvalue=9, **settings)
+        file["chunked"][:7] = IMAGES[:7]
+        rows = file.create_dataset("jpeg", (5,), h5py.vlen_dtype(np.uint8), chunks=(2,))
+        rows[0] = [1, 2, 3]
+    arrays = _open(tmp_path / "a.h5")
+    assert (arrays["late"].read(0, 50) == 9).all()
+    assert np.array_equal(arrays["chunked"].read(5, 9), [*IMAGES[5:7], *np.full((2, 6, 5, 3), 9)])
+    assert arrays["jpeg"].count_bytes(0, 5) == [3, 0, 0, 0, 0]
+
+
+def test_a_filter_that_is_not_installed_is_named(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["y"] = np.arange(50)
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((7, 6, 5, 3))
+        properties.set_filter(32001, h5py.h5z.FLAG_OPTIONAL, (2, 2, 1, 630))  # Blosc's number
+        space = h5py.h5s.create_simple(IMAGES.shape)
+        h5py.h5d.create(file.id, b"x", h5py.h5t.STD_U8LE, space, dcpl=properties)
+    with pytest.raises(UserError, match=r"x: packed by .* not installed; repack it: h5repack"):
+        list_refs(tmp_path / "a.h5")
+
+
+def test_the_file_may_be_changed_while_it_is_open(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
+    held = open_hdf5(str(path))
+    with h5py.File(path, "a") as file:
+        file["x"][3] = 0
+    assert not held[0].read(3, 4).any()
+
+
+def test_hdf5_is_asked_once_where_all_chunks_are(tmp_path, monkeypatch):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(1, 6, 5, 3))
+    array = _open(path)["x"]
+    array.read(0, 1)
+    monkeypatch.setattr(hdf5_arrays.h5py.Dataset, "id", None)
+    assert np.array_equal(array.read(0, 50), IMAGES)
+
+
+def test_values_that_lie_in_other_files_are_not_read(tmp_path):
+    write_hdf5(tmp_path / "other.h5", {"x": IMAGES})
+    layout = h5py.VirtualLayout(IMAGES.shape, np.uint8)
+    layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", IMAGES.shape)
+    (tmp_path / "raw").write_bytes(IMAGES.tobytes())
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout)
+        places = [(str(tmp_path / "raw"), 0, IMAGES.nbytes)]
+        file.create_dataset("external", IMAGES.shape, np.uint8, external=places)
+    assert all("lie in other files" in array.problem for array in _open(tmp_path / "a.h5").values())
+    with pytest.raises(UserError, match=r"holds no images \(external: virtual or external: its"):
+        list_refs(tmp_path / "a.h5")
+
+
+def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"SNOD", b"SNOX"))
+    with pytest.raises(UserError, match=r"a.h5' cannot be read: it is damaged \(.*visitation"):
+        list_refs(path)

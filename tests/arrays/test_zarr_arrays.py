@@ -1,0 +1,88 @@
+"""Zarr: chunks that are damaged or were never written, texts and files, and what is refused."""
+
+import json
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+
+from image_pipeline.components.arrays.zarr_arrays import open_zarr
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
+from tests.array_files import IMAGES, write_zarr
+from tests.arrays.test_array_tables import list_refs, open_table
+
+pytestmark = pytest.mark.unit
+
+
+def test_an_array_by_itself(tmp_path):
+    zarr.save_array(tmp_path / "a.zarr", IMAGES, chunks=(7, 6, 5, 3))
+    (array,) = open_zarr(str(tmp_path / "a.zarr"))
+    assert (array.name, array.rows_at_once) == ("array", 7)
+    assert np.array_equal(array.read(3, 20), IMAGES[3:20])
+
+
+def test_a_damaged_chunk_and_one_that_is_not_there(tmp_path):
+    path = write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
+    (path / "x/1.0.0.0").write_bytes(b"\xff" * 40)
+    for chunk in path.glob("x/2.*"):
+        chunk.unlink()
+    table = open_table(path)
+    refs = list(table.list())
+    with pytest.raises(BadImage, match="'/x' cannot be read"):
+        table.read(refs[7], 999)
+    assert table.read(refs[14], 10**6).endswith(bytes(90))  # Zarr's fill value
+
+
+def test_texts_files_and_objects(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    contents, names = [b"\xff\xd8\xff" + bytes(n) for n in range(5)], list("abcdé")
+    for name, values, codec in (
+        ("jpeg", contents, numcodecs.VLenBytes()),
+        ("name", names, numcodecs.VLenUTF8()),
+        ("pickled", [{}, 1, 2, 3, 4], numcodecs.Pickle()),
+    ):
+        group.array(name, np.array(values, object), object_codec=codec, chunks=(2,))
+    table = open_table(tmp_path / "a.zarr")
+    assert table.options.columns == {"image": "jpeg", "path": "name"}
+    refs = list(table.list())
+    assert [ref.path for ref in refs] == names
+    assert [table.read(ref, 99) for ref in refs] == contents
+    with pytest.raises(UserError, match=r"'pickled' as label, but .* it is of Python objects"):
+        list_refs(tmp_path / "a.zarr", columns={"label": "pickled"})
+
+
+def test_a_folder_that_is_none_and_format_3(tmp_path):
+    (tmp_path / "a.zarr").mkdir()
+    with pytest.raises(UserError, match=r"a.zarr' cannot be read: it is no Zarr store"):
+        list_refs(tmp_path / "a.zarr")
+    (tmp_path / "a.zarr/zarr.json").write_text(json.dumps({"zarr_format": 3}))
+    with pytest.raises(UserError, match="it has Zarr's format 3; write it as zarr_format=2"):
+        list_refs(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("name", ["x/2.0.0.0", "x/.zarray"])
+def test_a_damaged_zip_file(tmp_path, name):
+    path = tmp_path / "a.zarr.zip"
+    with zarr.ZipStore(path, mode="w") as store:
+        group = zarr.open_group(store, mode="w")
+        group.create_dataset("x", data=IMAGES, chunks=(7, 6, 5, 3), compressor=None)
+    data = bytearray(path.read_bytes())
+    data[data.index(name.encode()) + len(name) + 5] ^= 1
+    path.write_bytes(data)
+    if name.endswith(".zarray"):
+        with pytest.raises(ValueError, match=r"it is no Zarr store \(Bad CRC-32"):
+            open_zarr(str(path))
+        return
+    (array,) = open_zarr(str(path))
+    assert np.array_equal(array.read(0, 14), IMAGES[:14])
+    with pytest.raises(BadImage, match=r"'/x' cannot be read .*Bad CRC-32"):
+        array.read(14, 15)
+
+
+def test_metadata_that_says_nothing(tmp_path):
+    write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
+    (tmp_path / "a.zarr" / ".zgroup").write_text("{}")
+    with pytest.raises(ValueError, match=r"it is no Zarr store \(unsupported zarr format"):
+        open_zarr(str(tmp_path / "a.zarr"))
