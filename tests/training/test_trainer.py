@@ -181,7 +181,7 @@ def test_the_log_has_a_line_an_epoch_and_no_warning(tmp_path, capfd, recwarn):
             {"model": "tests.training.models.build_liner"},
             "Did you mean build_linear_model",
         ),
-        ("view", {"channels": 2}, "channels"),
+        ("view", {"channels": 0}, "channels\n  Input should be greater than 0"),
     ],
 )
 def test_wrong_options_are_refused(section, values, message, tmp_path):
