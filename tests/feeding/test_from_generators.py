@@ -33,9 +33,17 @@ def _pairs(shard, shards):
         yield np.full(4, number, np.float32), number
 
 
+_OTHERS = set()  # processes that other tests of this process have left, such as a pool's
+
+
+@pytest.fixture(autouse=True)
+def _others():
+    _OTHERS.update(psutil.Process().children(recursive=True))
+
+
 def _children():
     gc.collect()
-    return psutil.Process().children(recursive=True)
+    return [each for each in psutil.Process().children(recursive=True) if each not in _OTHERS]
 
 
 def _numbers(data):
