@@ -44,8 +44,16 @@ def _run(make, shards, *, of=None, timeout_s=60.0, **options):
     return run_generators("it", load, shards, of or len(shards), _same, timeout_s, **options)
 
 
+_OTHERS = set()  # processes that other tests of this process have left, such as a pool's
+
+
+@pytest.fixture(autouse=True)
+def _others():
+    _OTHERS.update(psutil.Process().children(recursive=True))
+
+
 def _children():
-    return psutil.Process().children(recursive=True)
+    return [each for each in psutil.Process().children(recursive=True) if each not in _OTHERS]
 
 
 def _count(shard, shards):
