@@ -111,7 +111,8 @@ def test_a_bad_sound_costs_its_own_row():
     def view(file):
         return tf.image.resize_with_crop_or_pad(decode_image(file, 1, WHITE, SMALL), *shape[:2])
 
-    drawn, errors = take_views(view, files, tf.zeros(shape, tf.uint8), with_sounds=True)
+    explain = functools.partial(explain_unserved, with_sounds=True)
+    drawn, errors = take_views(view, files, tf.zeros(shape, tf.uint8), explain)
     assert errors.numpy().tolist() == [
         *(b"", b"corrupt", b"unsupported", b"empty", b"", b"unsupported"),
     ]
