@@ -1,6 +1,5 @@
 """NumPy's `.npy` and `.npz` files as arrays of rows. Nothing is ever unpickled."""
 
-import io
 import struct
 import threading
 import zipfile
@@ -10,6 +9,7 @@ import indexed_gzip
 import numpy as np
 
 from image_pipeline.components import files
+from image_pipeline.components.archives.as_gzip import AsGzip
 from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.npy import is_npy, read_array_header
@@ -20,8 +20,6 @@ _LOCAL_MARK = b"PK\x03\x04"
 _ENCRYPTED = 1
 # Of what is packed: rows that are unpacked together, and as far apart are places to begin at.
 _BLOCK_BYTES = 4 * 2**20
-# RFC 1952: deflate, no flags, no time, unknown system.
-_GZIP_HEADER = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
 
 _ReadBytes = Callable[[int, int], bytes]
 
@@ -109,7 +107,11 @@ def _find_stored(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes
 
 def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
     """Reads bytes of what a member unpacks to, from anywhere."""
-    packed = _AsGzip(source, _find_data(source, member), member)
+    offset = _find_data(source, member)
+    end = struct.pack("<II", member.CRC, member.file_size % 2**32)
+    packed = AsGzip(
+        lambda start, most: source.read(offset + start, most), member.compress_size, end
+    )
     unpacked = indexed_gzip.IndexedGzipFile(fileobj=packed, spacing=_BLOCK_BYTES)
     lock = threading.Lock()
 
@@ -134,46 +136,3 @@ def _find_data(source: FileBytes, member: zipfile.ZipInfo) -> int:
     if not header.startswith(_LOCAL_MARK):
         raise BadImage(CORRUPT, "damaged: it has no header where it should begin")
     return member.header_offset + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, 26))
-
-
-class _AsGzip(io.RawIOBase):
-    """A deflated member of a zip file as a gzip file, which can be read from many places."""
-
-    def __init__(self, source: FileBytes, offset: int, member: zipfile.ZipInfo):
-        """Begins at the first byte."""
-        trailer = struct.pack("<II", member.CRC, member.file_size % 2**32)
-        self._source, self._offset, self._length = source, offset, member.compress_size
-        self._trailer, self._at = trailer, 0
-        self._size = len(_GZIP_HEADER) + member.compress_size + len(trailer)
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase`; so do the others."""
-        return True
-
-    def seekable(self) -> bool:
-        """It can be read from anywhere."""
-        return True
-
-    def tell(self) -> int:
-        """Where it is read next."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """To a place from the beginning, from here, or from the end."""
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        """At least a byte, unless it has ended."""
-        data = self._read_part(len(buffer))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-    def _read_part(self, most_bytes: int) -> bytes:
-        within = self._at - len(_GZIP_HEADER)
-        if within < 0:
-            return _GZIP_HEADER[self._at :][:most_bytes]
-        if within < self._length:
-            return self._source.read(self._offset + within, min(most_bytes, self._length - within))
-        return self._trailer[within - self._length :][:most_bytes]
