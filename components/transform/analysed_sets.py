@@ -27,6 +27,13 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.views.options import ViewOptions
 
+# By the options of `ingest.prepare` that are a span's attributes.
+_ALIKE = {
+    "alpha_background": "lay transparent images on the same colour",
+    "sound": "have drawn sounds in the same way",
+    "dtype": "have values of one type",  # Those of another mean another scale.
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Span:
@@ -86,9 +93,7 @@ def read_spans(
     keys = [span.key for span in spans]
     if twice := [span.examples_dir for span in spans if keys.count(span.key) > 1]:
         raise UserError(f"the same data set is given more than once: {twice}; give it once.")
-    _check_backgrounds(spans)
-    _check_sounds(spans)
-    _check_types(spans)
+    _check_alike(spans)
     _check_classes(spans, "mask")
     _check_classes(spans, "box")
     if not any(span.records for span in spans):
@@ -110,34 +115,15 @@ def _have_tags(spans: Sequence[Span]) -> bool:
     return label is not None and label.is_list
 
 
-def _check_backgrounds(spans: Sequence[Span]) -> None:
-    """Checks that there is one background: a served model must use the same as training."""
-    differing = {span.examples_dir: span.alpha_background for span in spans}
-    if len(set(differing.values())) > 1:
-        raise UserError(
-            "data sets that are analysed together must lay transparent images on the same colour, "
-            f"got ingest.prepare.alpha_background {differing}; ingest some of them again."
-        )
-
-
-def _check_sounds(spans: Sequence[Span]) -> None:
-    """Checks that sounds were drawn in one way: a served model must draw them so, too."""
-    differing = {span.examples_dir: span.sound for span in spans}
-    if any(sound != spans[0].sound for sound in differing.values()):
-        raise UserError(
-            "data sets that are analysed together must have drawn sounds in the same way, got "
-            f"ingest.prepare.sound {differing}; ingest some of them again."
-        )
-
-
-def _check_types(spans: Sequence[Span]) -> None:
-    """Checks that values are of one type: those of another mean another scale."""
-    differing = {span.examples_dir: span.dtype for span in spans}
-    if len(set(differing.values())) > 1:
-        raise UserError(
-            "data sets that are analysed together must have values of one type, got "
-            f"ingest.prepare.dtype {differing}; ingest some of them again."
-        )
+def _check_alike(spans: Sequence[Span]) -> None:
+    """Checks that ingest did the same to all: a served model has to do it, too."""
+    for option, rule in _ALIKE.items():
+        found = {span.examples_dir: getattr(span, option) for span in spans}
+        if any(value != getattr(spans[0], option) for value in found.values()):
+            raise UserError(
+                f"data sets that are analysed together must {rule}, got ingest.prepare.{option} "
+                f"{found}; ingest some of them again."
+            )
 
 
 def _check_classes(spans: Sequence[Span], of: Literal["mask", "box"]) -> None:
