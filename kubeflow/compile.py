@@ -153,14 +153,14 @@ def compile_command(
     """
     from image_pipeline.components.beam.args import complete_beam_args
     from image_pipeline.components.ingest.complete_options import complete_options
-    from image_pipeline.components.tables.table_files import is_table
+    from image_pipeline.components.ingest.source_kind import TABLE, kind_of
     from image_pipeline.config import load_config
     from image_pipeline.run.dataflow import check_dataflow_flags
     from image_pipeline.run.engine import split_flags
     from image_pipeline.show.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
-    if is_table(images_dir):  # What its columns are is then part of the pipeline.
+    if kind_of(images_dir) is TABLE:  # What its columns are is then part of the pipeline.
         ingest = complete_options(images_dir, config.ingest)
         config = config.model_copy(update={"ingest": ingest})
     beam_args = complete_beam_args(beam_flags)

@@ -101,7 +101,7 @@ class Generator:
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
         """No item can be read on its own."""
-        raise _not_read_again(self.root)
+        raise not_read_again(self.root)
 
     def items(self, shards: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Source]]:
         """Runs shards: each item, and the source that it can be read from.
@@ -227,13 +227,8 @@ class Generator:
         )
 
 
-def refuse_again(images: str) -> None:
-    """Raises UserError if single images would be read again, and a generator makes them."""
-    if is_generator(images):
-        raise _not_read_again(images)
-
-
-def _not_read_again(root: str) -> UserError:
+def not_read_again(root: str) -> UserError:
+    """The error of whoever would read single images again, which a generator makes."""
     return UserError(
         f"No single image of {root} can be read again; correct the generator and ingest again, "
         "which runs all of its shards."

@@ -1,15 +1,19 @@
 """What a source says itself, beside the options that were given: its columns, types and splits."""
 
-from image_pipeline.components.archives.archive import is_archive
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator import is_generator
-from image_pipeline.components.ingest.open_source import has_rows, open_generator
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.source_kind import (
+    GENERATOR,
+    TABLE,
+    Kind,
+    kind_of,
+    open_generator,
+)
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 from image_pipeline.components.tables import table_columns
-from image_pipeline.components.tables.table_files import SPLIT, is_table, list_tables
+from image_pipeline.components.tables.table_files import SPLIT, list_tables
 from image_pipeline.components.tables.table_rows import TABLE_ENDINGS
 
 _UNSET = TableOptions()
@@ -24,15 +28,16 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
         and there is none.
     """
-    _check_kind(images, options)
-    _check_masks(images, options)
-    if is_generator(images):
+    kind = kind_of(images)
+    _check_kind(images, kind, options)
+    _check_masks(images, kind, options)
+    if kind is GENERATOR:
         options = _complete_generator(images, options)
-    elif is_table(images):
+    elif kind is TABLE:
         options = _map_splits(images, table_columns.complete_options(images, options))
     _check_label(options)
     _check_boxes(images, options)
-    if has_rows(images) and options.masks is not None and not options.has_mask_column:
+    if kind.has_rows and options.masks is not None and not options.has_mask_column:
         raise UserError(
             f"ingest.masks is set, but no column of {images!r} is called as masks are; name it by "
             "ingest.columns={mask: …}."
@@ -46,22 +51,22 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
     return options
 
 
-def _check_kind(images: str, options: IngestOptions) -> None:
+def _check_kind(images: str, kind: Kind, options: IngestOptions) -> None:
     """Refuses options of other kinds of sources than is given."""
     if options.video is not None and options.masks is not None:
         raise UserError("frames of videos have no masks; leave out ingest.video or ingest.masks.")
-    if options.generator is not None and not is_generator(images):
+    if options.generator is not None and kind is not GENERATOR:
         raise UserError(
             f"ingest.generator is for --images generator:MODULE:FUNCTION, got {images!r}; leave it "
             "out."
         )
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
-    if set_ and not has_rows(images):
+    if set_ and not kind.has_rows:
         raise UserError(
             f"ingest.{set_[0]} is for a table of images ({', '.join(TABLE_ENDINGS)}), but "
             f"{images!r} is none; leave it out."
         )
-    if options.in_place and not (is_archive(images) or has_rows(images)):
+    if options.in_place and not kind.has_parts:
         raise UserError(
             "ingest.in_place is for files of arrays and archives, whose images are parts of them, "
             f"but {images!r} is none; leave it out."
@@ -116,7 +121,7 @@ def check_splits(images: str, options: IngestOptions) -> None:
 
 def _list_splits(images: str, options: IngestOptions) -> list[str]:
     """The splits that the names of tables name, unless a pattern or a column says more."""
-    if not is_table(images) or SPLIT in images:
+    if kind_of(images) is not TABLE or SPLIT in images:
         return []
     if "split" in options.columns:
         return []
@@ -152,17 +157,17 @@ def _check_label(options: IngestOptions) -> None:
         )
 
 
-def _check_masks(images: str, options: IngestOptions) -> None:
+def _check_masks(images: str, kind: Kind, options: IngestOptions) -> None:
     """Checks that masks' paths are given for a folder, and for no table."""
     if options.masks is None:
         return
-    is_table, has_paths = has_rows(images), options.masks.images is not None
-    if is_table and has_paths:
+    has_paths = options.masks.images is not None
+    if kind.has_rows and has_paths:
         raise UserError(
             f"ingest.masks.images and .masks are for a folder, but {images!r} is a table; leave "
             "them out, and name the masks' column by ingest.columns={mask: …}."
         )
-    if not is_table and not has_paths:
+    if not kind.has_rows and not has_paths:
         raise UserError(
             f"ingest.masks must say where the masks in {images!r} are; set ingest.masks.images and "
             "ingest.masks.masks, such as images/{key}.* and masks/{key}.png."

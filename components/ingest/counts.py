@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
-from image_pipeline.components.generators.generator import SHARDS_AT_ONCE, is_generator
+from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.ingest.books import BOOKS
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepare import PreparedChunk
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.ingest.unpack import list_shards
 from image_pipeline.components.sources.references import Chunk, make_chunks
 
@@ -31,7 +32,7 @@ def list_chunks(images_dir: str, work_dir: str, options: IngestOptions) -> Itera
     Of a generator, these are the shards; how many images they hold is not known yet.
     """
     listed, refs = 0, open_source(images_dir, options).list()
-    are_shards = is_generator(images_dir)
+    are_shards = not kind_of(images_dir).lists_images
     for chunk in make_chunks(refs, SHARDS_AT_ONCE) if are_shards else make_chunks(refs):
         listed += len(chunk.refs)
         yield chunk

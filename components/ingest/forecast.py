@@ -17,7 +17,6 @@ import numpy as np
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator import is_generator
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
@@ -26,6 +25,7 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.prepare import count_threads, prepare_source
 from image_pipeline.components.ingest.shards import record_values
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.references import Source
 from image_pipeline.components.threads import map_in_order
 
@@ -116,7 +116,7 @@ def forecast_ingest(
     Raises:
       UserError: if the folder is missing or empty, or it is a generator.
     """
-    if is_generator(images_dir):
+    if not kind_of(images_dir).lists_images:
         raise UserError(
             f"How many images {images_dir} makes is known when it has run, so nothing is forecast; "
             "ingest it, or save some of its images to a folder and plan with that."

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterator
 
 from image_pipeline.components import files, progress
-from image_pipeline.components.generators.generator import is_generator
-from image_pipeline.components.ingest.open_source import open_generator
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import (
     PreparedChunk,
@@ -24,6 +22,7 @@ from image_pipeline.components.ingest.prepare import (
     prepare_source,
     write_rows,
 )
+from image_pipeline.components.ingest.source_kind import kind_of, open_generator
 from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 
@@ -32,7 +31,7 @@ _PART_ROWS = 4096
 
 def prepare(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> PreparedChunk:
     """Prepares a chunk's images, or the shards of a generator."""
-    prepares = prepare_shards if is_generator(images_dir) else prepare_chunk
+    prepares = prepare_chunk if kind_of(images_dir).lists_images else prepare_shards
     return prepares(chunk, images_dir, work_dir, options)
 
 

@@ -42,13 +42,12 @@ from image_pipeline.components.ingest.path_patterns import (
 )
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
 from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.sources.own_source import is_own_source
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.tables.table import check_bad_row
-from image_pipeline.components.tables.table_files import is_table
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 CODE_VERSION = 5  # Raise it when the same source and options would give other rows or payloads.
@@ -205,7 +204,7 @@ def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOpti
     depends_on += [options.near_duplicates is not None]  # Its value matters later, in the plan.
     if not files.is_local(work_dir):
         depends_on += [options.seed]  # See `write_payloads`.
-    if is_table(images_dir) or is_own_source(images_dir):
+    if not kind_of(images_dir).is_dated:
         depends_on += [open_source(images_dir, options).root]
     depends_on += [list_fields(ref) for ref in chunk.refs]
     return hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()[:32]

@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 import pydantic
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.archive import is_archive
 from image_pipeline.components.archives.archive_members import names_damage
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skipped, read_list
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator import refuse_again
+from image_pipeline.components.generators.generator import not_read_again
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.partition import read_answers
@@ -33,10 +32,10 @@ from image_pipeline.components.ingest.prepare import (
     prepare_chunk,
     read_chunk_rows,
 )
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
 from image_pipeline.components.sources.rows import LOST
-from image_pipeline.components.tables.table_files import is_table
 
 _MARKER = "retry.json"
 
@@ -124,13 +123,15 @@ def prepare_quarantined(
     Raises:
       UserError: if a generator made them, of which no single image can be read again.
     """
-    refuse_again(images_dir)
+    kind = kind_of(images_dir)
+    if not kind.lists_images:
+        raise not_read_again(images_dir)
     lines = list(read_list(output_dir, Quarantined))
     quarantined = {line.path for line in lines}
     names = quarantined | _list_skipped(output_dir)
     met: set[str] = set()
     source = open_source(images_dir, options)
-    stored = _list_stored(output_dir) if is_table(images_dir) else set()
+    stored = _list_stored(output_dir) if kind.has_rows else set()
     cut = {line.path for line in lines if line.message.endswith(LOST)}
     refs = _check_cut(_find_named(source, names, stored, met), cut, images_dir)
     chunks = [prepare_chunk(chunk, images_dir, work_dir, options) for chunk in make_chunks(refs)]
@@ -138,7 +139,7 @@ def prepare_quarantined(
     bad, skipped = count_unusable(rows)
     bad += _count_conflicts(rows, options)
     gone = quarantined - met
-    if is_archive(images_dir) and any(map(names_damage, gone)):
+    if kind.has_parts and any(map(names_damage, gone)):
         raise UserError(
             f"{images_dir!r} is whole now, or damaged elsewhere, and may hold members that no list "
             "had: run ingest again, with --replace (from Python: replace=True)."

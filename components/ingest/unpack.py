@@ -37,9 +37,9 @@ from image_pipeline.components.ingest.prepare import (
     count_unusable,
     read_rows,
 )
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.tables.table_files import is_table
 
 _ROWS_AT_ONCE = 100_000
 _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]
@@ -166,7 +166,7 @@ def list_rows(
 
 def _read_table(images_dir: str, options: IngestOptions) -> dict[str, ImageRef]:
     """What a table says now, by path, in its order; nothing of a folder."""
-    if not is_table(images_dir):
+    if not kind_of(images_dir).has_rows:
         return {}
     listed = open_source(images_dir, options).list()
     return {ref.path: ref for ref in listed}

@@ -24,11 +24,11 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     Guesses the classes and splits from names, and the model's input from some images' headers;
     shows the guess, and asks before it writes the file.
     """
-    from image_pipeline.components.tables.table_files import is_table
+    from image_pipeline.components.ingest.source_kind import kind_of
     from image_pipeline.init.starter import measure_sizes, write_starter
 
     _check_new(output_path)
-    read = _read_table if is_table(images_dir) else _read_folder
+    read = _read_table if kind_of(images_dir).has_rows else _read_folder
     images_dir, layout, source, refs = read(images_dir)  # A COCO file may be in the folder.
     sizes: Any = measure_sizes(source, refs)
     _check_guess(images_dir, layout, sizes)
@@ -48,17 +48,17 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
 def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components import files
-    from image_pipeline.components.archives.archive import is_archive
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.open_source import open_source
     from image_pipeline.components.ingest.options import IngestOptions
+    from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
     from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import guess_layout, list_images_of, split_pairs
 
     source = open_source(images_dir, IngestOptions())
     refs = {ref.path: ref for ref in source.list() if ref.problem is None}
     paths = list(refs)
-    if (coco := find_coco(paths)) and not is_archive(images_dir):
+    if (coco := find_coco(paths)) and kind_of(images_dir) is FOLDER:
         return _read_table(files.join(images_dir, coco))
     layout = guess_layout(paths)
     if layout.masks is None:

@@ -8,16 +8,15 @@ from collections.abc import Iterable, Iterator
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator import is_generator
 from image_pipeline.components.ingest.complete_options import check_splits, complete_options
 from image_pipeline.components.ingest.masks import check_masks
 from image_pipeline.components.ingest.open_source import fingerprint, no_usable_row, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.skipping import names_other_kind
-from image_pipeline.components.tables.table_files import is_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +67,14 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     Raises:
       UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
-    if is_generator(images_dir):
+    kind = kind_of(images_dir)
+    if not kind.lists_images:
         return _survey_generator(images_dir, options)
     source, seen = open_source(images_dir, options), _Seen(options)
     found = fingerprint(images_dir, options, seen.count(source.list()))
     if not seen.found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    if not is_table(images_dir):
+    if not kind.has_rows:
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     elif not seen.usable:
         raise no_usable_row(images_dir, seen.found, seen.first_problem)
@@ -109,7 +109,7 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
     Raises:
       UserError: if none does, and labels are required.
     """
-    if options.further_types.get("label") == "float" or is_generator(images_dir):
+    if options.further_types.get("label") == "float" or not kind_of(images_dir).lists_images:
         return
     if not survey.classes and "label" in options.columns:
         raise UserError(
@@ -157,7 +157,8 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
       UserError: if there are fewer.
     """
     has_others = options.has_masks or options.has_boxes or "label" in options.further_types
-    if is_generator(images_dir) and not has_others:
+    kind = kind_of(images_dir)
+    if not kind.lists_images and not has_others:
         if options.columns.get("label") is None and options.path_label_pattern is None:
             raise UserError(
                 f"The items of {images_dir} have no label, but training needs at least two "
@@ -166,7 +167,7 @@ def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> No
     elif len(survey.classes) < 2 and not has_others:
         classes = list(filter(None, survey.classes))
         named = f"only the class {classes[0]!r}" if classes else "no class"
-        if is_table(images_dir):
+        if kind.has_rows:
             raise UserError(
                 f"{survey.found} rows of {images_dir!r} name {named}, but training needs at least "
                 "two; name the column or array of labels by ingest.columns={label: …}."
