@@ -47,7 +47,7 @@ def open_generator(images: str, options: IngestOptions) -> Generator:
 FOLDER = Kind(open=lambda images, options: Folder(images, options.follow_links))
 ARCHIVE = Kind(open=lambda images, _: Archive(images), has_parts=True)
 TABLE = Kind(open=Table, has_rows=True, has_parts=True, is_dated=False)
-GENERATOR = Kind(open=open_generator, has_rows=True, has_parts=True, lists_images=False)
+GENERATOR = Kind(open=open_generator, has_rows=True, lists_images=False)
 OWN_SOURCE = Kind(open=lambda images, _: OwnSource(images), is_dated=False)
 
 

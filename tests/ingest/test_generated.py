@@ -292,6 +292,12 @@ def test_single_images_are_not_read_again_and_nothing_is_forecast(module, tmp_pa
         forecast_ingest(generator, IngestOptions())
 
 
+def test_what_a_generator_makes_is_in_no_file_and_cannot_be_left_there(module):
+    raw = {"in_place": True, "prepare": {"resize": "none", "encoding": "raw"}}
+    with pytest.raises(UserError, match=r"ingest.in_place is for files of arrays and archives"):
+        complete_options(module(_ARRAYS), IngestOptions.model_validate(raw))
+
+
 def test_options_of_generators_are_for_generators(tmp_path):
     write_folder(tmp_path / "images", per_class=1)
     with pytest.raises(UserError, match=r"ingest.generator is for --images generator:MODULE"):
