@@ -63,6 +63,23 @@ class InHand:
 
 
 @dataclasses.dataclass(frozen=True)
+class FirstItems:
+    """Some items of a generator as a source: they are in memory, and can be read again."""
+
+    root: str
+    held: Mapping[str, tuple[ImageRef, Source]]
+
+    def list(self) -> Iterator[ImageRef]:
+        """Lists the items."""
+        return (ref for ref, _ in self.held.values())
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """Reads an item's image, or its mask; see `Source.read`."""
+        assert ref.said is not None  # An item is a row.
+        return self.held[ref.said.row][1].read(ref, most_bytes)
+
+
+@dataclasses.dataclass(frozen=True)
 class Generator:
     """A generator function and how its items are read.
 
@@ -103,8 +120,14 @@ class Generator:
         """No item can be read on its own."""
         raise not_read_again(self.root)
 
-    def items(self, shards: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Source]]:
+    def items(
+        self, shards: Iterable[ImageRef], most_items: int | None = None
+    ) -> Iterator[tuple[ImageRef, Source]]:
         """Runs shards: each item, and the source that it can be read from.
+
+        Args:
+          shards: the references to them.
+          most_items: how many a shard may have; the rest is not run. None: all.
 
         Raises:
           UserError: if a process dies, or an item does not come in time; if a generator raises, or
@@ -113,7 +136,7 @@ class Generator:
         numbers = [ref.place.start for ref in shards if ref.place is not None]
         known = Table(self.root, self.table)
         seen = dict.fromkeys(numbers, 0)
-        with contextlib.closing(self._run(numbers)) as sent:
+        with contextlib.closing(self._run(numbers, most_items)) as sent:
             for each in sent:
                 if each.kind == END:
                     _check_count(self._name(each.shard), seen[each.shard], each.item)
@@ -123,6 +146,11 @@ class Generator:
                     yield self._judge_failure(each.shard, each.item, each.body), self
                 else:
                     yield self._refer(known, each.shard, each.item, each.kind, each.body)
+
+    def first_items(self) -> FirstItems:
+        """The first items of each shard, some 32 together; raises as `items` does."""
+        items = self.items(self.list(), -(-_SAMPLE // self.options.shards))
+        return FirstItems(self.root, {ref.said.row: (ref, at) for ref, at in items if ref.said})
 
     def sample(self) -> Iterator[tuple[str, Row]]:
         """The first items of the first shard that has any, as rows with their places."""

@@ -19,10 +19,10 @@ _NAMES = {"boxes": "classes of boxes"}
 @click.option("--output", "output_path", default="config.yaml", show_default=True)
 @click.option("--yes", is_flag=True, help="Write the guess without asking.")
 def init(images_dir: str, output_path: str, yes: bool) -> None:
-    """Look at a folder or a table, and write a starter configuration for it.
+    """Look at a folder, a table or a generator, and write a starter configuration for it.
 
     Guesses the classes and splits from names, and the model's input from some images' headers;
-    shows the guess, and asks before it writes the file.
+    shows the guess, and asks before it writes the file. Of a generator, runs the first items.
     """
     from image_pipeline.components.ingest.source_kind import kind_of
     from image_pipeline.init.starter import measure_sizes, write_starter
@@ -53,14 +53,14 @@ def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
     from image_pipeline.init.annotations import explain_boxes, find_coco
-    from image_pipeline.init.layout import guess_layout, list_images_of, split_pairs
+    from image_pipeline.init.layout import find_said, guess_layout, list_images_of, split_pairs
 
     source = open_source(images_dir, IngestOptions())
     refs = {ref.path: ref for ref in source.list() if ref.problem is None}
     paths = list(refs)
     if (coco := find_coco(paths)) and kind_of(images_dir) is FOLDER:
         return _read_table(files.join(images_dir, coco))
-    layout = guess_layout(paths)
+    layout = find_said(refs.values()) or guess_layout(paths)
     if layout.masks is None:
         if explained := explain_boxes(source, refs):
             raise UserError(explained)
@@ -123,7 +123,8 @@ def _show(layout: Any, sizes: Any) -> None:
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
     rows = [("layout", layout.kind)]
-    rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}"))
+    known = "" if layout.generator is None else "; how many there are is known when it has run"
+    rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
     if layout.columns:
         rows.append(("columns", _list_columns(layout)))
     if layout.others and layout.columns:

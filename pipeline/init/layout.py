@@ -4,13 +4,14 @@ import collections
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.ingest.masks import ENDINGS, Masks, find_masks
 from image_pipeline.components.sources.frames import VIDEO_ENDINGS
-from image_pipeline.components.sources.options import VideoOptions
+from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
 from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 
 # ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
@@ -30,7 +31,8 @@ class Layout:
 
     Attributes:
       kind: "class folders", "split folders", "class in the file name", "image/mask pairs", "a
-        COCO file", "COCO files, one a split", "no classes", or what `name_kind` calls a table.
+        COCO file", "COCO files, one a split", "no classes", "labels that the source says", "the
+        first items of a generator", or what `name_kind` calls a table.
       images: number of files with an image's ending.
       others: number of all other files.
       label_pattern: for `ingest.label_pattern`.
@@ -46,6 +48,8 @@ class Layout:
       masks: for pairs, the masks found; otherwise None.
       levels: what some masks show, see `mask_levels.read_levels`.
       video: for `ingest.video`, if the images are videos.
+      generator: for `ingest.generator`, if one makes the images. Then all numbers are those of its
+        first items: nobody knows how many there are.
     """
 
     kind: str
@@ -64,6 +68,7 @@ class Layout:
     masks: Masks | None = None
     levels: Sequence[int | str] = ()
     video: VideoOptions | None = None
+    generator: GeneratorOptions | None = None
 
     @property
     def kind_of_label(self) -> str:
@@ -95,6 +100,15 @@ def guess_layout(paths: Collection[str]) -> Layout:
         or _guess_folders(images, others)
         or _guess_names(images, others)
         or Layout("no classes", len(images), others)
+    )
+
+
+def find_said(refs: Iterable[ImageRef]) -> Layout | None:
+    """The layout of images whose labels a source of the user's own says; None if it says none."""
+    said = collections.Counter(ref.said.label for ref in refs if ref.said is not None)
+    classes = {label: said[label] for label in sorted(filter(None, said))}
+    return (
+        Layout("labels that the source says", said.total(), 0, classes=classes) if classes else None
     )
 
 

@@ -168,7 +168,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         height=height,
         width=width,
         channels=channels if dtype == "uint8" else f"{channels}\n  dtype: float32",
-        batch_size=32 if layout.images < _FEW_IMAGES else 64,
+        batch_size=32 if _has_few(layout) else 64,
         steps=_SOUND_STEPS if sounds else _STEPS.format(first_step=first_step),
         evaluation=_write_evaluation(layout),
     )
@@ -203,7 +203,7 @@ def _write_evaluation(layout: Layout) -> str:
         option, variance = "max_mean_squared_error", float(np.var(layout.values))
         threshold = float(f"{0.9 * variance:.4g}")
         how = f"always answering the mean gives {variance:.4g}"
-    elif layout.classes:
+    elif len(layout.classes) > 1 or (layout.classes and layout.generator is None):
         threshold, how = choose_threshold(layout)
     side = "above" if option.startswith("max") else "below"
     reason = f"; {how}" if how else ""
@@ -291,9 +291,13 @@ def _write_masks(masks: Masks, levels: Sequence[int | str]) -> list[str]:
 
 def _write_labels(layout: Layout) -> str:
     lines = [] if layout.masks is None else _write_masks(layout.masks, layout.levels)
+    rows = "table's" if layout.generator is None else "items'"
+    if layout.generator is not None:
+        shards = f"generator: {{shards: {layout.generator.shards}}}"
+        lines.append(f"{shards}  # each is a call of the function; the order depends on them")
     if layout.columns:
         lines += [
-            "# The table's columns by the names that records give them; null leaves one out.",
+            f"# The {rows} columns by the names that records give them; null leaves one out.",
             f"columns: {_flow(layout.columns)}",
         ]
     if layout.column_types:
@@ -319,7 +323,9 @@ def _write_splits(layout: Layout) -> str:
         comment = "# An image's content decides its split, so it never depends on other images."
         return f"  {comment}\n  splits: {_flow(shares)}"
     if layout.columns:
-        lines = ["# The table names the split; shares are for rows that name none."]
+        is_table = layout.generator is None
+        who, rows = ("table names", "rows") if is_table else ("items name", "items")
+        lines = [f"# The {who} the split; shares are for {rows} that name none."]
     else:
         lines = [
             "# Folders name the split; shares are for images in other folders.",
@@ -336,23 +342,34 @@ def _choose_shares(layout: Layout) -> Mapping[str, float]:
         count = len(layout.splits)
         shares = _SHARES.get(count, (1 / count,) * count)
         return dict(zip(layout.splits, shares, strict=True))
-    return {"train": 0.8, "eval": 0.2} if layout.images < _FEW_IMAGES else _NINE_TENTHS
+    return {"train": 0.8, "eval": 0.2} if _has_few(layout) else _NINE_TENTHS
 
 
 def _count_evaluated(layout: Layout, total: int) -> float:
-    """The number of images in the eval split, at least one."""
+    """The number of images in the eval split, at least one; a generator may make any number."""
+    if layout.generator is not None:
+        return math.inf
     expected = total * _choose_shares(layout).get("eval", 0.1)
     return max(1.0, layout.splits.get("eval", 0) or expected)
+
+
+def _has_few(layout: Layout) -> bool:
+    return layout.generator is None and layout.images < _FEW_IMAGES
 
 
 def _is_stratified(layout: Layout) -> bool:
     """Whether chance could change a class's share in the eval split, or leave it without images.
 
-    Not where paths name the split, nor where there are no classes.
+    Not where paths name the split, nor where there are no classes, or their sizes are unknown.
     """
-    if layout.splits or not layout.classes or layout.kind_of_label != "classes":
+    if (
+        layout.generator is not None
+        or layout.splits
+        or not layout.classes
+        or layout.kind_of_label != "classes"
+    ):
         return False
-    return layout.images < _FEW_IMAGES or min(layout.classes.values()) < _FEW_OF_A_CLASS
+    return _has_few(layout) or min(layout.classes.values()) < _FEW_OF_A_CLASS
 
 
 def _write_stratify(layout: Layout) -> str:

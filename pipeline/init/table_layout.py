@@ -1,4 +1,4 @@
-"""What a table of images says, as a layout for a starter configuration."""
+"""What a table of images says, or a generator, as a layout for a starter configuration."""
 
 import collections
 import dataclasses
@@ -14,6 +14,7 @@ from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import no_usable_row, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
+from image_pipeline.components.ingest.source_kind import kind_of, open_generator
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said, Source
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
@@ -32,6 +33,7 @@ class _Rows:
 
     Attributes:
       options: with all columns and types.
+      source: what they are read from.
       refs: of the rows that can be used.
       names: their classes, tags or classes of boxes, counted.
       values: of their labels, if these are numbers.
@@ -42,6 +44,7 @@ class _Rows:
     """
 
     options: IngestOptions
+    source: Source
     refs: list[ImageRef] = dataclasses.field(default_factory=list)
     names: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     values: list[float] = dataclasses.field(default_factory=list)
@@ -78,13 +81,13 @@ class _Rows:
 
 
 def read_layout(table: str) -> tuple[Layout, Source, list[ImageRef]]:
-    """Reads a table as ingest would.
+    """Reads a table as ingest would; of a generator, the first items.
 
     Args:
-      table: its path or URI, or the pattern of one a split.
+      table: its path or URI, or the pattern of one a split; or the generator.
 
     Returns:
-      The layout, the table as a source, and the rows that can be used.
+      The layout, a source of the rows, and those that can be used.
 
     Raises:
       UserError: if the table cannot be read.
@@ -114,11 +117,14 @@ def read_layout(table: str) -> tuple[Layout, Source, list[ImageRef]]:
         root_dir=root_dir,
         tag_separator=options.tag_separator,
         values=rows.values,
+        generator=options.generator,
     )
-    return layout, open_source(table, options), rows.refs
+    return layout, rows.source, rows.refs
 
 
 def _name_kind(table: str, options: IngestOptions) -> str:
+    if options.generator is not None:
+        return "the first items of a generator"
     if not (table.lower().endswith(".json") and options.has_boxes):
         return name_kind(table)
     return "COCO files, one a split" if "{SPLIT}" in table else "a COCO file"
@@ -126,9 +132,10 @@ def _name_kind(table: str, options: IngestOptions) -> str:
 
 def _read_rows(table: str, options: IngestOptions) -> _Rows:
     options = complete_options(table, options)
-    source = open_source(table, options)
-    rows = _Rows(options)
-    for ref, said in rows.leave_out(source.list()):
+    is_listed = kind_of(table).lists_images
+    source = open_source if is_listed else lambda *given: open_generator(*given).first_items()
+    rows = _Rows(options, source(table, options))
+    for ref, said in rows.leave_out(rows.source.list()):
         rows.count(ref, said)
     return rows
 

@@ -57,6 +57,13 @@ def test_items_come_with_their_images(source):
     assert not is_shard(ref) and list(at_hand.list()) == []
 
 
+def test_the_first_items_of_all_shards_are_in_memory(source):
+    first = source.first_items()
+    refs = list(first.list())
+    assert [ref.path for ref in refs] == [f"x/{item}" for item in range(11)]  # 32 of 3 shards
+    assert [first.read(ref, 100) for ref in refs[::10]] == [b"1/0", b"1/10"]
+
+
 def test_no_image_can_be_read_without_its_item(source):
     with pytest.raises(UserError, match="can be read again"):
         source.read(next(source.list()), 10)

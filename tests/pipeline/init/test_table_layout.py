@@ -1,6 +1,7 @@
 """What `init` takes tables of tags, values and boxes for, and that its configuration runs."""
 
 import json
+import textwrap
 
 import numpy as np
 import pytest
@@ -131,3 +132,63 @@ def test_with_boxes_the_view_keeps_the_images_shape():
     assert guess_view(sizes, has_boxes=True) == (224, 288, 3)
     assert guess_view(sizes) == (224, 224, 3)
     assert guess_view(Sizes(20, 300, equal=True, gray=False), has_boxes=True) == (32, 288, 3)
+
+
+_ITEMS = """
+    import numpy as np
+
+    def scenes(shard, shards):
+        for number in range(shard, 60, shards):
+            image = np.random.default_rng(number).integers(0, 256, (6, 8, 3), np.uint8)
+            yield {"image": image, "label": "cat" if number % 3 else "dog", "age": number}
+
+    def alike(shard, shards):
+        yield np.zeros((6, 8), np.uint8), "cat"
+"""
+
+
+def test_a_generator_is_known_by_its_first_items(tmp_path, monkeypatch):
+    (tmp_path / "init_items.py").write_text(textwrap.dedent(_ITEMS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said, config, manifest = _start(tmp_path, "generator:init_items:scenes")
+    assert "the first items of a generator" in said
+    assert "32; how many there are is known when it has run" in said
+    assert "2: cat (21), dog (11)" in said  # Two of each of 16 shards, so the numbers up to 31.
+    assert config.ingest.generator.shards == 16 and config.ingest.column_types == {"age": "int"}
+    # Nobody knows how many images there are, so nothing depends on how many were looked at.
+    assert config.ingest.splits == {"train": 0.9, "eval": 0.1} and not config.ingest.stratify
+    assert config.feeding.batch_size == 64
+    assert config.evaluation.min_accuracy == round(21 / 32 + 11 / 320, 4)
+    assert (config.view.height_px, config.view.width_px, config.view.channels) == (6, 8, 3)
+    assert manifest.books.written == 60
+
+
+def test_of_one_class_among_the_first_items_no_threshold_is_told(tmp_path, monkeypatch):
+    (tmp_path / "init_alike.py").write_text(textwrap.dedent(_ITEMS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said = _init("generator:init_alike:alike", "--output", tmp_path / "c.yaml", "--yes").output
+    assert "classes           1: cat (16)\n" in said
+    assert load_config(str(tmp_path / "c.yaml")).evaluation.min_accuracy == 0.5
+
+
+_OWN = """
+    from image_pipeline import ImageRef, Said
+    from tests.drawings import draw, encode_png
+
+    class Photos:
+        def list(self):
+            for number in range(40):
+                label = "cat" if number % 4 else "dog"
+                yield ImageRef(f"{number:02d}", 9, number, said=Said(f"photos:{number}", label))
+
+        def read(self, ref, most_bytes):
+            return encode_png(draw(int(ref.path)))
+"""
+
+
+def test_a_source_of_ones_own_says_its_labels(tmp_path, monkeypatch):
+    (tmp_path / "init_photos.py").write_text(textwrap.dedent(_OWN))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    said, config, manifest = _start(tmp_path, "source:init_photos:Photos")
+    assert "2: cat (30), dog (10)" in said and "image-pipeline run" in said
+    assert manifest.books.classes["train"] == {"cat": 24, "dog": 8} and config.ingest.stratify
