@@ -65,6 +65,11 @@ def find_source(folder: str) -> Source:
     folder = folder.rstrip("/") or folder
     if has_manifest(folder):
         return Source(folder, folder, read_whole_manifest(folder))
+    if files.split_prefix(folder)[0]:
+        raise UserError(
+            f"{folder!r} is where images come from, but only what was ingested can be looked at; "
+            "ingest it, and give the --output of that."
+        )
     if not files.exists(folder):
         raise UserError(f"{folder!r} does not exist; give the --output of ingest or run.")
     run = RunFolder(folder)
