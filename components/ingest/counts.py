@@ -15,7 +15,7 @@ from image_pipeline.components.ingest.books import BOOKS
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import FINISHED
-from image_pipeline.components.ingest.prepare import PreparedChunk
+from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.ingest.unpack import list_shards
 from image_pipeline.components.sources.references import Chunk, make_chunks

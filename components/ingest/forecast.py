@@ -23,7 +23,8 @@ from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_s
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
-from image_pipeline.components.ingest.prepare import count_threads, prepare_source
+from image_pipeline.components.ingest.prepare import count_threads
+from image_pipeline.components.ingest.prepare_source import prepare_source
 from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.references import Source

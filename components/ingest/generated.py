@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from image_pipeline.components import files, progress
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import (
-    PreparedChunk,
     count_progress,
     count_threads,
-    count_unusable,
     name_chunk,
-    name_parts,
     prepare_chunk,
-    prepare_source,
+)
+from image_pipeline.components.ingest.prepare_source import prepare_source
+from image_pipeline.components.ingest.prepared_rows import (
+    PreparedChunk,
+    count_unusable,
+    name_parts,
     write_rows,
 )
 from image_pipeline.components.ingest.source_kind import kind_of, open_generator

@@ -36,7 +36,7 @@ from image_pipeline.components.ingest.placed_rows import (
     write_placed_rows,
 )
 from image_pipeline.components.ingest.plan import NOWHERE, Sources, empty_sources, place_sources
-from image_pipeline.components.ingest.prepare import PreparedChunk, read_chunk_rows, read_rows
+from image_pipeline.components.ingest.prepared_rows import PreparedChunk, read_chunk_rows, read_rows
 from image_pipeline.components.threads import call_together, map_in_order
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.ingest.plan import NOWHERE, Placement
-from image_pipeline.components.ingest.prepare import ROW_SCHEMA, read_rows
+from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA, read_rows
 
 ROWS_AT_ONCE = 250_000
 # Rows of a record batch, which is filled up with further shards' rows: 60 kB, which a task reads as

@@ -26,10 +26,10 @@ from image_pipeline.components.generators.generator import not_read_again
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.partition import read_answers
-from image_pipeline.components.ingest.prepare import (
+from image_pipeline.components.ingest.prepare import prepare_chunk
+from image_pipeline.components.ingest.prepared_rows import (
     PreparedChunk,
     count_unusable,
-    prepare_chunk,
     read_chunk_rows,
 )
 from image_pipeline.components.ingest.source_kind import kind_of

@@ -22,7 +22,7 @@ from image_pipeline.components.ingest.generated import prepare
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
-from image_pipeline.components.ingest.prepare import PreparedChunk
+from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard

@@ -30,10 +30,10 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import split_of
 from image_pipeline.components.ingest.payloads import payload_path, rows_path
 from image_pipeline.components.ingest.perceptual import hash_image
-from image_pipeline.components.ingest.prepare import (
+from image_pipeline.components.ingest.prepare_source import columns_of
+from image_pipeline.components.ingest.prepared_rows import (
     ROW_SCHEMA,
     PreparedChunk,
-    columns_of,
     count_unusable,
     read_rows,
 )

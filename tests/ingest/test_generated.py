@@ -12,7 +12,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_pool
-from image_pipeline.components.ingest import generated, prepare
+from image_pipeline.components.ingest import generated, prepared_rows
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
@@ -245,7 +245,7 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
                 image = np.random.default_rng(100 * shard + n).integers(0, 256, (8, 8, 3), np.uint8)
                 yield image, n
     """)
-    write, failing = prepare.write_payloads, [True]
+    write, failing = prepared_rows.write_payloads, [True]
 
     def write_some(results, name, work_dir, seed):
         rows = write(results, name, work_dir, seed)
@@ -254,7 +254,7 @@ def test_an_interrupted_run_goes_on_behind_the_units_that_are_done(module, tmp_p
             raise OSError("no space")
         return rows
 
-    monkeypatch.setattr(prepare, "write_payloads", write_some)
+    monkeypatch.setattr(prepared_rows, "write_payloads", write_some)
     settings = {"generator": {"shards": 40}}
     with pytest.raises(Exception, match="no space"):
         ingest(generator, tmp_path / "out", **settings)

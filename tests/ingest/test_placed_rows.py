@@ -7,7 +7,7 @@ import pytest
 from image_pipeline.components.ingest import placed_rows
 from image_pipeline.components.ingest.placed_rows import read_placed_rows, write_placed_rows
 from image_pipeline.components.ingest.plan import NOWHERE, Placement
-from image_pipeline.components.ingest.prepare import ROW_SCHEMA
+from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA
 
 pytestmark = pytest.mark.unit
 

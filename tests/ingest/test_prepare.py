@@ -4,24 +4,20 @@ import pickle
 import pytest
 
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.prepare import (
-    count_threads,
-    name_chunk,
-    prepare_chunk,
-    prepare_source,
-    read_rows,
-)
+from image_pipeline.components.ingest.prepare import count_threads, name_chunk, prepare_chunk
+from image_pipeline.components.ingest.prepared_rows import read_rows
 from image_pipeline.components.sources.folder import Folder, list_images
 from image_pipeline.components.sources.references import ImageRef, make_chunks
 from image_pipeline.components.threads import REMOTE_THREADS, usable_cores
-from tests.drawings import draw, encode_png, write_folder
+from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
 
 LOSSLESS = IngestOptions(prepare={"encoding": "png"}, threads=2)
 
 
-def _prepare(images, work, options=LOSSLESS):
+def prepare_folder(images, work, options=LOSSLESS):
+    """The one chunk of a folder, its rows and its payloads."""
     (chunk,) = make_chunks(list_images(str(images)))
     prepared = prepare_chunk(chunk, str(images), str(work), options)
     rows = read_rows(f"{work}/prepared/{prepared.name}.arrow").to_pylist()
@@ -31,7 +27,7 @@ def _prepare(images, work, options=LOSSLESS):
 
 def test_payloads_lie_behind_one_another_in_the_order_of_the_listing(tmp_path):
     images = write_folder(tmp_path / "images", per_class=30)
-    prepared, rows, payload = _prepare(images, tmp_path / "work")
+    prepared, rows, payload = prepare_folder(images, tmp_path / "work")
     assert (prepared.found, prepared.bad) == (60, 0)
     assert [row["path"] for row in rows] == [
         b"%s/%03d.png" % (name, number) for name in (b"cat", b"dog") for number in range(30)
@@ -43,84 +39,13 @@ def test_payloads_lie_behind_one_another_in_the_order_of_the_listing(tmp_path):
     assert end == len(payload)
 
 
-def test_a_row_tells_where_an_image_came_from(tmp_path):
-    (tmp_path / "images" / "cat").mkdir(parents=True)
-    data = encode_png(draw(1, height=8, width=10))
-    (tmp_path / "images" / "cat" / "1.png").write_bytes(data)
-    options = IngestOptions(group_pattern=r"(?P<group>[^/]+)/", threads=1)
-    _, (row,), _ = _prepare(tmp_path / "images", tmp_path / "work", options)
-    expected = {
-        "label": "cat",
-        "group": "cat",
-        "forced_split": None,
-        "reason": None,
-        "source_bytes": len(data),
-        "format": "jpeg",
-        "height": 8,
-        "width": 10,
-        "channels": 3,
-        "source_format": "png",
-        "orientation": 1,
-    }
-    assert {name: row[name] for name in expected} == expected
-    assert len(row["record_id"]) == 16
-
-
-def test_the_record_id_depends_on_content_and_path(tmp_path):
-    for name, seed in [("a/1.png", 1), ("a/2.png", 1), ("b/1.png", 2)]:
-        (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "images" / name).write_bytes(encode_png(draw(seed)))
-    _, rows, _ = _prepare(tmp_path / "images", tmp_path / "work")
-    assert len({row["record_id"] for row in rows}) == 3
-    assert len({row["sha256"] for row in rows}) == 2
-
-
-@pytest.mark.parametrize(
-    ("ref", "options", "reason"),
-    [
-        (ImageRef("cat/gone.png", 5, 0), {}, "vanished"),
-        (ImageRef("cat/broken.png", 0, 0, "not_a_file"), {}, "not_a_file"),
-        (ImageRef("cat/link.png", 0, 0, "outside"), {}, "outside"),
-        (ImageRef("cat/text.png", 5, 0), {}, "not_an_image"),
-        (ImageRef("top.png", 5, 0), {}, "no_label"),
-        (ImageRef("cat/text.png", 10**12, 0), {}, "too_large_file"),
-        (ImageRef("cat", 0, 0), {}, "not_a_file"),
-        (
-            ImageRef("cat/text.png", 5, 0),
-            {"split_pattern": "(?P<split>[^/]+)/"},
-            "unknown_split",
-        ),
-    ],
-)
-def test_what_cannot_be_written_says_why(tmp_path, ref, options, reason):
-    (tmp_path / "cat").mkdir()
-    (tmp_path / "cat" / "text.png").write_bytes(b"hello")
-    (tmp_path / "top.png").write_bytes(encode_png(draw(1)))
-    row, payload = prepare_source(
-        ref,
-        Folder(str(tmp_path), options.get("follow_links", False)),
-        str(tmp_path),
-        IngestOptions(**options),
-    )
-    assert (row["reason"], payload) == (reason, b"")
-    assert row["message"]
-
-
-def test_a_bad_files_bytes_are_kept(tmp_path):
-    (tmp_path / "images" / "cat").mkdir(parents=True)
-    (tmp_path / "images" / "cat" / "1.png").write_bytes(b"hello")
-    prepared, (row,), _ = _prepare(tmp_path / "images", tmp_path / "work")
-    assert prepared.bad == 1
-    assert (tmp_path / "work" / "quarantine" / row["sha256"].hex()).read_bytes() == b"hello"
-
-
 def test_a_finished_chunk_is_not_done_again(tmp_path):
     images = write_folder(tmp_path / "images", per_class=3)
     (images / "cat" / "bad.png").write_bytes(b"bad")
-    first, _, _ = _prepare(images, tmp_path / "work")
+    first, _, _ = prepare_folder(images, tmp_path / "work")
     payload = tmp_path / "work" / "prepared" / f"{first.name}.payload"
     before = payload.stat().st_mtime_ns
-    again, _, _ = _prepare(images, tmp_path / "work")
+    again, _, _ = prepare_folder(images, tmp_path / "work")
     assert again == first and again.bad == 1
     assert payload.stat().st_mtime_ns == before
 
@@ -131,7 +56,7 @@ def test_the_perceptual_hash_is_computed_only_where_asked(tmp_path):
     hashes = {}
     for near_duplicates in (None, 0, 4):
         options = IngestOptions(near_duplicates=near_duplicates)
-        prepared, rows, _ = _prepare(images, tmp_path / "work", options)
+        prepared, rows, _ = prepare_folder(images, tmp_path / "work", options)
         hashes[near_duplicates] = prepared.name, [row["perceptual_hash"] for row in rows]
     assert hashes[None][1] == [None] * 7
     assert [each is None for each in hashes[4][1]] == [False] * 3 + [True] + [False] * 3
@@ -144,23 +69,23 @@ def test_the_perceptual_hash_is_computed_only_where_asked(tmp_path):
 )
 def test_other_options_are_another_chunk(tmp_path, other):
     images = write_folder(tmp_path / "images", per_class=3)
-    first, _, _ = _prepare(images, tmp_path / "work")
-    second, _, _ = _prepare(images, tmp_path / "work", IngestOptions(**other))
+    first, _, _ = prepare_folder(images, tmp_path / "work")
+    second, _, _ = prepare_folder(images, tmp_path / "work", IngestOptions(**other))
     assert first.name != second.name
 
 
 def test_a_changed_file_is_another_chunk(tmp_path):
     images = write_folder(tmp_path / "images", per_class=3)
-    first, _, _ = _prepare(images, tmp_path / "work")
+    first, _, _ = prepare_folder(images, tmp_path / "work")
     os.utime(images / "cat" / "000.png", ns=(1, 1))
-    second, _, _ = _prepare(images, tmp_path / "work")
+    second, _, _ = prepare_folder(images, tmp_path / "work")
     assert first.name != second.name
 
 
 def test_threads_change_nothing(tmp_path):
     images = write_folder(tmp_path / "images", per_class=30)
     results = [
-        _prepare(images, tmp_path / str(threads), IngestOptions(threads=threads))[1:]
+        prepare_folder(images, tmp_path / str(threads), IngestOptions(threads=threads))[1:]
         for threads in (1, 4)
     ]
     assert results[0] == results[1]
@@ -169,15 +94,6 @@ def test_threads_change_nothing(tmp_path):
 def test_what_goes_to_a_worker_pickles(tmp_path):
     (chunk,) = make_chunks([ImageRef("a", 1, 2)])
     assert pickle.loads(pickle.dumps((chunk, LOSSLESS))) == (chunk, LOSSLESS)
-
-
-@pytest.mark.parametrize(("names", "split"), [({}, "train"), ({"train": "eval"}, "eval")])
-def test_a_path_names_the_split_or_its_other_name(tmp_path, names, split):
-    images = write_folder(tmp_path / "train", per_class=1).parent
-    patterns = {"split_pattern": "(?P<split>train)/", "label_pattern": "[^/]+/(?P<label>[^/]+)/.+"}
-    options = IngestOptions(**patterns, split_names=names, threads=1)
-    _, rows, _ = _prepare(images, tmp_path / "work", options)
-    assert [(row["forced_split"], row["label"]) for row in rows] == [(split, "cat"), (split, "dog")]
 
 
 def test_more_threads_read_behind_a_uri_unless_their_number_is_given():
@@ -200,19 +116,10 @@ def test_what_is_no_image_is_skipped_and_not_kept(tmp_path):
     (images / "README.md").write_text("About these images.")
     (images / "cat" / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
     (images / "cat" / "bad.png").write_bytes(b"bad")
-    prepared, rows, _ = _prepare(images, tmp_path / "work")
+    prepared, rows, _ = prepare_folder(images, tmp_path / "work")
     assert (prepared.found, prepared.bad, prepared.skipped) == (7, 1, 2)
     skipped = {row["path"]: row["reason"] for row in rows if row["is_skipped"]}
     assert skipped == {b"README.md": "text", b"cat/Thumbs.db": "system_file"}
     kept = [path.read_bytes() for path in (tmp_path / "work" / "quarantine").iterdir()]
     assert kept == [b"bad"]
-    assert _prepare(images, tmp_path / "work")[0] == prepared  # also where it was done before
-
-
-def test_a_large_archive_is_skipped_by_its_first_bytes(tmp_path):
-    (tmp_path / "images.zip").write_bytes(b"PK\3\4" + bytes(5000))
-    options = IngestOptions(prepare={"max_file_bytes": 1000})
-    ref = ImageRef("images.zip", 5004, 0)
-    row, _ = prepare_source(ref, Folder(str(tmp_path)), str(tmp_path), options)
-    assert (row["reason"], row["is_skipped"]) == ("archive", True)
-    assert "unpack it" in row["message"]
+    assert prepare_folder(images, tmp_path / "work")[0] == prepared  # also where it was done before

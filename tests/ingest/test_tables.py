@@ -22,6 +22,7 @@ from image_pipeline.components.ingest import prepare, shards
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said
 from tests.drawings import draw, encode_png, write_folder
@@ -313,8 +314,11 @@ def test_a_missing_object_is_asked_for_again(tmp_path):
     refs = (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),)
     path = str(tmp_path / "rows.arrow")
     for reason, again in ((None, False), ("missing_file", True)):
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, prepare.ROW_SCHEMA) as writer:
-            writer.write_table(pa.Table.from_pylist([{"reason": reason}], prepare.ROW_SCHEMA))
+        with (
+            pa.OSFile(path, "wb") as file,
+            pa.ipc.new_file(file, ROW_SCHEMA) as writer,
+        ):
+            writer.write_table(pa.Table.from_pylist([{"reason": reason}], ROW_SCHEMA))
         assert prepare._may_be_repaired(Chunk(0, True, refs), path) is again
     seen = (ImageRef("1.png", 9, 9, said=Said("t.csv:2")), ImageRef("2.png", 0, 0))
     assert not prepare._may_be_repaired(Chunk(0, True, seen), path)

@@ -118,7 +118,7 @@ def _in(folder, arguments):
         ("image_pipeline.run.preflight:survey_images", signal.SIGTERM),  # before Beam
         ("apache_beam", signal.SIGINT),  # while it is imported
         (
-            "image_pipeline.components.ingest.prepare:prepare_image",
+            "image_pipeline.components.ingest.prepare_source:prepare_image",
             signal.SIGINT,
         ),  # in a Beam stage, on threads
         ("image_pipeline.components.ingest.transforms:write_shard", signal.SIGTERM),

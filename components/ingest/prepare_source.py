@@ -1,0 +1,202 @@
+"""Reads, checks and prepares one image: every source is read once, here."""
+
+import dataclasses
+import hashlib
+import json
+import os
+from typing import Any, cast
+
+from image_pipeline.components import files
+from image_pipeline.components.arrays.in_place import make_reference
+from image_pipeline.components.dataset.paths import name_copy
+from image_pipeline.components.dataset.record import make_record_id
+from image_pipeline.components.images.boxes import (
+    BAD_BOX,
+    BoxOptions,
+    PreparedBoxes,
+    SaidBox,
+    prepare_boxes,
+)
+from image_pipeline.components.images.mask_file import BAD_MASK, MASK_SIZE
+from image_pipeline.components.images.masks import MaskOptions, prepare_mask
+from image_pipeline.components.images.prepare import BadImage, PreparedImage, prepare_image
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.path_patterns import (
+    find_tags,
+    group_of,
+    label_of,
+    split_of,
+)
+from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.sources.pairs import match_template
+from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
+from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.tables.table import check_bad_row
+
+_Read = bytes | BadImage | SkippedFile
+
+
+# What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
+# known when it is read.
+_OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask", BAD_BOX)
+
+
+def prepare_source(
+    ref: ImageRef, source: Source, work_dir: str, options: IngestOptions
+) -> tuple[dict, bytes]:
+    """Reads one reference and prepares its image.
+
+    Returns:
+      The source's row (see `ROW_SCHEMA`) and the bytes to store, b"" if it is not usable.
+    """
+    return prepare_data(ref, *read_pair(ref, source, options), work_dir, options)
+
+
+def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_Read, _Read | None]:
+    """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
+    prepare = options.prepare
+    return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
+
+
+def prepare_data(
+    ref: ImageRef, read: _Read, mask: _Read | None, work_dir: str, options: IngestOptions
+) -> tuple[dict, bytes]:
+    """Prepares what was read, or says why it could not be; returns as `prepare_source`."""
+    row: dict[str, Any] = columns_of(ref, options) | {"source_bytes": ref.size_bytes}
+    if isinstance(read, SkippedFile):
+        return row | {"is_skipped": True, "reason": read.kind, "message": read.message}, b""
+    data = b""
+    try:
+        if isinstance(read, BadImage):
+            raise read
+        data = read
+        content = hashlib.sha256(data).digest()
+        row |= {"sha256": content, "source_bytes": len(data)}
+        row["record_id"] = make_record_id(content, row["path"])
+        _check_places(row, ref, options)
+        image = prepare_image(data, options.prepare)
+        stored = make_reference(ref, data, image.encoded) if options.in_place else image.encoded
+        masks, stored_mask = _prepare_mask(ref, mask, image, options)
+        boxes = _prepare_boxes(ref, image, options)
+    except BadImage as error:
+        if ref.said is not None and error.reason in _OF_ROWS:
+            check_bad_row(error.message, options)
+        _keep_copy(row, data, work_dir)
+        return row | {"reason": error.reason, "message": error.message}, b""
+    if options.near_duplicates is not None:
+        row["perceptual_hash"] = hash_image(image)
+    row |= _image_columns(image)
+    if boxes is not None:
+        row["further"] = _join_boxes(ref, boxes)
+        row["notes"] += boxes.notes
+    return row | masks, stored_mask + stored
+
+
+def _prepare_mask(
+    ref: ImageRef, read: _Read | None, image: PreparedImage, options: IngestOptions
+) -> tuple[dict[str, Any], bytes]:
+    """A mask's columns and the bytes to store; none, if images have none.
+
+    Raises:
+      BadImage: if the image should have a mask that can be used, and has not.
+    """
+    if not options.has_masks:
+        return {}, b""
+    if ref.mask is None:
+        raise BadImage("no_mask", _explain_no_mask(ref, options))
+    try:
+        if isinstance(read, SkippedFile):
+            raise BadImage(BAD_MASK, read.message)
+        if isinstance(read, BadImage):
+            raise read
+        assert read is not None  # It is read wherever the image is.
+        mask = prepare_mask(read, image, options.masks or MaskOptions())
+    except BadImage as error:
+        is_own = error.reason in (BAD_MASK, MASK_SIZE)
+        reason = "no_mask" if error.reason == MISSING_FILE else BAD_MASK
+        message = f"its mask {ref.mask.path!r} {'' if is_own else '- '}{error.message}"
+        raise BadImage(error.reason if is_own else reason, message) from error
+    columns = {
+        "mask_sha256": hashlib.sha256(mask.encoded).digest(),
+        "mask_source": os.fsencode(ref.mask.path).decode(errors="backslashreplace"),
+        "mask_length": len(mask.encoded),
+        "mask_ids": list(mask.ids),
+        "mask_pixels": list(mask.pixels),
+    }
+    return columns, mask.encoded
+
+
+def _prepare_boxes(
+    ref: ImageRef, image: PreparedImage, options: IngestOptions
+) -> PreparedBoxes | None:
+    """An image's boxes; None if images have none. Raises BadImage as `prepare_boxes` does."""
+    if not options.has_boxes or ref.said is None:
+        return None
+    stated_size, said = cast(tuple[list[int], list[SaidBox]], ref.said.further[-1])
+    try:
+        return prepare_boxes(said, stated_size, image, options.boxes or BoxOptions())
+    except BadImage as error:
+        raise BadImage(error.reason, f"{ref.said.row}: {error.message}") from error
+
+
+def _join_boxes(ref: ImageRef, boxes: PreparedBoxes) -> str:
+    """A table's further columns as JSON: the features of boxes are the last."""
+    assert ref.said is not None
+    return json.dumps([*ref.said.further[:-1], *dataclasses.astuple(boxes)[:-1]])
+
+
+def _explain_no_mask(ref: ImageRef, options: IngestOptions) -> str:
+    if ref.said is not None:
+        return f"{ref.said.row}: the column {options.columns.get('mask')!r} is empty"
+    assert options.masks is not None
+    images, masks = options.masks.images or "", options.masks.masks
+    if match_template(images, ref.path) is None:
+        return f"its path is neither an image's, {images}, nor a mask's, {masks}; see ingest.masks"
+    return f"no file is its mask, which {masks} would fit; see ingest.masks"
+
+
+def columns_of(ref: ImageRef, options: IngestOptions) -> dict[str, Any]:
+    """The columns of a source's row that depend on its path."""
+    columns = {
+        "path": os.fsencode(ref.path),
+        "label": label_of(ref, options),
+        "group": group_of(ref, options),
+        "forced_split": split_of(ref, options),
+    }
+    if ref.said is not None and ref.said.further:
+        columns["further"] = json.dumps(ref.said.further)
+    return columns
+
+
+def _check_places(row: dict, ref: ImageRef, options: IngestOptions) -> None:
+    """Checks that the path names a label, and that a split it names exists."""
+    at = "" if ref.said is None else f"{ref.said.row}: "
+    if row["label"] is None:
+        missing = f"the path does not match label_pattern {options.label_pattern!r}"
+        if ref.said is not None and ref.said.label is not None:
+            missing = f"{at}the column {options.columns['label']!r} is empty"
+        raise BadImage("no_label", missing)
+    labels = [row["label"]] if (tags := find_tags(ref, options)) is None else tags
+    if options.classes is not None and (unknown := set(labels).difference(options.classes)):
+        raise BadImage("unknown_label", f"{at}{min(unknown)!r} is not one of ingest.classes")
+    if row["forced_split"] is not None and row["forced_split"] not in options.splits:
+        known = ", ".join(options.splits)
+        raise BadImage(
+            "unknown_split",
+            f"{at}{row['forced_split']!r} is not one of splits: {known}; set ingest.splits, or "
+            "ingest.split_names",
+        )
+
+
+def _keep_copy(row: dict, data: bytes, work_dir: str) -> None:
+    """Keeps a quarantined source's bytes, so that it can be looked at in the run's output."""
+    if data:
+        path = files.join(work_dir, name_copy(hashlib.sha256(data).hexdigest()))
+        if not files.is_file(path):
+            files.write_file(path, data)
+
+
+def _image_columns(image: PreparedImage) -> dict:
+    columns = {field.name: getattr(image, field.name) for field in dataclasses.fields(image)}
+    del columns["encoded"]
+    return columns | {"notes": list(image.notes)}
