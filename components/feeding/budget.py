@@ -1,6 +1,7 @@
 """What the input pipeline holds in memory, stage by stage, computed before anything is read."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -66,11 +67,8 @@ def _plan_batches(
     feeding: FeedingOptions, view: ViewOptions, record_bytes: int, use: Use
 ) -> list[Stage]:
     batch, ready, work = feeding.batch_size, feeding.prefetch_batches, batches_in_work()
-    pixels = view.height_px * view.width_px * view.channels
-    size = f"{view.height_px} x {view.width_px} x {view.channels}"
+    pixels, size = _count_pixels(view)
     waiting, why = (ready, "ready") if use == "analysis" else (work, "in work")
-    # Without a transform graph (`feeding.dtype` is then uint8), images stay what they are.
-    least_bytes = view.pixel_bytes if feeding.dtype == "uint8" else 1
     stages = [
         Stage("encoded batches", 3 * batch * record_bytes, f"3 x {batch} batch_size, encoded"),
         Stage(
@@ -79,12 +77,19 @@ def _plan_batches(
             f"({waiting} + 2 {why}) x {batch} batch_size x {size}, {view.dtype}",
         ),
     ]
-    if use == "analysis":  # It has views only.
-        return stages
+    # An analysis has views only.
+    return stages if use == "analysis" else [*stages, *_plan_steps(feeding, view, use)]
+
+
+def _plan_steps(feeding: FeedingOptions, view: ViewOptions, use: Use) -> list[Stage]:
+    """What comes after the views: random steps, and batches as the model gets them."""
+    batch, ready, work = feeding.batch_size, feeding.prefetch_batches, batches_in_work()
+    pixels, size = _count_pixels(view)
+    # Without a transform graph (`feeding.dtype` is then uint8), images stay what they are.
+    least_bytes = view.pixel_bytes if feeding.dtype == "uint8" else 1
     # A pixel as float32 while a step works on it; TensorFlow's kernels hold some of them at a time.
     step_bytes = (4 if feeding.compiled else 12) if feeding.augment and use == "train" else 0
     return [
-        *stages,
         Stage(
             "random steps",
             work * batch * pixels * step_bytes,
@@ -97,6 +102,12 @@ def _plan_batches(
             f"{feeding.dtype}",
         ),
     ]
+
+
+def _count_pixels(view: ViewOptions) -> tuple[int, str]:
+    """The values of a view, and how many these are in words."""
+    sides = (view.height_px, view.width_px, view.channels)
+    return math.prod(sides), " x ".join(map(str, sides))
 
 
 def check_budget(stages: Sequence[Stage], feeding: FeedingOptions, use: Use = "train") -> str:

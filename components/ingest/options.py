@@ -96,7 +96,7 @@ class IngestOptions(TableOptions):
     changes a byte of the output."""
 
     @pydantic.model_validator(mode="after")
-    def _check(self) -> "IngestOptions":
+    def _check_patterns(self) -> "IngestOptions":
         for group in ("label", "group", "split"):
             pattern = getattr(self, f"{group}_pattern")
             if pattern is not None and group not in _compile(pattern, group).groupindex:
@@ -104,6 +104,10 @@ class IngestOptions(TableOptions):
                     f"{group}_pattern must contain (?P<{group}>…), got {pattern!r}; "
                     f"for class folders write (?P<{group}>[^/]+)/.+"
                 )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_combinations(self) -> "IngestOptions":
         if self.near_duplicates is not None and self.prepare.is_deep:
             raise ValueError(
                 "near_duplicates compares 8-bit gray or RGB images only, but prepare.dtype or "
@@ -119,6 +123,10 @@ class IngestOptions(TableOptions):
             raise ValueError("in_place cannot read frames of videos; leave out in_place or video.")
         if self.masks is not None and self.masks.images is not None:
             _check_templates(self.masks.images, self.masks.masks or "")
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_splits(self) -> "IngestOptions":
         if abs(sum(self.splits.values()) - 1) > 1e-9:
             raise ValueError(
                 f"the shares in splits must add up to 1, got {self.splits}; "
