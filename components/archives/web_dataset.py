@@ -63,7 +63,7 @@ def read_samples(path: str) -> Iterator[Row]:
     Raises:
       UserError: if there is no such file, or it cannot be read.
     """
-    modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
+    modified_ns = files.stat_file(path)[1]
     for number, sample in enumerate(_group(list_members(path)), 1):
         try:
             yield Row(number, _make_cells(sample, modified_ns))
