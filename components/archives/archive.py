@@ -81,8 +81,8 @@ def find_files(pattern: str) -> list[tuple[str, int]]:
 def _list_sorted(root: str, archives: tuple[tuple[str, int], ...]) -> "_Members":
     members = _Members(root, [path for path, _ in archives])
     for number, (path, modified_ns) in enumerate(archives):
-        for ref in list_members(path):
-            members.add(dataclasses.replace(ref, modified_ns=modified_ns), number)
+        for ref in list_members(path, modified_ns):
+            members.add(ref, number)
     members.sort()
     return members
 

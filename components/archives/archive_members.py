@@ -16,7 +16,7 @@ from indexed_gzip import ZranError
 from indexed_gzip.indexed_gzip import CrcError
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.byte_ranges import open_gzip
+from image_pipeline.components.archives.packed_files import open_packed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
 from image_pipeline.components.sources.folder import NOT_A_FILE
@@ -35,18 +35,24 @@ _ENCRYPTED = 1  # the bit of a zip member's flags
 _ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
 
 
-def list_members(path: str) -> Iterator[ImageRef]:
+def list_members(path: str, modified_ns: int) -> Iterator[ImageRef]:
     """Lists an archive's members that are no folders.
 
     What is damaged is a reference with a problem: a member that the archive has no bytes of, and a
     place where a header should be, which is called by its byte.
 
+    Args:
+      path: of the archive, or its URI.
+      modified_ns: when it was changed, asked for before: so that a change meanwhile is noticed.
+
     Raises:
       UserError: if there is no such file, or no member can be read.
     """
     try:
-        with _open(path) as file:
-            yield from (_list_zip if path.lower().endswith(".zip") else _list_tar)(file, path)
+        with _open(path, modified_ns) as file:
+            list_ = _list_zip if path.lower().endswith(".zip") else _list_tar
+            for ref in list_(file, path):
+                yield dataclasses.replace(ref, modified_ns=modified_ns)
     except FileNotFoundError as error:
         raise UserError(f"There is no archive {path!r}; check --images.") from error
     except _UNREADABLE as error:
@@ -57,9 +63,9 @@ def list_members(path: str) -> Iterator[ImageRef]:
 
 
 @contextlib.contextmanager
-def _open(path: str) -> Iterator[BinaryIO]:
+def _open(path: str, modified_ns: int) -> Iterator[BinaryIO]:
     if path.lower().endswith(_GZIPPED):
-        yield io.BufferedReader(_Unpacked(path), 2**16)  # type: ignore[type-var,misc]
+        yield io.BufferedReader(_Unpacked(path, modified_ns), 2**16)  # type: ignore[type-var,misc]
         return
     with files.open_input(path) as file:
         yield file
@@ -68,9 +74,9 @@ def _open(path: str) -> Iterator[BinaryIO]:
 class _Unpacked(io.RawIOBase):
     """What a gzip file unpacks to; the file itself is shared with whoever reads members."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, modified_ns: int):
         """Begins at the first byte."""
-        self._file, self._at = open_gzip(path), 0
+        self._file, self._at = open_packed(path, "gzip", modified_ns, is_checked=True), 0
 
     def readable(self) -> bool:
         """See `io.RawIOBase`; so do the others."""
