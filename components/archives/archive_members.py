@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from indexed_gzip import ZranError
 from indexed_gzip.indexed_gzip import CrcError
 
 from image_pipeline.components import files
@@ -31,6 +30,8 @@ _UNREADABLE = (
     *(tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error),
     *(NotImplementedError, UnicodeDecodeError),
 )
+_WRONG_SUM = "invalid length -4"  # what Python says of the library's answer to that
+_SUM_MESSAGE = "its checksum says that it is damaged, but not where"
 _ENCRYPTED = 1  # the bit of a zip member's flags
 _ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
 
@@ -95,8 +96,11 @@ class _Unpacked(io.RawIOBase):
         """As many bytes as there are."""
         try:
             data = self._file.pread(len(buffer), self._at)
-        except (CrcError, ZranError) as error:  # By their class errors of the disk.
-            raise tarfile.ReadError(str(error)) from error
+        except OSError as error:
+            if error.errno is not None:  # Of the disk; by their class, the library's own are, too.
+                raise
+            is_sum = isinstance(error, CrcError) or _WRONG_SUM in str(error)
+            raise tarfile.ReadError(_SUM_MESSAGE if is_sum else str(error)) from error
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -104,7 +108,7 @@ class _Unpacked(io.RawIOBase):
 
 def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
     links: dict[str, str] = {}
-    with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
+    with _open_tar(file) as archive:
         for member in _iterate(archive, file, path):
             if isinstance(member, ImageRef):
                 yield member
@@ -114,6 +118,20 @@ def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
                 links.pop(_clean(member.name), None)  # It would be replaced.
                 yield _refer(member, path)
     yield from _follow(links, file, path) if links else ()
+
+
+def _open_tar(file: BinaryIO) -> tarfile.TarFile:
+    """Opens it where its first good header is, which `tarfile` reads at once."""
+    at = 0
+    while True:
+        file.seek(at)
+        try:
+            return tarfile.open(fileobj=file, mode="r:", ignore_zeros=True)
+        except tarfile.TarError:
+            at = max(at + _BLOCK, file.tell() // _BLOCK * _BLOCK)
+            file.seek(at)
+            if not file.read(1):
+                raise
 
 
 def _iterate(
@@ -128,10 +146,10 @@ def _iterate(
         try:
             member = archive.next()
         except tarfile.TarError as error:
-            if not expected:
-                raise
             if _goes_on(archive, file):
                 continue
+            if not expected:
+                raise
             yield _damage(path, expected, f"{path!r} cannot be read on ({error})")
             return
         end = None if member is None else member.offset
@@ -207,11 +225,10 @@ def _end_of(name: str, links: dict[str, str]) -> str:
 
 def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageRef]:
     """Links to members, as a folder would have them; those that lead elsewhere are not read."""
-    file.seek(0)
     ends = {name: _end_of(name, links) for name in links}
     targets = set(ends.values())
     found: dict[str, ImageRef] = {}
-    with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
+    with _open_tar(file) as archive:
         for member in _iterate(archive, file, path):
             if isinstance(member, tarfile.TarInfo) and _clean(member.name) in targets:
                 found.setdefault(_clean(member.name), _refer(member, path))
