@@ -112,6 +112,22 @@ def test_several_archives_are_one_source(tmp_path):
         list(Archive(str(tmp_path / "t-*.tar")).list())
 
 
+def test_braces_name_archives(tmp_path):
+    """As the names of WebDatasets do: images in class folders may have such names, too."""
+    for number in range(3):
+        write_tar(tmp_path / f"s-00{number}.tar", {f"x/{number}.jpg": b"%d" % number})
+    archive = Archive(f"{tmp_path}/s-{{000..001}}.tar")
+    assert is_archive(archive.root)
+    assert [(ref.path, archive.read(ref, 9)) for ref in archive.list()] == [
+        ("x/0.jpg", b"0"),
+        ("x/1.jpg", b"1"),
+    ]
+    both = Archive(f"{tmp_path}/s-{{000,002}}.tar").list()
+    assert [ref.path for ref in both] == ["x/0.jpg", "x/2.jpg"]
+    with pytest.raises(UserError, match=r"There is no archive .*s-003.tar'; check --images"):
+        list(Archive(f"{tmp_path}/s-{{001..003}}.tar").list())
+
+
 def test_a_damaged_member_is_named(tmp_path):
     path = write_zip(tmp_path / "a.zip", packing=zipfile.ZIP_STORED)
     archive = Archive(str(path))
