@@ -30,6 +30,7 @@ _UNREADABLE = (
     *(tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error),
     *(NotImplementedError, UnicodeDecodeError),
 )
+_MOST_BYTES = 2**50  # of a tar file's member
 _WRONG_SUM = "invalid length -4"  # what Python says of the library's answer to that
 _SUM_MESSAGE = "its checksum says that it is damaged, but not where"
 _ENCRYPTED = 1  # the bit of a zip member's flags
@@ -152,6 +153,9 @@ def _iterate(
                 raise
             yield _damage(path, expected, f"{path!r} cannot be read on ({error})")
             return
+        if member is not None and not 0 <= member.size <= _MOST_BYTES:
+            archive.offset = member.offset + _BLOCK  # type: ignore[attr-defined]
+            continue  # A size that cannot be: nothing could be read behind it.
         end = None if member is None else member.offset
         if problem := _check_gap(file, expected, end):
             if not expected and member is None:

@@ -201,6 +201,18 @@ def test_a_damaged_header_costs_one_member_and_is_named(tmp_path):
     assert "has no header there" in refs[-1].message
 
 
+@pytest.mark.parametrize("size", [2**62, 2**70, 2**51, -5])
+def test_a_size_that_cannot_be_costs_one_member(tmp_path, size):
+    data = write_tar(tmp_path / "a.tar", {"0.jpg": b"x"}).read_bytes()[:1024]
+    member = tarfile.TarInfo("huge.jpg")
+    member.size = size
+    header = member.tobuf(tarfile.GNU_FORMAT)
+    rest = write_tar(tmp_path / "a.tar", {"1.jpg": b"y"}).read_bytes()
+    (tmp_path / "a.tar").write_bytes(data + header + rest)
+    refs = [(ref.path, ref.problem) for ref in Archive(str(tmp_path / "a.tar")).list()]
+    assert refs == [("0.jpg", None), ("1.jpg", None), ("a.tar#byte-1024", CORRUPT)]
+
+
 def test_a_gzip_file_whose_checksum_is_another_is_refused(tmp_path):
     path = write_gzipped(tmp_path / "a.tar.gz")
     data = bytearray(path.read_bytes())
