@@ -3,7 +3,6 @@
 import array
 import dataclasses
 import functools
-import glob
 import os
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +11,7 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.archives.archive_members import ENDINGS, list_members
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.file_pattern import find_matching
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.places import read_place
@@ -61,19 +61,19 @@ def find_files(pattern: str) -> list[tuple[str, int]]:
     """The files of a shell pattern, sorted, with when they were changed (ns since 1970).
 
     Raises:
-      UserError: if there is none.
+      UserError: if there is none, or one that braces name is not there.
     """
-    is_pattern = glob.has_magic(pattern) and not files.is_file(pattern)
-    folder, _, name = pattern.rpartition("/")
-    if not is_pattern:
-        paths = [pattern] if files.is_file(pattern) else []
-    elif files.is_local(pattern):
-        paths = sorted(glob.glob(pattern))
-    else:
-        paths = files.list_files(folder, name)
-    if not paths:
+    found = find_matching(pattern)
+    if not found:
         raise UserError(f"There is no archive {pattern!r}; check --images.")
-    return [(path, files.stat_file(path)[1]) for path in paths]
+    return [(path, _modified_at(path)) for path in found]
+
+
+def _modified_at(path: str) -> int:
+    try:
+        return files.stat_file(path)[1]
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"There is no archive {path!r}; check --images.") from error
 
 
 # One listing is kept, since whoever checks the images lists them before whoever ingests them.
@@ -81,8 +81,8 @@ def find_files(pattern: str) -> list[tuple[str, int]]:
 def _list_sorted(root: str, archives: tuple[tuple[str, int], ...]) -> "_Members":
     members = _Members(root, [path for path, _ in archives])
     for number, (path, modified_ns) in enumerate(archives):
-        for ref in list_members(path):
-            members.add(dataclasses.replace(ref, modified_ns=modified_ns), number)
+        for ref in list_members(path, modified_ns):
+            members.add(ref, number)
     members.sort()
     return members
 

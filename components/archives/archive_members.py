@@ -12,11 +12,10 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from indexed_gzip import ZranError
 from indexed_gzip.indexed_gzip import CrcError
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.byte_ranges import open_gzip
+from image_pipeline.components.archives.packed_files import open_packed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
 from image_pipeline.components.sources.folder import NOT_A_FILE
@@ -31,22 +30,31 @@ _UNREADABLE = (
     *(tarfile.TarError, zipfile.BadZipFile, OSError, EOFError, zlib.error),
     *(NotImplementedError, UnicodeDecodeError),
 )
+_MOST_BYTES = 2**50  # of a tar file's member
+_WRONG_SUM = "invalid length -4"  # what Python says of the library's answer to that
+_SUM_MESSAGE = "its checksum says that it is damaged, but not where"
 _ENCRYPTED = 1  # the bit of a zip member's flags
 _ZIP_KINDS = {zipfile.ZIP_STORED: "zip", zipfile.ZIP_DEFLATED: "zip_deflated"}
 
 
-def list_members(path: str) -> Iterator[ImageRef]:
+def list_members(path: str, modified_ns: int) -> Iterator[ImageRef]:
     """Lists an archive's members that are no folders.
 
     What is damaged is a reference with a problem: a member that the archive has no bytes of, and a
     place where a header should be, which is called by its byte.
 
+    Args:
+      path: of the archive, or its URI.
+      modified_ns: when it was changed, asked for before: so that a change meanwhile is noticed.
+
     Raises:
       UserError: if there is no such file, or no member can be read.
     """
     try:
-        with _open(path) as file:
-            yield from (_list_zip if path.lower().endswith(".zip") else _list_tar)(file, path)
+        with _open(path, modified_ns) as file:
+            list_ = _list_zip if path.lower().endswith(".zip") else _list_tar
+            for ref in list_(file, path):
+                yield dataclasses.replace(ref, modified_ns=modified_ns)
     except FileNotFoundError as error:
         raise UserError(f"There is no archive {path!r}; check --images.") from error
     except _UNREADABLE as error:
@@ -57,9 +65,9 @@ def list_members(path: str) -> Iterator[ImageRef]:
 
 
 @contextlib.contextmanager
-def _open(path: str) -> Iterator[BinaryIO]:
+def _open(path: str, modified_ns: int) -> Iterator[BinaryIO]:
     if path.lower().endswith(_GZIPPED):
-        yield io.BufferedReader(_Unpacked(path), 2**16)  # type: ignore[type-var,misc]
+        yield io.BufferedReader(_Unpacked(path, modified_ns), 2**16)  # type: ignore[type-var,misc]
         return
     with files.open_input(path) as file:
         yield file
@@ -68,9 +76,9 @@ def _open(path: str) -> Iterator[BinaryIO]:
 class _Unpacked(io.RawIOBase):
     """What a gzip file unpacks to; the file itself is shared with whoever reads members."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, modified_ns: int):
         """Begins at the first byte."""
-        self._file, self._at = open_gzip(path), 0
+        self._file, self._at = open_packed(path, "gzip", modified_ns, is_checked=True), 0
 
     def readable(self) -> bool:
         """See `io.RawIOBase`; so do the others."""
@@ -89,8 +97,11 @@ class _Unpacked(io.RawIOBase):
         """As many bytes as there are."""
         try:
             data = self._file.pread(len(buffer), self._at)
-        except (CrcError, ZranError) as error:  # By their class errors of the disk.
-            raise tarfile.ReadError(str(error)) from error
+        except OSError as error:
+            if error.errno is not None:  # Of the disk; by their class, the library's own are, too.
+                raise
+            is_sum = isinstance(error, CrcError) or _WRONG_SUM in str(error)
+            raise tarfile.ReadError(_SUM_MESSAGE if is_sum else str(error)) from error
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -98,7 +109,7 @@ class _Unpacked(io.RawIOBase):
 
 def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
     links: dict[str, str] = {}
-    with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
+    with _open_tar(file) as archive:
         for member in _iterate(archive, file, path):
             if isinstance(member, ImageRef):
                 yield member
@@ -108,6 +119,20 @@ def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
                 links.pop(_clean(member.name), None)  # It would be replaced.
                 yield _refer(member, path)
     yield from _follow(links, file, path) if links else ()
+
+
+def _open_tar(file: BinaryIO) -> tarfile.TarFile:
+    """Opens it where its first good header is, which `tarfile` reads at once."""
+    at = 0
+    while True:
+        file.seek(at)
+        try:
+            return tarfile.open(fileobj=file, mode="r:", ignore_zeros=True)
+        except tarfile.TarError:
+            at = max(at + _BLOCK, file.tell() // _BLOCK * _BLOCK)
+            file.seek(at)
+            if not file.read(1):
+                raise
 
 
 def _iterate(
@@ -122,12 +147,15 @@ def _iterate(
         try:
             member = archive.next()
         except tarfile.TarError as error:
-            if not expected:
-                raise
             if _goes_on(archive, file):
                 continue
+            if not expected:
+                raise
             yield _damage(path, expected, f"{path!r} cannot be read on ({error})")
             return
+        if member is not None and not 0 <= member.size <= _MOST_BYTES:
+            archive.offset = member.offset + _BLOCK  # type: ignore[attr-defined]
+            continue  # A size that cannot be: nothing could be read behind it.
         end = None if member is None else member.offset
         if problem := _check_gap(file, expected, end):
             if not expected and member is None:
@@ -201,11 +229,10 @@ def _end_of(name: str, links: dict[str, str]) -> str:
 
 def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageRef]:
     """Links to members, as a folder would have them; those that lead elsewhere are not read."""
-    file.seek(0)
     ends = {name: _end_of(name, links) for name in links}
     targets = set(ends.values())
     found: dict[str, ImageRef] = {}
-    with tarfile.open(fileobj=file, mode="r:", ignore_zeros=True) as archive:
+    with _open_tar(file) as archive:
         for member in _iterate(archive, file, path):
             if isinstance(member, tarfile.TarInfo) and _clean(member.name) in targets:
                 found.setdefault(_clean(member.name), _refer(member, path))

@@ -4,14 +4,12 @@ Nothing is ever written to disk, so no name in an archive can do harm.
 """
 
 import functools
-import io
-import os
 import struct
 import zlib
+from collections.abc import Callable
 
-import indexed_gzip
-
-from image_pipeline.components import files
+from image_pipeline.components.archives.file_bytes import FileBytes
+from image_pipeline.components.archives.packed_files import open_packed
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef
@@ -22,8 +20,6 @@ _LOCAL_HEADER = 30
 _SIGNATURE = b"PK\3\4"  # which it begins with
 _DEFLATE_HEAD = 2**16  # more than what deflate has before its first byte
 _RAW_DEFLATE = -zlib.MAX_WBITS
-# Between two places where unpacking can begin; each costs 32 KiB of memory.
-_GZIP_SPACING = 4 * 2**20
 
 
 def read_plain(ref: ImageRef, wanted: int) -> bytes:
@@ -35,56 +31,50 @@ def read_plain(ref: ImageRef, wanted: int) -> bytes:
 def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a member of a zip file; its place starts at the header before it."""
     place = _place_of(ref)
-    header = read_range(ref, place.start, _LOCAL_HEADER)
-    if len(header) < _LOCAL_HEADER or not header.startswith(_SIGNATURE):
-        raise BadImage(CORRUPT, f"{place.file!r} has no header where it should begin")
-    start = place.start + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
+    file = _open(place.file, ref.modified_ns)
+    try:
+        start = find_zipped(file.read_some, place.start)
+    except BadImage as error:
+        raise BadImage(error.reason, f"in {place.file!r} {error.message}") from error
     is_packed = place.kind == "zip_deflated"
     # A damaged list may say any length; what unpacks to less than half of itself is damage, too.
     length = min(place.length, 2 * wanted + _DEFLATE_HEAD) if is_packed else wanted
-    data = read_range(ref, start, length)
+    data = file.read_some(start, length)
     return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
+
+
+def find_zipped(read: Callable[[int, int], bytes], at: int) -> int:
+    """Where the bytes of a zip file's member begin.
+
+    Args:
+      read: reads the file's bytes from one on, so many of them or fewer.
+      at: where the file's list says that the member's own header is.
+
+    Raises:
+      BadImage: if it is not there.
+    """
+    header = read(at, _LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER or not header.startswith(_SIGNATURE):
+        raise BadImage(CORRUPT, f"it has no header at byte {at}, where it should begin")
+    return at + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
 
 
 def read_gzipped(ref: ImageRef, wanted: int) -> bytes:
     """Reads a range of what a gzip file unpacks to."""
     place = _place_of(ref)
-    return _check(ref, open_gzip(place.file).pread(wanted, place.start), wanted)
-
-
-def open_gzip(path: str) -> indexed_gzip.IndexedGzipFile:
-    """A gzip file that can be read from anywhere by `pread`; a process's threads share it.
-
-    Raises:
-      OSError: if there is no such file; and when what is read is damaged.
-    """
-    return _open_gzip(path, os.stat(path).st_mtime_ns if files.is_local(path) else 0)
-
-
-@functools.lru_cache(maxsize=16)
-def _open_gzip(path: str, modified_ns: int) -> indexed_gzip.IndexedGzipFile:
-    """`modified_ns` is for the cache only."""
-    source = {"filename": path} if files.is_local(path) else {"fileobj": files.open_input(path)}
-    return indexed_gzip.IndexedGzipFile(**source, spacing=_GZIP_SPACING)
+    file = open_packed(place.file, "gzip", ref.modified_ns, is_checked=True)
+    return _check(ref, file.pread(wanted, place.start), wanted)
 
 
 def read_range(ref: ImageRef, start: int, length: int) -> bytes:
     """Bytes of the file that holds an image; fewer, if it ends."""
-    path = _place_of(ref).file
-    if not files.is_local(path):
-        return files.read_file(path, start, start + length)
-    # Named, so that it stays open while it is read: of two threads that open it, one's is kept.
-    file = _open(path, ref.modified_ns)
-    return os.pread(file.fileno(), length, start)
+    return _open(_place_of(ref).file, ref.modified_ns).read_some(start, length)
 
 
 @functools.lru_cache(maxsize=64)
-def _open(path: str, modified_ns: int) -> io.FileIO:
-    """A file that stays open: it costs as much to open it as to read a small image.
-
-    It closes with its last user, so that no thread reads another file by its number.
-    """
-    return open(path, "rb", buffering=0)
+def _open(path: str, modified_ns: int) -> FileBytes:
+    """`modified_ns` is for the cache only."""
+    return FileBytes(path)
 
 
 def _place_of(ref: ImageRef) -> Place:

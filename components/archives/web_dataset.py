@@ -41,16 +41,16 @@ def is_web_dataset(path: str) -> bool:
     Raises:
       UserError: if it cannot be read as an archive.
     """
-    if not files.is_local(path):
-        return _look_at(path, 0)
-    return os.path.isfile(path) and _look_at(path, os.stat(path).st_mtime_ns)
+    try:
+        return _look_at(path, files.stat_file(path)[1])
+    except (FileNotFoundError, NotADirectoryError):
+        return False  # Whoever lists it will say so.
 
 
 @functools.lru_cache(maxsize=16)
 def _look_at(path: str, modified_ns: int) -> bool:
-    """`modified_ns` is for the cache only."""
     try:
-        members = list(itertools.islice(list_members(path), _LOOKED_AT))
+        members = list(itertools.islice(list_members(path, modified_ns), _LOOKED_AT))
     except UserError:
         return False  # Whoever lists it will say what is wrong.
     endings = [{_split(ref.path)[1].lower() for ref in sample} for sample in _group(members)]
@@ -63,10 +63,10 @@ def read_samples(path: str) -> Iterator[Row]:
     Raises:
       UserError: if there is no such file, or it cannot be read.
     """
-    modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
-    for number, sample in enumerate(_group(list_members(path)), 1):
+    modified_ns = files.stat_file(path)[1]
+    for number, sample in enumerate(_group(list_members(path, modified_ns)), 1):
         try:
-            yield Row(number, _make_cells(sample, modified_ns))
+            yield Row(number, _make_cells(sample))
         except _Damaged as error:
             yield Row(number, {}, str(error))
 
@@ -84,7 +84,7 @@ def _split(path: str) -> tuple[str, str]:
     return f"{folder}{slash}{stem}", dot + ending
 
 
-def _make_cells(sample: list[ImageRef], modified_ns: int) -> dict[str, Any]:
+def _make_cells(sample: list[ImageRef]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for ref in sample:
         ending = _split(ref.path)[1].lower()
@@ -97,7 +97,7 @@ def _make_cells(sample: list[ImageRef], modified_ns: int) -> dict[str, Any]:
             cells[ending[1:]] = _read_text(ref).strip()
         elif f".{ending.split('.')[-1]}" in IMAGE_ENDINGS and ref.place is not None:
             is_first = ending in IMAGE_ENDINGS and not isinstance(cells.get(IMAGE), HeldImage)
-            held = HeldImage(ref.place, ref.size_bytes, modified_ns)
+            held = HeldImage(ref.place, ref.size_bytes, ref.modified_ns)
             cells |= {IMAGE: held, NAME: ref.path} if is_first else {ending[1:]: held}
     return cells
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from image_pipeline.components import files
+from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.arrays.array_blocks import BLOCKS
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
@@ -181,26 +182,6 @@ def modified_at(path: str) -> int:
         for folder, _, names in os.walk(path):
             times += [os.stat(os.path.join(folder, name)).st_mtime_ns for name in names]
     return max(times)
-
-
-class FileBytes:
-    """Bytes of a file that stays open, read by any thread."""
-
-    def __init__(self, path: str):
-        """Opens it, unless it is behind a URI."""
-        self._path = path
-        is_local = files.is_local(path)
-        self._file = open(path, "rb", buffering=0) if is_local else None  # noqa: SIM115
-
-    def read(self, start: int, length: int) -> bytes:
-        """Reads so many bytes; raises BadImage if there are fewer."""
-        if self._file is None:
-            data = files.read_file(self._path, start, start + length)
-        else:
-            data = os.pread(self._file.fileno(), length, start)
-        if len(data) < length:
-            raise BadImage(CORRUPT, f"{self._path!r} ends within it")
-        return data
 
 
 def read_range(

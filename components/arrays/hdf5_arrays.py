@@ -14,7 +14,8 @@ import h5py
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
+from image_pipeline.components.archives.file_bytes import FileBytes
+from image_pipeline.components.arrays.arrays import StoredArray, read_range
 from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.as_gzip import AsGzip
-from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
+from image_pipeline.components.archives.byte_ranges import find_zipped
+from image_pipeline.components.archives.file_bytes import FileBytes
+from image_pipeline.components.arrays.arrays import StoredArray, read_range
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.npy import is_npy, read_array_header
 
 _HEADER_BYTES = 8192  # more than a header that is read has
-_LOCAL_HEADER = 30  # of a zip file's member, before its name; see `byte_ranges`
-_LOCAL_MARK = b"PK\x03\x04"
 _ENCRYPTED = 1
 # Of what is packed: rows that are unpacked together, and as far apart are places to begin at.
 _BLOCK_BYTES = 4 * 2**20
@@ -101,13 +101,13 @@ def _read_nothing(start: int, stop: int) -> np.ndarray:
 
 def _find_stored(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
     """Reads bytes of a member that is stored as it is; and where it begins in the file."""
-    offset = _find_data(source, member)
+    offset = find_zipped(source.read_some, member.header_offset)
     return lambda start, length: source.read(offset + start, length), offset
 
 
 def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
     """Reads bytes of what a member unpacks to, from anywhere."""
-    offset = _find_data(source, member)
+    offset = find_zipped(source.read_some, member.header_offset)
     end = struct.pack("<II", member.CRC, member.file_size % 2**32)
     packed = AsGzip(
         lambda start, most: source.read(offset + start, most), member.compress_size, end
@@ -129,10 +129,3 @@ def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes
 
 
 _PACKINGS = {zipfile.ZIP_STORED: _find_stored, zipfile.ZIP_DEFLATED: _open_packed}
-
-
-def _find_data(source: FileBytes, member: zipfile.ZipInfo) -> int:
-    header = source.read(member.header_offset, _LOCAL_HEADER)
-    if not header.startswith(_LOCAL_MARK):
-        raise BadImage(CORRUPT, "damaged: it has no header where it should begin")
-    return member.header_offset + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, 26))

@@ -7,7 +7,7 @@ presence means that the chunk is done, so an interrupted run continues after it.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.read_ahead import read_ahead
@@ -23,6 +23,7 @@ from image_pipeline.components.ingest.prepared_rows import (
 )
 from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.places import check_unchanged
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
@@ -48,7 +49,7 @@ def prepare_chunk(
     source = open_source(images_dir, options)
     if not files.is_file(path) or _may_be_repaired(chunk, path):
         source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
-        results = count_progress(_prepare_sources(chunk.refs, source, work_dir, options))
+        results = _prepare_unchanged(chunk.refs, source, work_dir, options)
         bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
     else:
         bad, skipped = count_unusable(read_rows(path))
@@ -90,6 +91,14 @@ def count_threads(source: Source, options: IngestOptions) -> int:
     """The number of a task's threads that read."""
     is_local = files.is_local(source.root)
     return options.threads or (usable_cores() + 1 if is_local else REMOTE_THREADS)
+
+
+def _prepare_unchanged(
+    refs: Sequence[ImageRef], source: Source, work_dir: str, options: IngestOptions
+) -> Iterator[tuple[dict, bytes]]:
+    """As `_prepare_sources`; fails in the end, before the chunk is done, if a file was changed."""
+    yield from count_progress(_prepare_sources(refs, source, work_dir, options))
+    check_unchanged(refs)
 
 
 def _prepare_sources(

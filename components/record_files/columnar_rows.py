@@ -37,7 +37,7 @@ _Cells = Iterator[dict[str, Any]]
 
 def read_parquet(path: str) -> Iterator[Row]:
     """Reads a Parquet file's rows; images stay where they are."""
-    modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
+    modified_ns = files.stat_file(path)[1]
     with files.open_input(path) as file:
         parquet = open_parquet(file)
         images = _find_images(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))

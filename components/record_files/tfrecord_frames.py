@@ -67,7 +67,8 @@ def list_frames(path: str) -> Iterator[Frame]:
     """
     packing = find_packing(path)
     if packing:
-        unpacked: Any = io.BufferedReader(Unpacked(open_packed(path, packing)), 2**16)
+        file = open_packed(path, packing, files.stat_file(path)[1])
+        unpacked: Any = io.BufferedReader(Unpacked(file), 2**16)
         yield from _stream(unpacked)
     elif not files.is_local(path):
         with files.open_input(path) as file:

@@ -86,7 +86,7 @@ def _read(ref: ImageRef, start: int, size: int) -> bytes:
     packing = ref.place.kind.removeprefix(_KIND).lstrip("_")
     if not packing:
         return read_range(ref, start, size)
-    return open_packed(ref.place.file, packing).pread(size, start)
+    return open_packed(ref.place.file, packing, ref.modified_ns).pread(size, start)
 
 
 def _parse(place: Place) -> tuple[tuple[int, int], Pixels | None]:

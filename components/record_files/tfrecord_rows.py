@@ -49,7 +49,7 @@ def read_examples(path: str) -> Iterator[Row]:
       FileNotFoundError: if there is no such file.
       UserError: if its store refuses it or does not answer.
     """
-    modified_ns = os.stat(path).st_mtime_ns if files.is_local(path) else 0
+    modified_ns = files.stat_file(path)[1]
     reader = _Reader(path, modified_ns)
     reader.look_at(itertools.islice(list_frames(path), _LOOKED_AT))
     yield from map(reader.read, list_frames(path))

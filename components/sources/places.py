@@ -4,10 +4,14 @@ Each kind of place has a reader in a file of its own, which is imported when the
 is read: HDF5 costs nothing to whoever has a folder.
 """
 
+import contextlib
 import functools
 import importlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.references import ImageRef
 
 Reader = Callable[[ImageRef, int], bytes]
@@ -44,3 +48,39 @@ def read_place(ref: ImageRef, most_bytes: int) -> bytes:
 def _find_reader(kind: str) -> Reader:
     module, _, name = _READERS[kind].rpartition(".")
     return getattr(importlib.import_module(f"image_pipeline.components.{module}"), name)
+
+
+def check_unchanged(refs: Sequence[ImageRef]) -> None:
+    """Makes sure that what holds images was not changed between its listing and now.
+
+    Called when the images were read: a change before that would go unseen, and another image's
+    bytes would pass for one's own. A file that is gone is left to whoever reads it.
+
+    Raises:
+      UserError: if one was.
+    """
+    held = ((_holder_of(ref), ref.modified_ns) for ref in refs)
+    masks = ((_holder_of(ref.mask), ref.mask.modified_ns) for ref in refs if ref.mask is not None)
+    for path, modified_ns in {*held, *masks}:
+        if not path or not modified_ns:
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            if not _is_folder(path) and files.stat_file(path)[1] != modified_ns:
+                raise UserError(
+                    f"{path!r} was changed after its images were listed, so they may be elsewhere "
+                    "in it now; run again once nothing writes to it."
+                )
+
+
+def _holder_of(ref: ImageRef) -> str:
+    """The file that an image is in; empty if it has one of its own."""
+    if ref.place is None:
+        return ""
+    if ref.place.within is not None:
+        return ref.place.within.file
+    return ref.place.file if ref.place.kind in _READERS else ""
+
+
+def _is_folder(path: str) -> bool:
+    """A folder's time is that of the last of its files, and says nothing of it as a whole."""
+    return files.is_local(path) and os.path.isdir(path)

@@ -6,7 +6,6 @@ A data set's folder is one of ours, of TensorFlow Datasets, or as Hugging Face's
 
 import functools
 import glob
-import itertools
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from image_pipeline.components.archives.web_dataset import is_web_dataset
 from image_pipeline.components.dataset import paths
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.record_files import tfds
+from image_pipeline.components.sources.file_pattern import WILD, find_matching
 from image_pipeline.components.sources.split_names import find_split
 from image_pipeline.components.tables.table_rows import (
     FOLDER_ENDINGS,
@@ -29,8 +29,6 @@ SPLIT = "{SPLIT}"
 Tables = list[tuple[str, str | None]]
 """Paths, and the split that each one's name names."""
 
-_WILD = re.compile(r"[*?\[]|\{[^{}]*(?:\.\.|,)[^{}]*\}")
-_BRACES = re.compile(r"\{(?:(\d+)\.\.(\d+)|([^{}]*,[^{}]*))\}")
 _SAVED, _SAVED_SPLITS = "state.json", "dataset_dict.json"  # of `datasets`
 _KINDS = {".tfrecord": "TFRecords", ".tar": "a WebDataset", ".arrow": "a table of Arrow files"}
 _OF_FOLDERS = (".parquet", ".arrow", ".tfrecord")
@@ -45,7 +43,7 @@ def is_table(images: str) -> bool:
     if files.is_local(images) and os.path.isdir(images):
         return ending_of(images) in FOLDER_ENDINGS or bool(_list_folder(images.rstrip("/")))
     if ending_of(images) == ".tar":
-        return bool(found := _find(images)) and is_web_dataset(found[0])
+        return bool(found := find_matching(images)) and is_web_dataset(found[0])
     return ending_of(images) in TABLE_ENDINGS
 
 
@@ -69,7 +67,7 @@ def folder_of(images: str) -> str:
     images = images.removeprefix(TFRECORD).rstrip("/")
     if files.is_local(images) and os.path.isdir(images) and ending_of(images) not in FOLDER_ENDINGS:
         return images
-    if wild := _WILD.search(images):
+    if wild := WILD.search(images):
         images = images[: wild.start()]
     return images.rpartition("/")[0] or ("/" if images[:1] == "/" else ".")
 
@@ -87,9 +85,9 @@ def list_tables(images: str) -> Tables:
     prefix = TFRECORD if images.startswith(TFRECORD) else ""
     images = images.removeprefix(TFRECORD).rstrip("/")
     if files.is_local(images) and os.path.isdir(images) and ending_of(images) not in FOLDER_ENDINGS:
-        found = _list_folder(images) or [(path, None) for path in _find(f"{images}/*")]
+        found = _list_folder(images) or [(path, None) for path in find_matching(f"{images}/*")]
     else:
-        found = [(path, find_split(path)) for path in _find(images)]
+        found = [(path, find_split(path)) for path in find_matching(images)]
     if not found:
         raise UserError(f"There is no table {images!r}; check --images.")
     return _of_several([(f"{prefix}{path}", split) for path, split in found])
@@ -111,42 +109,10 @@ def _of_several(tables: Tables) -> Tables:
     return tables if is_said else [(path, None) for path, _ in tables]
 
 
-def _find(pattern: str) -> list[str]:
-    """The files of a pattern, sorted; without one the file, whether or not it is there."""
-    if not _WILD.search(pattern) or (files.is_local(pattern) and os.path.isfile(pattern)):
-        return [pattern]
-    found: set[str] = set()
-    for each in _expand(pattern):
-        folder, _, name = each.rpartition("/")
-        if not _WILD.search(each):
-            found.add(each)
-        elif files.is_local(each):
-            found.update(path for path in glob.glob(each) if os.path.isfile(path))
-        else:
-            found.update(files.list_files(folder, name))
-    return sorted(found)
-
-
-def _expand(pattern: str) -> list[str]:
-    """What a shell makes of braces: `{000..012}` and `{a,b}`."""
-    found = _BRACES.search(pattern)
-    if found is None:
-        return [pattern]
-    first, last, listed = found.groups()
-    inside = listed.split(",") if first is None else _count(first, last)
-    before, after = pattern[: found.start()], pattern[found.end() :]
-    return list(itertools.chain.from_iterable(_expand(f"{before}{i}{after}") for i in inside))
-
-
-def _count(first: str, last: str) -> list[str]:
-    width = len(first) if first.startswith("0") else 0
-    return [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]
-
-
 def _list_folder(folder: str) -> Tables:
     """The tables of a folder that is a data set's; none if it is another's."""
     own = files.join(folder, paths.MANIFEST)
-    if os.path.isfile(own) and (shards := _find(files.join(folder, paths.in_split("*")))):
+    if os.path.isfile(own) and (shards := find_matching(files.join(folder, paths.in_split("*")))):
         return [(path, paths.parse_split(path)) for path in shards]
     if tfds.is_tfds(folder):
         return list(tfds.list_shards(folder))

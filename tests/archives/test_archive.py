@@ -112,6 +112,22 @@ def test_several_archives_are_one_source(tmp_path):
         list(Archive(str(tmp_path / "t-*.tar")).list())
 
 
+def test_braces_name_archives(tmp_path):
+    """As the names of WebDatasets do: images in class folders may have such names, too."""
+    for number in range(3):
+        write_tar(tmp_path / f"s-00{number}.tar", {f"x/{number}.jpg": b"%d" % number})
+    archive = Archive(f"{tmp_path}/s-{{000..001}}.tar")
+    assert is_archive(archive.root)
+    assert [(ref.path, archive.read(ref, 9)) for ref in archive.list()] == [
+        ("x/0.jpg", b"0"),
+        ("x/1.jpg", b"1"),
+    ]
+    both = Archive(f"{tmp_path}/s-{{000,002}}.tar").list()
+    assert [ref.path for ref in both] == ["x/0.jpg", "x/2.jpg"]
+    with pytest.raises(UserError, match=r"There is no archive .*s-003.tar'; check --images"):
+        list(Archive(f"{tmp_path}/s-{{001..003}}.tar").list())
+
+
 def test_a_damaged_member_is_named(tmp_path):
     path = write_zip(tmp_path / "a.zip", packing=zipfile.ZIP_STORED)
     archive = Archive(str(path))
@@ -185,19 +201,43 @@ def test_a_damaged_header_costs_one_member_and_is_named(tmp_path):
     assert "has no header there" in refs[-1].message
 
 
+@pytest.mark.parametrize("size", [2**62, 2**70, 2**51, -5])
+def test_a_size_that_cannot_be_costs_one_member(tmp_path, size):
+    data = write_tar(tmp_path / "a.tar", {"0.jpg": b"x"}).read_bytes()[:1024]
+    member = tarfile.TarInfo("huge.jpg")
+    member.size = size
+    header = member.tobuf(tarfile.GNU_FORMAT)
+    rest = write_tar(tmp_path / "a.tar", {"1.jpg": b"y"}).read_bytes()
+    (tmp_path / "a.tar").write_bytes(data + header + rest)
+    refs = [(ref.path, ref.problem) for ref in Archive(str(tmp_path / "a.tar")).list()]
+    assert refs == [("0.jpg", None), ("1.jpg", None), ("a.tar#byte-1024", CORRUPT)]
+
+
+def test_a_gzip_file_whose_checksum_is_another_is_refused(tmp_path):
+    path = write_gzipped(tmp_path / "a.tar.gz")
+    data = bytearray(path.read_bytes())
+    data[-8] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"\(its checksum says .* damaged, but not where\); make"):
+        list(Archive(str(path)).list())
+
+
+@pytest.mark.parametrize("at", [0, 2, 4])
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
-def test_a_damaged_header_after_a_long_name_costs_one_member(tmp_path, form):
+def test_a_damaged_header_after_a_long_name_costs_one_member(tmp_path, form, at):
     """Such a name, or a time with fractions, is in a member of its own before the header."""
     with tarfile.open(tmp_path / "a.tar", "w", format=form) as archive:
         for number in range(5):
             archive.addfile(tarfile.TarInfo(f"{number}/{'long' * 40}.jpg"))
     with tarfile.open(tmp_path / "a.tar") as archive:
-        damaged = archive.getmembers()[2]
+        damaged = archive.getmembers()[at]
     data = bytearray((tmp_path / "a.tar").read_bytes())
     data[damaged.offset_data - 512 : damaged.offset_data - 500] = b"\xff" * 12
     (tmp_path / "a.tar").write_bytes(data)
     refs = list(Archive(str(tmp_path / "a.tar")).list())
-    assert [ref.path[:2] for ref in refs if not ref.problem] == ["0/", "1/", "3/", "4/"]
+    assert [ref.path[:2] for ref in refs if not ref.problem] == [
+        f"{number}/" for number in range(5) if number != at
+    ]
     assert [ref.path for ref in refs if ref.problem] == [f"a.tar#byte-{damaged.offset}"]
 
 
@@ -259,6 +299,30 @@ def test_a_packed_member_is_no_larger_than_it_says(tmp_path):
     (ref,) = Archive(str(path)).list()
     with pytest.raises(BadImage, match="checksum"):
         read_zipped(dataclasses.replace(ref, size_bytes=1000), 1000)
+
+
+@pytest.mark.parametrize("offset", [1, 2**31, 2**32 - 2])
+def test_a_member_that_is_not_where_the_list_says_is_damaged(tmp_path, offset):
+    path = write_zip(tmp_path / "a.zip")
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\1\2")
+    data[entry + 42 : entry + 46] = offset.to_bytes(4, "little")
+    path.write_bytes(data)
+    archive = Archive(str(path))
+    (lost,) = [ref for ref in archive.list() if ref.path == "b/2.jpg"]
+    with pytest.raises(
+        BadImage, match=r"in .*a.zip' it has no header at byte \d+, where"
+    ) as raised:
+        archive.read(lost, 100)
+    assert raised.value.reason == CORRUPT
+
+
+@pytest.mark.parametrize("start", [-5, 2**63])
+def test_a_member_that_can_be_nowhere_is_damaged(tmp_path, start):
+    archive = Archive(str(write_zip(tmp_path / "a.zip", {"a.jpg": b"x"})))
+    (ref,) = archive.list()
+    with pytest.raises(BadImage, match="no header at byte"):
+        archive.read(dataclasses.replace(ref, place=dataclasses.replace(ref.place, start=start)), 9)
 
 
 def test_members_that_cannot_be_unpacked_say_why(tmp_path):

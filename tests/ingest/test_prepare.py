@@ -3,13 +3,16 @@ import pickle
 
 import pytest
 
+from image_pipeline.components.archives.archive import Archive
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import count_threads, name_chunk, prepare_chunk
 from image_pipeline.components.ingest.prepared_rows import read_rows
 from image_pipeline.components.sources.folder import Folder, list_images
 from image_pipeline.components.sources.references import ImageRef, make_chunks
 from image_pipeline.components.threads import REMOTE_THREADS, usable_cores
-from tests.drawings import write_folder
+from tests.data_set_files import write_tar
+from tests.drawings import draw, encode_png, write_folder
 
 pytestmark = pytest.mark.unit
 
@@ -37,6 +40,26 @@ def test_payloads_lie_behind_one_another_in_the_order_of_the_listing(tmp_path):
         assert row["payload_offset"] == end
         end += row["payload_length"]
     assert end == len(payload)
+
+
+def test_an_archive_that_changes_meanwhile_is_refused(tmp_path, monkeypatch):
+    """Where a member was, another one's bytes may be now: nothing of the chunk is kept."""
+    images = {f"cat/{n}.png": encode_png(draw(n, height=8, width=8)) for n in range(3)}
+    write_tar(tmp_path / "a.tar", images)
+    source = Archive(str(tmp_path / "a.tar"))
+    (chunk,) = make_chunks(source.list())
+    write_tar(tmp_path / "b.tar", dict(reversed(images.items())))
+    other = (tmp_path / "b.tar").read_bytes()
+    read = Archive.read
+
+    def rewrite_and_read(self, ref, most_bytes):
+        (tmp_path / "a.tar").write_bytes(other)
+        return read(self, ref, most_bytes)
+
+    monkeypatch.setattr(Archive, "read", rewrite_and_read)
+    with pytest.raises(UserError, match=r"a.tar' was changed after its images were listed"):
+        prepare_chunk(chunk, source.root, str(tmp_path / "work"), LOSSLESS)
+    assert not list((tmp_path / "work").rglob("*.arrow"))
 
 
 def test_a_finished_chunk_is_not_done_again(tmp_path):
