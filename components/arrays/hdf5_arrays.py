@@ -6,6 +6,7 @@ of it; bytes are read from the file itself and unpacked here, by as many threads
 
 import functools
 import itertools
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,13 +17,18 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
 from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
+from image_pipeline.components.arrays.hdf5_heap import POINTER, Heap
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
 _DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
 # Of data sets that only HDF5 itself can read: rows that are read together.
 _BLOCK_BYTES = 4 * 2**20
-# How HDF5 stores a row of varying length: its length, and where in the file it is.
-_POINTER = np.dtype([("length", "<u4"), ("address", "V12")])
+# Bytes of an address, and of a length.
+_USUAL_SIZES = (8, 8)
+# Chunks of pointers that are kept: rows are mostly read one by one.
+_HELD_POINTERS = 8
+
+_Read = Callable[[int, int], np.ndarray]
 
 
 def open_hdf5(path: str) -> list[StoredArray]:
@@ -36,11 +42,11 @@ def open_hdf5(path: str) -> list[StoredArray]:
     with HDF5_LOCK:
         # By its name, it would be locked against changes for as long as it is kept open.
         file = h5py.File(files.open_input(path), "r")
-        source = FileBytes(path)
+        heap = Heap(FileBytes(path), file.userblock_size, file.id.get_filesize())
 
-        def visit(name: str, item: Any) -> None:
+        def visit(name: str | bytes, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                found.append(_describe(path, name, item, source))
+                found.append(_describe(path, os.fsdecode(name), item, heap))
 
         try:
             file.visititems(visit)
@@ -49,21 +55,25 @@ def open_hdf5(path: str) -> list[StoredArray]:
     return found
 
 
-def _describe(path: str, name: str, item: h5py.Dataset, source: FileBytes) -> StoredArray:
-    shape = item.shape or ()
+def _describe(path: str, name: str, item: h5py.Dataset, heap: Heap) -> StoredArray:
+    shape, source = item.shape or (), heap.source
     dtype, problem, library = item.dtype, _find_problem(item), _by_library(item)
     describe = functools.partial(StoredArray, path, name, shape)
     if problem or not shape:
         return describe(np.dtype("u1"), library, problem=problem)
     if h5py.check_vlen_dtype(dtype) == np.uint8:
-        return describe(dtype, library, holds_files=True, read_sizes=_read_sizes(item, source))
+        pointers = _read_pointers(item, source)
+        read = library if pointers is None else _follow(pointers, heap)
+        sizes = None if pointers is None else _read_sizes(pointers)
+        return describe(dtype, read, holds_files=True, read_sizes=sizes)
     if names := h5py.check_enum_dtype(dtype):
         return describe(np.dtype(object), _by_names(library, names))
-    if h5py.check_string_dtype(dtype):
-        return describe(dtype, library)
+    if text := h5py.check_string_dtype(dtype):
+        pointers = _read_pointers(item, source) if text.length is None else None
+        return describe(dtype, library if pointers is None else _follow(pointers, heap, True))
     is_as_stored = item.id.get_type() == h5py.h5t.py_create(dtype)
-    read = _read_directly(item, dtype, source) if is_as_stored else None
-    return describe(dtype, read or library, _count_together(item, is_direct=read is not None))
+    direct = _read_directly(item, dtype, source) if is_as_stored else None
+    return describe(dtype, direct or library, _count_together(item, is_direct=direct is not None))
 
 
 def _find_problem(item: h5py.Dataset) -> str:
@@ -82,9 +92,7 @@ def _find_problem(item: h5py.Dataset) -> str:
     return "" if is_bytes else f"of lists of {vlen}; images of various sizes are stored as files"
 
 
-def _read_directly(
-    item: h5py.Dataset, dtype: np.dtype, source: FileBytes
-) -> Callable[[int, int], np.ndarray] | None:
+def _read_directly(item: h5py.Dataset, dtype: np.dtype, source: FileBytes) -> _Read | None:
     """Reads rows of values of fixed size without HDF5's lock; None if only HDF5 can read them."""
     offset = item.id.get_offset()
     if offset is not None:
@@ -106,7 +114,7 @@ def _filters_of(item: h5py.Dataset) -> list[int]:
     return [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
 
 
-def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
+def _by_library(item: h5py.Dataset) -> _Read:
     def read(start: int, stop: int) -> np.ndarray:
         try:
             with HDF5_LOCK:
@@ -117,9 +125,7 @@ def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
     return read
 
 
-def _by_names(
-    read_values: Callable[[int, int], np.ndarray], values: dict[str, int]
-) -> Callable[[int, int], np.ndarray]:
+def _by_names(read_values: _Read, values: dict[str, int]) -> _Read:
     """Reads an enumeration as its names; of a value that has none, its digits."""
     names = {value: name for name, value in values.items()}
 
@@ -131,13 +137,30 @@ def _by_names(
     return read
 
 
-def _read_sizes(
-    item: h5py.Dataset, source: FileBytes
-) -> Callable[[int, int], Sequence[int]] | None:
+def _read_pointers(item: h5py.Dataset, source: FileBytes) -> _Read | None:
+    """Reads the pointers to rows of varying length; None if only HDF5 can read these."""
+    properties = item.id.get_create_plist()
+    has_own_fill = properties.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+    is_usual = item.file.id.get_create_plist().get_sizes() == _USUAL_SIZES
+    return _read_directly(item, POINTER, source) if is_usual and not has_own_fill else None
+
+
+def _follow(pointers: _Read, heap: Heap, are_texts: bool = False) -> _Read:
+    """Reads what pointers point to; texts end at their first zero, as HDF5 reads them."""
+
+    def read(start: int, stop: int) -> np.ndarray:
+        values = heap.read(pointers(start, stop))
+        flat = values.reshape(-1)
+        for row, value in enumerate(flat) if are_texts else ():
+            flat[row] = value.partition(b"\0")[0]
+        return values
+
+    return read
+
+
+def _read_sizes(pointers: _Read) -> Callable[[int, int], Sequence[int]]:
     """The lengths of rows of varying length, of which the rows themselves are not read."""
-    is_usual = item.id.get_type().get_size() == _POINTER.itemsize
-    read = _read_directly(item, _POINTER, source) if is_usual else None
-    return None if read is None else lambda start, stop: read(start, stop)["length"].tolist()
+    return lambda start, stop: pointers(start, stop)["length"].tolist()
 
 
 class _ChunkReader:
@@ -149,7 +172,10 @@ class _ChunkReader:
         self._shape, self._chunk = item.shape, item.chunks
         self._chunks = ChunkList(item)
         self._filters = _filters_of(item)
-        self._fill = np.zeros((), dtype) if dtype == _POINTER else item.fillvalue
+        is_pointer = dtype == POINTER
+        self._fill = np.zeros((), dtype) if is_pointer else item.fillvalue
+        hold = functools.lru_cache(_HELD_POINTERS)
+        self._take_chunk = hold(self._read_chunk) if is_pointer else self._read_chunk
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows from one number up to another; see `StoredArray.read`."""
@@ -163,7 +189,7 @@ class _ChunkReader:
             last = min(corner[0] + ends[0], stop) - corner[0]
             part = tuple(slice(a, a + n) for a, n in zip(corner[1:], ends[1:], strict=True))
             window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
-            rows[(slice(at, at + last - skipped), *part)] = self._read_chunk(corner)[window]
+            rows[(slice(at, at + last - skipped), *part)] = self._take_chunk(corner)[window]
         return rows
 
     def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
