@@ -172,7 +172,7 @@ def _check_labels(
     arrays: Mapping[str, StoredArray],
     columns: Mapping[str, str | None],
 ) -> None:
-    """Refuses labels of another length than the images: without them, no image would have one."""
+    """Refuses labels that do not fit, or cannot be read: without them, no image would have one."""
     if "label" in columns:
         return
     own = [
@@ -180,6 +180,11 @@ def _check_labels(
         for name, array in arrays.items()
         if name_of(name) in USUAL_LABELS and split_of(name) == split_of(image.name)
     ]
+    if own and own[0].problem:
+        raise UserError(
+            f"In {path!r} the labels {own[0].name!r} cannot be read: they are {own[0].problem}. "
+            "Or name other labels by ingest.columns={label: …}, or none by {label: null}."
+        )
     if own and all(array.rows != image.rows for array in own):
         raise UserError(
             f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "

@@ -8,14 +8,14 @@ import functools
 import itertools
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import h5py
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_range
+from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_nothing, read_range
 from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
 from image_pipeline.components.arrays.hdf5_heap import POINTER, Heap
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
@@ -44,13 +44,23 @@ def open_hdf5(path: str) -> list[StoredArray]:
         file = h5py.File(files.open_input(path), "r")
         heap = Heap(FileBytes(path), file.userblock_size, file.id.get_filesize())
 
-        def visit(name: str | bytes, item: Any) -> None:
+        def visit(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                found.append(_describe(path, os.fsdecode(name), item, heap))
+                found.append(_describe(path, name, item, heap))
+
+        def visit_link(name: str, link: Any) -> None:
+            if isinstance(link, h5py.ExternalLink):
+                found.append(_describe_link(path, name, link))
 
         try:
             file.visititems(visit)
-        except (RuntimeError, KeyError, TypeError) as error:  # HDF5's errors, as h5py names them.
+            file.visititems_links(visit_link)
+        except (
+            RuntimeError,
+            KeyError,
+            TypeError,
+            SystemError,
+        ) as error:  # HDF5's, as h5py names them.
             raise ValueError(f"it is damaged ({error})") from error
     return found
 
@@ -76,11 +86,18 @@ def _describe(path: str, name: str, item: h5py.Dataset, heap: Heap) -> StoredArr
     return describe(dtype, direct or library, _count_together(item, is_direct=direct is not None))
 
 
+def _describe_link(path: str, name: str, link: h5py.ExternalLink) -> StoredArray:
+    problem = _say_elsewhere([os.fsdecode(link.filename)])
+    return StoredArray(path, name, (), np.dtype("u1"), read_nothing, problem=problem)
+
+
 def _find_problem(item: h5py.Dataset) -> str:
     """Why a data set cannot be read: its values are elsewhere, or nothing here can unpack them."""
     # HDF5 itself would look for the other files, and crash, since this one is open as an object.
-    if item.is_virtual or item.external:
-        return "virtual or external: its values lie in other files; give those, or copy the values"
+    if item.is_virtual:
+        return _say_elsewhere(source.file_name for source in item.virtual_sources())
+    if item.external:
+        return _say_elsewhere(os.fsdecode(name) for name, _, _ in item.external)
     properties = item.id.get_create_plist()
     for number in range(properties.get_nfilters()):
         code, _, _, name = properties.get_filter(number)
@@ -90,6 +107,15 @@ def _find_problem(item: h5py.Dataset) -> str:
     vlen = h5py.check_vlen_dtype(item.dtype)
     is_bytes = vlen in (None, np.uint8) or h5py.check_string_dtype(item.dtype)
     return "" if is_bytes else f"of lists of {vlen}; images of various sizes are stored as files"
+
+
+def _say_elsewhere(paths: Iterable[str]) -> str:
+    """Why an array is not read whose values lie in other files, of which a few are named."""
+    named = sorted(set(paths))
+    shown = ", ".join(map(repr, named[:3])) + (" …" if len(named) > 3 else "")
+    return (
+        f"elsewhere: its values lie in another file, {shown}; give that, or copy them into this one"
+    )
 
 
 def _read_directly(item: h5py.Dataset, dtype: np.dtype, source: FileBytes) -> _Read | None:

@@ -188,8 +188,11 @@ def test_what_does_not_fit_is_refused(tmp_path, arrays, columns, message):
 
 def test_objects_are_never_unpickled(tmp_path):
     objects = np.array([{}, 3, None], object)
-    path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "y": objects})
+    path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "other": objects})
     assert open_table(path).options.columns == {"image": "x", "path": None}
+    path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "y": objects})
+    with pytest.raises(UserError, match="labels 'y' cannot be read: they are of Python objects"):
+        list_refs(path)
     with pytest.raises(UserError, match=r"'y' as label, but in .* it is of Python objects, which"):
         list_refs(path, columns={"label": "y"})
     np.save(tmp_path / "o.npy", np.full((3, 3, 3), None))

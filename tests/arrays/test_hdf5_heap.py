@@ -107,10 +107,3 @@ def test_a_pointer_past_the_end_is_refused(tmp_path):
     path.write_bytes(data)
     with pytest.raises(BadImage, match="no texts or files lie at byte 9223372036854775816"):
         _open(path)["file"].read(0, 1)
-
-
-def test_a_name_that_is_no_text_is_read(tmp_path):
-    path = write_hdf5(tmp_path / "a.h5", {"name": IMAGES})
-    path.write_bytes(path.read_bytes().replace(b"name\0", b"n\xffme\0"))
-    (name,) = _open(path)
-    assert name == "n\udcffme"
