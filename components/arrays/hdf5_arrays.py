@@ -4,9 +4,11 @@ HDF5 has one lock for all of a process. So only what a data set is and where its
 of it; bytes are read from the file itself and unpacked here, by as many threads as there are.
 """
 
+import atexit
 import functools
 import itertools
 import os
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,6 +17,7 @@ import h5py
 import numpy as np
 
 from image_pipeline.components import files
+from image_pipeline.components.arrays.array_blocks import BLOCKS
 from image_pipeline.components.arrays.arrays import FileBytes, StoredArray, read_nothing, read_range
 from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
 from image_pipeline.components.arrays.hdf5_heap import POINTER, Heap
@@ -25,8 +28,6 @@ _DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
 _BLOCK_BYTES = 4 * 2**20
 # Bytes of an address, and of a length.
 _USUAL_SIZES = (8, 8)
-# Chunks of pointers that are kept: rows are mostly read one by one.
-_HELD_POINTERS = 8
 
 _Read = Callable[[int, int], np.ndarray]
 
@@ -65,7 +66,20 @@ def open_hdf5(path: str) -> list[StoredArray]:
     return found
 
 
+_OPEN: weakref.WeakSet[h5py.Dataset] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """HDF5 closes what is open after the interpreter's end, calls it for that, and crashes."""
+    with HDF5_LOCK:
+        for item in list(_OPEN):
+            if item:  # Not closed with another of its file.
+                item.file.close()
+
+
 def _describe(path: str, name: str, item: h5py.Dataset, heap: Heap) -> StoredArray:
+    _OPEN.add(item)
     shape, source = item.shape or (), heap.source
     dtype, problem, library = item.dtype, _find_problem(item), _by_library(item)
     describe = functools.partial(StoredArray, path, name, shape)
@@ -198,10 +212,8 @@ class _ChunkReader:
         self._shape, self._chunk = item.shape, item.chunks
         self._chunks = ChunkList(item)
         self._filters = _filters_of(item)
-        is_pointer = dtype == POINTER
-        self._fill = np.zeros((), dtype) if is_pointer else item.fillvalue
-        hold = functools.lru_cache(_HELD_POINTERS)
-        self._take_chunk = hold(self._read_chunk) if is_pointer else self._read_chunk
+        self._has_pointers = dtype == POINTER
+        self._fill = np.zeros((), dtype) if self._has_pointers else item.fillvalue
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows from one number up to another; see `StoredArray.read`."""
@@ -217,6 +229,12 @@ class _ChunkReader:
             window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
             rows[(slice(at, at + last - skipped), *part)] = self._take_chunk(corner)[window]
         return rows
+
+    def _take_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
+        """A whole chunk; pointers are kept, since files are mostly read one by one."""
+        if self._has_pointers:
+            return BLOCKS.get((self, corner), lambda: self._read_chunk(corner))
+        return self._read_chunk(corner)
 
     def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
         """A whole chunk; those that were never written have the value that stands for that."""

@@ -1,5 +1,8 @@
 """HDF5: what it has in chunks is read as HDF5 itself reads it, and without its lock."""
 
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -12,6 +15,15 @@ from tests.arrays.test_array_tables import list_refs
 
 pytestmark = pytest.mark.unit
 
+# TensorFlow and others keep some objects until the process has ended.
+_ENDS_WITH_OPEN_FILE = """
+import ctypes, sys
+from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
+
+arrays = open_hdf5(sys.argv[1])
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(arrays))
+arrays[0].read(0, 1)
+"""
 DEEP = (IMAGES.astype(np.int32) * 7919).astype(">i4")
 
 
@@ -143,3 +155,8 @@ def test_a_name_that_is_no_text_is_damage(tmp_path):
     path.write_bytes(path.read_bytes().replace(b"name\0", b"n\xffme\0"))
     with pytest.raises(UserError, match=r"a.h5' cannot be read: it is damaged"):
         list_refs(path)
+
+
+def test_a_process_ends_with_files_open(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(7, 6, 5, 3))
+    subprocess.run([sys.executable, "-c", _ENDS_WITH_OPEN_FILE, path], check=True)
