@@ -2,9 +2,10 @@
 
 import dataclasses
 import functools
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from image_pipeline.components.sources.held import HeldImage, Place, name_of, sp
 from image_pipeline.components.sources.rows import Row
 
 _ROWS_AT_ONCE = 4096
+# Rows of fewer values than a square of so many pixels a side are features, and no images.
+_LEAST_SIDE = 8
 # What arrays of images are called, the likeliest first.
 _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
@@ -107,14 +110,32 @@ def _choose_image(
         if not arrays[asked].holds_images:
             raise UserError(
                 f"ingest.columns names {asked!r} as image, but it is {_describe(arrays[asked])}; "
-                f"{_RULE}."
+                f"{_RULE}{_suggest_shape([arrays[asked]])}."
             )
         return arrays[asked]
     images = [each for each in arrays.values() if each.holds_images]
     if not images:
         listed = "; ".join(f"{name}: {_describe(each)}" for name, each in arrays.items())
-        raise UserError(f"{path!r} holds no images ({listed or 'it has no array'}); {_RULE}.")
+        raise UserError(
+            f"{path!r} holds no images ({listed or 'it has no array'}); "
+            f"{_RULE}{_suggest_shape(arrays.values())}."
+        )
     return min(images, key=lambda each: _unlikeliness(each.name))
+
+
+def _suggest_shape(arrays: Iterable[StoredArray]) -> str:
+    """How to save the first array that may have an image's values in a row; empty if none may."""
+    for array in arrays:
+        if len(array.shape) != 2 or array.problem or array.dtype.kind not in "iuf":
+            continue
+        gray, color = math.isqrt(array.shape[1]), math.isqrt(array.shape[1] // 3)
+        save = f"; if its rows are images, save {array.name!r} as .reshape"
+        if gray >= _LEAST_SIDE and gray**2 == array.shape[1]:
+            return f"{save}(-1, {gray}, {gray})"
+        if color >= _LEAST_SIDE and 3 * color**2 == array.shape[1]:
+            planes = f".reshape(-1, 3, {color}, {color}).transpose(0, 2, 3, 1)"
+            return f"{save}(-1, {color}, {color}, 3), or {planes} if all red values come first"
+    return ""
 
 
 def _unlikeliness(name: str) -> tuple[int, int]:
@@ -151,7 +172,7 @@ def _check_labels(
     arrays: Mapping[str, StoredArray],
     columns: Mapping[str, str | None],
 ) -> None:
-    """Refuses labels of another length than the images: without them, no image would have one."""
+    """Refuses labels that do not fit, or cannot be read: without them, no image would have one."""
     if "label" in columns:
         return
     own = [
@@ -159,6 +180,11 @@ def _check_labels(
         for name, array in arrays.items()
         if name_of(name) in USUAL_LABELS and split_of(name) == split_of(image.name)
     ]
+    if own and own[0].problem:
+        raise UserError(
+            f"In {path!r} the labels {own[0].name!r} cannot be read: they are {own[0].problem}. "
+            "Or name other labels by ingest.columns={label: …}, or none by {label: null}."
+        )
     if own and all(array.rows != image.rows for array in own):
         raise UserError(
             f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "

@@ -4,10 +4,13 @@ HDF5 has one lock for all of a process. So only what a data set is and where its
 of it; bytes are read from the file itself and unpacked here, by as many threads as there are.
 """
 
+import atexit
 import functools
 import itertools
+import os
+import weakref
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import h5py
@@ -15,15 +18,19 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
-from image_pipeline.components.arrays.arrays import StoredArray, read_range
+from image_pipeline.components.arrays.array_blocks import BLOCKS
+from image_pipeline.components.arrays.arrays import StoredArray, read_nothing, read_range
 from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
+from image_pipeline.components.arrays.hdf5_heap import POINTER, Heap
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
 _DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
 # Of data sets that only HDF5 itself can read: rows that are read together.
 _BLOCK_BYTES = 4 * 2**20
-# How HDF5 stores a row of varying length: its length, and where in the file it is.
-_POINTER = np.dtype([("length", "<u4"), ("address", "V12")])
+# Bytes of an address, and of a length.
+_USUAL_SIZES = (8, 8)
+
+_Read = Callable[[int, int], np.ndarray]
 
 
 def open_hdf5(path: str) -> list[StoredArray]:
@@ -37,41 +44,75 @@ def open_hdf5(path: str) -> list[StoredArray]:
     with HDF5_LOCK:
         # By its name, it would be locked against changes for as long as it is kept open.
         file = h5py.File(files.open_input(path), "r")
-        source = FileBytes(path)
+        heap = Heap(FileBytes(path), file.userblock_size, file.id.get_filesize())
 
         def visit(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
-                found.append(_describe(path, name, item, source))
+                found.append(_describe(path, name, item, heap))
+
+        def visit_link(name: str, link: Any) -> None:
+            if isinstance(link, h5py.ExternalLink):
+                found.append(_describe_link(path, name, link))
 
         try:
             file.visititems(visit)
-        except (RuntimeError, KeyError, TypeError) as error:  # HDF5's errors, as h5py names them.
+            file.visititems_links(visit_link)
+        except (
+            RuntimeError,
+            KeyError,
+            TypeError,
+            SystemError,
+        ) as error:  # HDF5's, as h5py names them.
             raise ValueError(f"it is damaged ({error})") from error
     return found
 
 
-def _describe(path: str, name: str, item: h5py.Dataset, source: FileBytes) -> StoredArray:
-    shape = item.shape or ()
+_OPEN: weakref.WeakSet[h5py.Dataset] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """HDF5 closes what is open after the interpreter's end, calls it for that, and crashes."""
+    with HDF5_LOCK:
+        for item in list(_OPEN):
+            if item:  # Not closed with another of its file.
+                item.file.close()
+
+
+def _describe(path: str, name: str, item: h5py.Dataset, heap: Heap) -> StoredArray:
+    _OPEN.add(item)
+    shape, source = item.shape or (), heap.source
     dtype, problem, library = item.dtype, _find_problem(item), _by_library(item)
     describe = functools.partial(StoredArray, path, name, shape)
     if problem or not shape:
         return describe(np.dtype("u1"), library, problem=problem)
     if h5py.check_vlen_dtype(dtype) == np.uint8:
-        return describe(dtype, library, holds_files=True, read_sizes=_read_sizes(item, source))
+        pointers = _read_pointers(item, source)
+        read = library if pointers is None else _follow(pointers, heap)
+        sizes = None if pointers is None else _read_sizes(pointers)
+        return describe(dtype, read, holds_files=True, read_sizes=sizes)
     if names := h5py.check_enum_dtype(dtype):
         return describe(np.dtype(object), _by_names(library, names))
-    if h5py.check_string_dtype(dtype):
-        return describe(dtype, library)
+    if text := h5py.check_string_dtype(dtype):
+        pointers = _read_pointers(item, source) if text.length is None else None
+        return describe(dtype, library if pointers is None else _follow(pointers, heap, True))
     is_as_stored = item.id.get_type() == h5py.h5t.py_create(dtype)
-    read = _read_directly(item, dtype, source) if is_as_stored else None
-    return describe(dtype, read or library, _count_together(item, is_direct=read is not None))
+    direct = _read_directly(item, dtype, source) if is_as_stored else None
+    return describe(dtype, direct or library, _count_together(item, is_direct=direct is not None))
+
+
+def _describe_link(path: str, name: str, link: h5py.ExternalLink) -> StoredArray:
+    problem = _say_elsewhere([os.fsdecode(link.filename)])
+    return StoredArray(path, name, (), np.dtype("u1"), read_nothing, problem=problem)
 
 
 def _find_problem(item: h5py.Dataset) -> str:
     """Why a data set cannot be read: its values are elsewhere, or nothing here can unpack them."""
     # HDF5 itself would look for the other files, and crash, since this one is open as an object.
-    if item.is_virtual or item.external:
-        return "virtual or external: its values lie in other files; give those, or copy the values"
+    if item.is_virtual:
+        return _say_elsewhere(source.file_name for source in item.virtual_sources())
+    if item.external:
+        return _say_elsewhere(os.fsdecode(name) for name, _, _ in item.external)
     properties = item.id.get_create_plist()
     for number in range(properties.get_nfilters()):
         code, _, _, name = properties.get_filter(number)
@@ -83,9 +124,16 @@ def _find_problem(item: h5py.Dataset) -> str:
     return "" if is_bytes else f"of lists of {vlen}; images of various sizes are stored as files"
 
 
-def _read_directly(
-    item: h5py.Dataset, dtype: np.dtype, source: FileBytes
-) -> Callable[[int, int], np.ndarray] | None:
+def _say_elsewhere(paths: Iterable[str]) -> str:
+    """Why an array is not read whose values lie in other files, of which a few are named."""
+    named = sorted(set(paths))
+    shown = ", ".join(map(repr, named[:3])) + (" …" if len(named) > 3 else "")
+    return (
+        f"elsewhere: its values lie in another file, {shown}; give that, or copy them into this one"
+    )
+
+
+def _read_directly(item: h5py.Dataset, dtype: np.dtype, source: FileBytes) -> _Read | None:
     """Reads rows of values of fixed size without HDF5's lock; None if only HDF5 can read them."""
     offset = item.id.get_offset()
     if offset is not None:
@@ -107,7 +155,7 @@ def _filters_of(item: h5py.Dataset) -> list[int]:
     return [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
 
 
-def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
+def _by_library(item: h5py.Dataset) -> _Read:
     def read(start: int, stop: int) -> np.ndarray:
         try:
             with HDF5_LOCK:
@@ -118,9 +166,7 @@ def _by_library(item: h5py.Dataset) -> Callable[[int, int], np.ndarray]:
     return read
 
 
-def _by_names(
-    read_values: Callable[[int, int], np.ndarray], values: dict[str, int]
-) -> Callable[[int, int], np.ndarray]:
+def _by_names(read_values: _Read, values: dict[str, int]) -> _Read:
     """Reads an enumeration as its names; of a value that has none, its digits."""
     names = {value: name for name, value in values.items()}
 
@@ -132,13 +178,30 @@ def _by_names(
     return read
 
 
-def _read_sizes(
-    item: h5py.Dataset, source: FileBytes
-) -> Callable[[int, int], Sequence[int]] | None:
+def _read_pointers(item: h5py.Dataset, source: FileBytes) -> _Read | None:
+    """Reads the pointers to rows of varying length; None if only HDF5 can read these."""
+    properties = item.id.get_create_plist()
+    has_own_fill = properties.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+    is_usual = item.file.id.get_create_plist().get_sizes() == _USUAL_SIZES
+    return _read_directly(item, POINTER, source) if is_usual and not has_own_fill else None
+
+
+def _follow(pointers: _Read, heap: Heap, are_texts: bool = False) -> _Read:
+    """Reads what pointers point to; texts end at their first zero, as HDF5 reads them."""
+
+    def read(start: int, stop: int) -> np.ndarray:
+        values = heap.read(pointers(start, stop))
+        flat = values.reshape(-1)
+        for row, value in enumerate(flat) if are_texts else ():
+            flat[row] = value.partition(b"\0")[0]
+        return values
+
+    return read
+
+
+def _read_sizes(pointers: _Read) -> Callable[[int, int], Sequence[int]]:
     """The lengths of rows of varying length, of which the rows themselves are not read."""
-    is_usual = item.id.get_type().get_size() == _POINTER.itemsize
-    read = _read_directly(item, _POINTER, source) if is_usual else None
-    return None if read is None else lambda start, stop: read(start, stop)["length"].tolist()
+    return lambda start, stop: pointers(start, stop)["length"].tolist()
 
 
 class _ChunkReader:
@@ -150,7 +213,8 @@ class _ChunkReader:
         self._shape, self._chunk = item.shape, item.chunks
         self._chunks = ChunkList(item)
         self._filters = _filters_of(item)
-        self._fill = np.zeros((), dtype) if dtype == _POINTER else item.fillvalue
+        self._has_pointers = dtype == POINTER
+        self._fill = np.zeros((), dtype) if self._has_pointers else item.fillvalue
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows from one number up to another; see `StoredArray.read`."""
@@ -164,8 +228,14 @@ class _ChunkReader:
             last = min(corner[0] + ends[0], stop) - corner[0]
             part = tuple(slice(a, a + n) for a, n in zip(corner[1:], ends[1:], strict=True))
             window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
-            rows[(slice(at, at + last - skipped), *part)] = self._read_chunk(corner)[window]
+            rows[(slice(at, at + last - skipped), *part)] = self._take_chunk(corner)[window]
         return rows
+
+    def _take_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
+        """A whole chunk; pointers are kept, since files are mostly read one by one."""
+        if self._has_pointers:
+            return BLOCKS.get((self, corner), lambda: self._read_chunk(corner))
+        return self._read_chunk(corner)
 
     def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
         """A whole chunk; those that were never written have the value that stands for that."""

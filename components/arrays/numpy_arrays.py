@@ -12,7 +12,7 @@ from image_pipeline.components import files
 from image_pipeline.components.archives.as_gzip import AsGzip
 from image_pipeline.components.archives.byte_ranges import find_zipped
 from image_pipeline.components.archives.file_bytes import FileBytes
-from image_pipeline.components.arrays.arrays import StoredArray, read_range
+from image_pipeline.components.arrays.arrays import StoredArray, read_nothing, read_range
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.npy import is_npy, read_array_header
 
@@ -29,7 +29,7 @@ def open_npy(path: str) -> list[StoredArray]:
     source = FileBytes(path)
     head = files.read_file(path, 0, _HEADER_BYTES)
     shape, dtype, start, problem = _read_header(head)
-    read = read_range(source, start, shape, dtype) if not problem else _read_nothing
+    read = read_range(source, start, shape, dtype) if not problem else read_nothing
     return [StoredArray(path, path.rpartition("/")[2], shape, dtype, read, problem=problem)]
 
 
@@ -52,15 +52,15 @@ def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> Store
     name = member.filename.removesuffix(".npy")
     if member.flag_bits & _ENCRYPTED or member.compress_type not in _PACKINGS:
         problem = "encrypted, or packed by no method of NumPy"
-        return StoredArray(path, name, (), np.dtype("u1"), _read_nothing, problem=problem)
+        return StoredArray(path, name, (), np.dtype("u1"), read_nothing, problem=problem)
     try:
         read_bytes, offset = _PACKINGS[member.compress_type](source, member)
         head = read_bytes(0, min(_HEADER_BYTES, member.file_size))
         shape, dtype, start, problem = _read_header(head)
     except BadImage as error:
-        return StoredArray(path, name, (), np.dtype("u1"), _read_nothing, problem=error.message)
+        return StoredArray(path, name, (), np.dtype("u1"), read_nothing, problem=error.message)
     if problem:
-        return StoredArray(path, name, shape, dtype, _read_nothing, problem=problem)
+        return StoredArray(path, name, shape, dtype, read_nothing, problem=problem)
     if offset is not None:
         return StoredArray(
             path, name, shape, dtype, read_range(source, offset + start, shape, dtype)
@@ -93,10 +93,6 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], np.dtype, int, str]:
     elif header.is_fortran and len(header.shape) > 1:
         problem = "in Fortran's order, where a row lies everywhere; save np.ascontiguousarray of it"
     return header.shape, dtype, header.start, problem
-
-
-def _read_nothing(start: int, stop: int) -> np.ndarray:
-    raise AssertionError("an array with a problem is not read")
 
 
 def _find_stored(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from image_pipeline.components.arrays.in_place import fetch
+from image_pipeline.components.arrays.in_place import check_file, fetch
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.views.fast import decode_mask, decode_whole
 
 
@@ -40,6 +41,29 @@ def load_mask(records: StoredRecords, row: int, verify: bool = False) -> np.ndar
         return decode_mask(encoded, (int(index.height[row]), int(index.width[row])))
     except ValueError as error:
         raise records.bad_record(row, error) from error
+
+
+def check_places(records: StoredRecords) -> None:
+    """Looks for the files that hold the images of records in place, by each shard's first record.
+
+    Raises:
+      UserError: if one is gone, or was changed.
+    """
+    index = records.index
+    firsts = np.unique(index.shard, return_index=True)[1]
+    data_sets = index.data_set[firsts]
+    for data_set in np.unique(data_sets):
+        for row in firsts[data_sets == data_set].tolist():
+            if not _is_in_place(records, row):
+                break  # Nor is any other of its data set.
+
+
+def _is_in_place(records: StoredRecords, row: int) -> bool:
+    try:
+        image = records.read_image(row)
+    except UserError:  # A damaged record is an error, or skipped, when it is read.
+        return True
+    return check_file(image)
 
 
 class HeldImages:

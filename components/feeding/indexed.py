@@ -18,6 +18,7 @@ from image_pipeline.components.feeding.budget import Stage, Use, fits, plan_inde
 from image_pipeline.components.feeding.images import (
     HeldImages,
     HeldMasks,
+    check_places,
     load_image,
     load_mask,
 )
@@ -44,7 +45,7 @@ class IndexedRecords:
         passes: Passes,
         columns: Sequence[record.Column] = (),
     ):
-        """Chooses the order; opens files only when they are read.
+        """Chooses the order; opens shards only when they are read, but for their first record.
 
         Args:
           index: of the records, of one data set or several.
@@ -54,7 +55,8 @@ class IndexedRecords:
           columns: further scalar columns to read; with `record.MASK_COLUMN`, masks.
 
         Raises:
-          UserError: if no record is selected, or an option does not fit the data set.
+          UserError: if no record is selected, an option does not fit the data set, or a file that
+            images are read from in place is gone or was changed.
         """
         self.index = index
         self.order = make_order(index, feeding, passes.training, passes.seed)
@@ -69,6 +71,7 @@ class IndexedRecords:
         self._columns = [column for column in columns if column != record.MASK_COLUMN]
         self._maker = BatchMaker(view)
         self._records = StoredRecords(index)
+        check_places(self._records)
         self._held: HeldImages | None = None
         self._held_masks: HeldMasks | None = None
 

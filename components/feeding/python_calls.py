@@ -16,6 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from image_pipeline.components.errors import UserError
+
 # How long no function must have been called, and the longest wait for that.
 _QUIET_S = 0.2
 _PATIENCE_S = 30.0
@@ -72,6 +74,9 @@ def count_call() -> contextlib.AbstractContextManager[None]:
     return _CALLS.count_one()
 
 
+# Converted by AutoGraph, as what a data set calls is, the functions here would be slower, and their
+# tracebacks longer.
+@tf.autograph.experimental.do_not_convert
 def call_python(
     function: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[tf.DType]
 ) -> list[tf.Tensor]:
@@ -88,7 +93,10 @@ def call_python(
 
     def counted(*arrays: Any) -> Any:
         with _CALLS.count_one():
-            return function(*arrays)
+            try:
+                return function(*arrays)
+            except UserError as error:  # TensorFlow quotes the traceback; the message says it all.
+                raise error.with_traceback(None) from None
 
     results = tf.numpy_function(
         _free_with_data_set(counted), list(inputs), list(dtypes), stateful=False

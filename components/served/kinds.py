@@ -6,8 +6,9 @@ from image_pipeline.components.images.bad_image import CORRUPT, EMPTY, NOT_AN_IM
 
 # No file that is served is shorter than its signature.
 _SIGNATURE_BYTES = 12
-# TIFF, big TIFF, Photoshop, JPEG 2000, JPEG XL, OpenEXR.
-_UNSERVED = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"8BPS", b"\xff\x4f\xff\x51", b"v/1\x01")
+# NumPy, TIFF, big TIFF, Photoshop, JPEG 2000, JPEG XL, OpenEXR.
+_NPY = b"\x93NUMPY"
+_UNSERVED = (_NPY, b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"8BPS", b"\xff\x4f\xff\x51", b"v/1\x01")
 _UNSERVED_SOUNDS = (b"fLaC", b"ID3", b"OggS")
 _UNSERVED_BOXES = (b"jP  ", b"JXL ", b"ftyp")  # at byte 4: JPEG 2000, JPEG XL, AVIF and HEIC
 
@@ -44,7 +45,7 @@ def is_wav(files: tf.Tensor) -> tf.Tensor:
 
 def is_npy(files: tf.Tensor) -> tf.Tensor:
     """As `is_jpeg`."""
-    return _starts(files, b"\x93NUMPY")
+    return _starts(files, _NPY)
 
 
 def explain_unserved(files: tf.Tensor, with_sounds: bool = False) -> tf.Tensor:

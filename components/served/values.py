@@ -18,6 +18,9 @@ _READ_AS = {
     "float16": ("f2",),
     "float32": ("f4", "f8", "i1", "i2"),
 }
+# In the header of an `.npy` file, which begins at this byte, or two later; plain types' have 118.
+_DESCR, _SHAPE = r"'descr': *'([^']*)'", r"'shape': *\(([^)]*)\)"
+_HEADER_START, _HEADER_BYTES = 10, 256
 _TYPES = {
     **{"u1": tf.uint8, "u2": tf.uint16, "i1": tf.int8, "i2": tf.int16},
     **{"f2": tf.float16, "f4": tf.float32, "f8": tf.float64},
@@ -48,11 +51,38 @@ def decode_values(file: tf.Tensor, dtype: str, view: ViewOptions) -> tf.Tensor:
     )
 
 
-def explain_unread(files: tf.Tensor) -> tf.Tensor:
-    """Why each of some files gave no values: string [batch], as `kinds.explain_unserved`."""
+def explain_unread(files: tf.Tensor, dtype: str, channels: int) -> tf.Tensor:
+    """Why each of some files gave no values: string [batch], as `kinds.explain_unserved`.
+
+    Of an `.npy` file of another type or shape it says which, and which is asked for.
+
+    Args:
+      files: string [batch], all of which failed.
+      dtype: the type of the data set's stored values.
+      channels: of the model's images.
+    """
     others = kinds.is_jpeg(files) | kinds.is_gif(files) | kinds.is_bmp(files) | kinds.is_webp(files)
+    if dtype != "uint16":
+        others |= kinds.is_png(files)
     reason = tf.where(others, UNSUPPORTED, kinds.explain_unserved(files))
-    return tf.where(kinds.is_npy(files), CORRUPT, reason)
+    return tf.where(kinds.is_npy(files), _explain_npy(files, dtype, channels), reason)
+
+
+def _explain_npy(files: tf.Tensor, dtype: str, channels: int) -> tf.Tensor:
+    padded = tf.strings.join([files, b"\0" * _HEADER_START])
+    # The header is one line of text; what comes after may be none.
+    text = tf.strings.substr(padded, _HEADER_START, _HEADER_BYTES)
+    header = tf.strings.split(tf.strings.join([text, "\n"]), "\n").to_tensor()[:, 0]
+    is_plain = tf.strings.regex_full_match(header, f"(?s).*{_DESCR}.*{_SHAPE}.*")
+    found, shape = _find(header, _DESCR), _find(header, _SHAPE)
+    types = "|".join(_READ_AS[dtype])
+    last = r"[13]" if channels in (1, 3) else str(channels)
+    flat = r"|\d+, *\d+,?" if channels in (1, 3) else ""
+    fits = tf.strings.regex_full_match(found, f"[<>|]?({types})")
+    fits &= tf.strings.regex_full_match(shape, rf"\d+, *\d+, *{last},?{flat}")
+    asked = f"), where {dtype} (height, width, {channels}) is asked for"
+    difference = tf.strings.join([UNSUPPORTED, ": an array of ", found, " (", shape, asked])
+    return tf.where(is_plain & ~fits, difference, CORRUPT)
 
 
 def _refuse(why: str, dtype: str) -> tf.Tensor:
@@ -75,8 +105,8 @@ def _decode_npy(file: tf.Tensor, dtype: str, read_as: str) -> tf.Tensor:
     start = tf.where(is_first, tf.constant(10, tf.int64), 12)
     header = read_text(file, start, length)
     data = read_text(file, start + length, count_bytes(file))
-    values = _read_values(data, _find(header, r"'descr': *'([^']*)'"), dtype, read_as)
-    sides = tf.strings.strip(tf.strings.split(_find(header, r"'shape': *\(([^)]*)\)"), ","))
+    values = _read_values(data, _find(header, _DESCR), dtype, read_as)
+    sides = tf.strings.strip(tf.strings.split(_find(header, _SHAPE), ","))
     shape = tf.strings.to_number(tf.boolean_mask(sides, sides != b""), tf.int64)
     is_image = (tf.size(shape) == 2) | (tf.size(shape) == 3)
     checks = [

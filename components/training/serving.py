@@ -5,7 +5,6 @@ Every signature takes one batch of strings and answers in the same order. A file
 not an image is reported in its own row; the others are answered.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -134,12 +133,16 @@ class ServedModel(tf.Module):
     def serve_images(self, image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for image files: string [batch] → the task's outputs, VALID and ERROR."""
         blank = (tf.zeros(self._size(), self._view.dtype), tf.zeros([4]))
-        unserved = functools.partial(explain_unserved, with_sounds=self._sound is not None)
-        explain = explain_unread if self._has_values else unserved
-        (images, windows), errors = take_views(self._view_file, image_bytes, blank, explain)
+        (images, windows), errors = take_views(self._view_file, image_bytes, blank, self._explain)
         is_valid = errors == b""
         own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
         return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
+
+    def _explain(self, files: tf.Tensor) -> tf.Tensor:
+        """Why files gave no view: string [batch] → string [batch]."""
+        if self._has_values:
+            return explain_unread(files, self._stored_type, self._view.channels)
+        return explain_unserved(files, with_sounds=self._sound is not None)
 
     def _view_file(self, file: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The view of an image file that ingest's stored copy of it would have, and its window."""

@@ -188,8 +188,11 @@ def test_what_does_not_fit_is_refused(tmp_path, arrays, columns, message):
 
 def test_objects_are_never_unpickled(tmp_path):
     objects = np.array([{}, 3, None], object)
-    path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "y": objects})
+    path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "other": objects})
     assert open_table(path).options.columns == {"image": "x", "path": None}
+    path = write_npz(tmp_path / "a.npz", {"x": IMAGES[:3], "y": objects})
+    with pytest.raises(UserError, match="labels 'y' cannot be read: they are of Python objects"):
+        list_refs(path)
     with pytest.raises(UserError, match=r"'y' as label, but in .* it is of Python objects, which"):
         list_refs(path, columns={"label": "y"})
     np.save(tmp_path / "o.npy", np.full((3, 3, 3), None))
@@ -265,3 +268,26 @@ def test_labels_of_another_length_are_refused_unless_none_are_wanted(tmp_path):
     with pytest.raises(UserError, match=said):
         list(read_array_rows(str(path), {}))
     assert len(list(read_array_rows(str(path), {"label": None}))) == len(IMAGES)
+
+
+@pytest.mark.parametrize("columns", [{}, {"image": "x"}])
+@pytest.mark.parametrize(
+    ("values", "hint"),
+    [
+        (784, "; if its rows are images, save 'x' as .reshape(-1, 28, 28)."),
+        (
+            3072,
+            "; if its rows are images, save 'x' as .reshape(-1, 32, 32, 3), or "
+            ".reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) if all red values come first.",
+        ),
+        (49, "such as JPEGs."),
+        (785, "such as JPEGs."),
+    ],
+)
+def test_flat_images_are_refused_with_the_shape_to_save(tmp_path, columns, values, hint):
+    arrays = {"x": np.zeros((4, values), np.uint8), "y": np.arange(4)}
+    path = write_npz(tmp_path / "a.npz", arrays)
+    with pytest.raises(UserError) as caught:
+        list(read_array_rows(str(path), columns))
+    assert str(caught.value).endswith(hint)
+    assert f"uint8 [4, {values}]" in str(caught.value)

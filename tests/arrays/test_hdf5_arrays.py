@@ -1,5 +1,8 @@
 """HDF5: what it has in chunks is read as HDF5 itself reads it, and without its lock."""
 
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -12,6 +15,15 @@ from tests.arrays.test_array_tables import list_refs
 
 pytestmark = pytest.mark.unit
 
+# TensorFlow and others keep some objects until the process has ended.
+_ENDS_WITH_OPEN_FILE = """
+import ctypes, sys
+from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
+
+arrays = open_hdf5(sys.argv[1])
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(arrays))
+arrays[0].read(0, 1)
+"""
 DEEP = (IMAGES.astype(np.int32) * 7919).astype(">i4")
 
 
@@ -90,17 +102,44 @@ def test_hdf5_is_asked_once_where_all_chunks_are(tmp_path, monkeypatch):
 
 
 def test_values_that_lie_in_other_files_are_not_read(tmp_path):
-    write_hdf5(tmp_path / "other.h5", {"x": IMAGES})
     layout = h5py.VirtualLayout(IMAGES.shape, np.uint8)
-    layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", IMAGES.shape)
-    (tmp_path / "raw").write_bytes(IMAGES.tobytes())
+    for start in range(0, 50, 10):
+        source = h5py.VirtualSource(f"other{start}.h5", "x", (10, *IMAGES.shape[1:]))
+        layout[start : start + 10] = source
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_virtual_dataset("virtual", layout)
-        places = [(str(tmp_path / "raw"), 0, IMAGES.nbytes)]
-        file.create_dataset("external", IMAGES.shape, np.uint8, external=places)
-    assert all("lie in other files" in array.problem for array in _open(tmp_path / "a.h5").values())
-    with pytest.raises(UserError, match=r"holds no images \(external: virtual or external: its"):
+        file.create_dataset("external", IMAGES.shape, np.uint8, external=[("raw", 0, 4500)])
+        file["group/link"] = h5py.ExternalLink("gone.h5", "/x")
+        file["group/nowhere"] = h5py.SoftLink("/none")
+    found = {name: array.problem for name, array in _open(tmp_path / "a.h5").items()}
+    rule = "elsewhere: its values lie in another file, {}; give that, or copy them into this one"
+    assert found == {
+        "external": rule.format("'raw'"),
+        "group/link": rule.format("'gone.h5'"),
+        "virtual": rule.format("'other0.h5', 'other10.h5', 'other20.h5' …"),
+    }
+    with pytest.raises(
+        UserError, match=r"no images \(external: elsewhere: its values lie in .*'raw'"
+    ):
         list_refs(tmp_path / "a.h5")
+
+
+def test_labels_in_other_files_are_named(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
+    with h5py.File(path, "a") as file:
+        file["y"] = h5py.ExternalLink("labels.h5", "/y")
+    with pytest.raises(UserError, match=r"labels 'y' cannot be read: they are .*'labels.h5'"):
+        list_refs(path)
+    with pytest.raises(UserError, match=r"names 'y' as label, but in .* it is .*'labels.h5'"):
+        list_refs(path, columns={"label": "y"})
+    assert len(list_refs(path, columns={"label": None})) == 50
+
+
+def test_soft_links_to_arrays_change_nothing(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES, "y": np.arange(50)})
+    with h5py.File(path, "a") as file:
+        file["label"], file["also"] = h5py.SoftLink("/y"), h5py.SoftLink("/")
+    assert list(_open(path)) == ["x", "y"]
 
 
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
@@ -109,3 +148,15 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
     path.write_bytes(data.replace(b"SNOD", b"SNOX"))
     with pytest.raises(UserError, match=r"a.h5' cannot be read: it is damaged \(.*visitation"):
         list_refs(path)
+
+
+def test_a_name_that_is_no_text_is_damage(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"name": IMAGES})
+    path.write_bytes(path.read_bytes().replace(b"name\0", b"n\xffme\0"))
+    with pytest.raises(UserError, match=r"a.h5' cannot be read: it is damaged"):
+        list_refs(path)
+
+
+def test_a_process_ends_with_files_open(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(7, 6, 5, 3))
+    subprocess.run([sys.executable, "-c", _ENDS_WITH_OPEN_FILE, path], check=True)

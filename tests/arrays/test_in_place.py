@@ -5,15 +5,19 @@ import os
 import numpy as np
 import pytest
 
-from image_pipeline.components.arrays import in_place
-from image_pipeline.components.arrays.in_place import fetch, make_reference, refers
+from image_pipeline.components.arrays.in_place import (
+    check_file,
+    fetch,
+    make_reference,
+    refers,
+)
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
-from tests.array_files import IMAGES, WRITERS, write_files, write_npz
+from tests.array_files import IMAGES, WRITERS, write_files, write_npz, write_zarr
 from tests.arrays.test_array_tables import open_table
 
 pytestmark = pytest.mark.unit
@@ -59,17 +63,30 @@ def test_pixels_are_never_taken_for_a_reference(tmp_path):
         assert len(made) != length
 
 
-def test_a_file_that_is_gone_or_was_changed_is_refused(tmp_path):
+def test_a_file_that_is_gone_or_was_changed_is_refused_at_any_time(tmp_path):
     path = write_npz(tmp_path / "a.npz", {"x": IMAGES})
     (reference, *_) = _refer(open_table(path))
     image = StoredImage(reference, 6, 5, 3, is_raw=True)
+    assert check_file(image)
+    assert not check_file(fetch(image))
     os.utime(path, ns=(0, 7))
-    with pytest.raises(UserError, match=r"are in '.*a.npz' \(ingest.in_place\), which was changed"):
-        fetch(image)
+    for look in (fetch, check_file):
+        with pytest.raises(UserError, match=r"'.*a.npz' \(ingest.in_place\), which was changed"):
+            look(image)
     path.unlink()
-    in_place._check_unchanged.cache_clear()
-    with pytest.raises(UserError, match="which is gone; put it back, or run ingest again"):
-        fetch(image)
+    for look in (fetch, check_file):
+        with pytest.raises(
+            UserError, match=r"gone or cannot be read \(No such file or directory\)"
+        ):
+            look(image)
+
+
+def test_a_folder_is_looked_at_once(tmp_path):
+    path = write_zarr(tmp_path / "a.zarr", {"x": IMAGES})
+    reference, other, *_ = _refer(open_table(path))
+    fetch(StoredImage(reference, 6, 5, 3, is_raw=True))
+    os.utime(path / ".zgroup", ns=(0, 2**62))
+    assert check_file(StoredImage(other, 6, 5, 3, is_raw=True))
 
 
 def test_what_would_be_converted_is_refused(tmp_path):

@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import tensorflow as tf
 
 from image_pipeline.components.augment.options import FlipHorizontal
 from image_pipeline.components.dataset.index import read_index, read_table
@@ -45,13 +46,19 @@ def outputs(request, tmp_path_factory):
 
 
 def _read(output, mode, **options):
+    batches = _make(output, mode, **options)
+    return [(image.tolist(), label.tolist()) for image, label in batches.as_numpy_iterator()]
+
+
+def _make(output, mode, split="train", **options):
     feeding = FeedingOptions(batch_size=4, augment=(FlipHorizontal(),), **options)
     arguments = {"view": ViewOptions(height_px=5, width_px=5), "feeding": feeding}
     where = {"transform_graph_dir": None, "mode": mode, "seed": 3, "first_epoch": 2}
-    files = [f"{output}/Split-train/*"]
-    first = {} if options.get("source") == "streaming" else {"first_step": 3}
-    batches = input_fn(files, **arguments, **where, **first)
-    return [(image.tolist(), label.tolist()) for image, label in batches.as_numpy_iterator()]
+    files = [f"{output}/Split-{split}/*"]
+    first = (
+        {} if options.get("source") == "streaming" else {"first_step": 3 if split == "train" else 0}
+    )
+    return input_fn(files, **arguments, **where, **first)
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
@@ -101,6 +108,32 @@ def test_floats_of_many_channels(tmp_path, is_placed):
         assert np.array_equal(pixels, images[int(name.rpartition("/")[2])])
         assert pixels.dtype == np.float32
     assert len(names) == 20
+
+
+@pytest.mark.parametrize("source", ["auto", "streaming"])
+def test_a_file_that_is_gone_is_an_error_before_the_first_batch(tmp_path, source):
+    path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES, "y": LABELS})
+    ingest(path, tmp_path / "out", prepare=PREPARE, in_place=True)
+    batches = _make(tmp_path / "out", "train", source=source)
+    path.rename(tmp_path / "b.h5")
+    with pytest.raises(UserError, match=r"a.h5' \(ingest.in_place\), which is gone"):
+        _make(tmp_path / "out", "train", source=source)
+    # While batches are read, TensorFlow quotes the error: its sentence, and little more.
+    with pytest.raises(tf.errors.UnknownError, match=r"a.h5' \(ingest.in_place\)") as caught:
+        list(batches)
+    assert len(str(caught.value).splitlines()) < 30
+    assert "FileNotFoundError" not in str(caught.value)
+
+
+def test_a_data_set_is_looked_at_by_the_first_record_of_every_shard(tmp_path):
+    for split, rows in {"train": slice(30), "eval": slice(30, 50)}.items():
+        write_hdf5(tmp_path / f"{split}.h5", {"x": IMAGES[rows], "y": LABELS[rows]})
+    pattern = tmp_path / "{SPLIT}.h5"
+    ingest(pattern, tmp_path / "out", prepare=PREPARE, in_place=True)
+    (tmp_path / "eval.h5").write_bytes(b"")
+    assert _read(tmp_path / "out", "train")
+    with pytest.raises(UserError, match=r"eval.h5' \(ingest.in_place\), which was changed"):
+        _make(tmp_path / "out", "eval", split="eval")
 
 
 def test_a_retry_is_refused(outputs):

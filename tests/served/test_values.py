@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from image_pipeline.components.served import kinds
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.views.options import ViewOptions
@@ -53,6 +54,11 @@ def test_a_png_of_16_bits_is_read():
     np.testing.assert_array_equal(decode_values(gray, "uint16", view_of(3)), expected)
 
 
+def _say(found: str) -> bytes:
+    text = f"unsupported: an array of {found}, where uint16 (height, width, 6) is asked for"
+    return text.encode()
+
+
 WHOLE = zoo.save_array(SIX)
 BAD = {
     "whole": (WHOLE, b""),
@@ -60,10 +66,12 @@ BAD = {
     "cut in the header": (WHOLE[:50], b"corrupt"),
     "cut after the magic": (WHOLE[:6], b"corrupt"),
     "surplus": (WHOLE + b"xx", b"corrupt"),
-    "another type": (zoo.save_array(SIX.astype("f4")), b"corrupt"),
-    "other channels": (zoo.save_array(RGB), b"corrupt"),
-    "one row": (zoo.save_array(SIX[0, 0]), b"corrupt"),
-    "objects": (zoo.save_array(np.array([[{}]])), b"corrupt"),
+    "another type": (zoo.save_array(SIX.astype("f4")), _say("<f4 (5, 7, 6)")),
+    "other channels": (zoo.save_array(RGB), _say("<u2 (5, 7, 3)")),
+    "version 2": (zoo.save_array(RGB, (2, 0)), _say("<u2 (5, 7, 3)")),
+    "flat": (zoo.save_array(SIX[:, :, 0]), _say("<u2 (5, 7)")),
+    "one row": (zoo.save_array(SIX[0, 0]), _say("<u2 (6,)")),
+    "objects": (zoo.save_array(np.array([[{}]])), _say("|O (1, 1)")),
     "png of 8 bits": (zoo.ZOO["png"].data, b"corrupt"),
     "jpeg": (zoo.ZOO["jpeg"].data, b"unsupported"),
     "text": (b"a cat", b"not_an_image"),
@@ -77,7 +85,7 @@ def test_what_is_not_read_costs_its_own_row():
     decode = tf.function(
         lambda files: take_views(
             lambda file: tf.ensure_shape(decode_values(file, "uint16", view), [5, 7, 6]),
-            *(files, tf.zeros([5, 7, 6]), explain_unread),
+            *(files, tf.zeros([5, 7, 6]), lambda files: explain_unread(files, "uint16", 6)),
         )
     )
     views, errors = decode(files)
@@ -94,3 +102,18 @@ def test_values_that_are_not_finite_are_refused(value):
     array[2, 3] = value
     with pytest.raises(tf.errors.InvalidArgumentError, match="not finite"):
         decode_values(tf.constant(zoo.save_array(array)), "float32", view_of(1))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_gray_and_color_stand_for_each_other(channels):
+    arrays = [FLOATS, FLOATS[..., None], np.dstack([FLOATS] * 3), np.dstack([FLOATS] * 4)]
+    files = tf.constant([zoo.save_array(each)[:-1] for each in arrays])
+    errors = explain_unread(files, "float32", channels).numpy().tolist()
+    asked = b"), where float32 (height, width, %d) is asked for" % channels
+    assert errors == [b"corrupt"] * 3 + [b"unsupported: an array of <f4 (5, 7, 4" + asked]
+
+
+def test_files_that_hold_no_such_values_are_unsupported():
+    png = tf.constant([zoo.ZOO["png"].data])
+    assert explain_unread(png, "float32", 3).numpy() == [b"unsupported"]
+    assert kinds.explain_unserved(tf.constant([WHOLE])).numpy() == [b"unsupported"]
