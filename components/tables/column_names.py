@@ -87,11 +87,25 @@ def name_boxes(
 
 
 def name_columns(
-    path: str, found: Sequence[str], held: Sequence[str], given: Mapping[str, str | None]
+    path: str,
+    found: Sequence[str],
+    held: Sequence[str],
+    given: Mapping[str, str | None],
+    misfit: str = "",
 ) -> dict[str, str | None]:
     """The column of each name: those given, those of usual names, and all that is left over.
 
     Columns that hold images are an image, a mask, or left out.
+
+    Args:
+      path: of the table.
+      found: its columns.
+      held: those that hold images.
+      given: those that the options name.
+      misfit: why a column cannot be kept, which may have been meant as the image; "" if all can.
+
+    Raises:
+      UserError: if one that is named is not there, two have one name, or none is the image.
     """
     columns = {name: column for name, column in given.items() if column is not None}
     for name, column in columns.items():
@@ -117,7 +131,7 @@ def name_columns(
     if "image" not in columns:
         raise UserError(
             f"No column of {path!r} is called as paths are; name it by ingest.columns="
-            f"{{image: …}}. Columns: {', '.join(found)}."
+            f"{{image: …}}. Columns: {', '.join(found)}.{misfit and f' {misfit}.'}"
         )
     return _add_further(columns, found, given)
 

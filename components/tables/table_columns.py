@@ -47,7 +47,8 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     held = [column for column, guess in guesses.items() if isinstance(guess, ImageGuess)]
     label = guesses.get(record.LABEL)
     unsaid = {record.LABEL} if label and label.is_empty else set()  # as records have no class
-    columns = name_columns(path, [c for c in guesses if c not in unsaid], held, given)
+    found_columns = [c for c in guesses if c not in unsaid]
+    columns = name_columns(path, found_columns, held, given, next(iter(misfits.values()), ""))
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -64,6 +65,7 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
             f"{', '.join(types) or 'none'}."
         )
     _check_fit(misfits, columns, options)
+    _check_paths(path, guesses, columns)
     _check_label(types, columns)
     return options.model_copy(update={"columns": columns, "column_types": types})
 
@@ -118,11 +120,30 @@ def _check_fit(
     """Refuses columns of several types; where one is given, rows of another are quarantined."""
     for name, column in columns.items():
         if column is not None and column in misfits and name not in options.column_types:
+            if name == "image":
+                raise UserError(
+                    f"{misfits[column]}; name the column of images or of their paths by "
+                    "ingest.columns={image: …}."
+                )
             can_be_typed = name == "label" or name not in ROLES
             typed = f", or give its type by ingest.column_types={{{name}: …}}"
             raise UserError(
                 f"{misfits[column]}; leave it out by ingest.columns={{{short_name(column)}: null}}"
                 f"{typed if can_be_typed else ''}."
+            )
+
+
+def _check_paths(
+    path: str, guesses: Mapping[str, TypeGuess | None], columns: Mapping[str, str | None]
+) -> None:
+    """Refuses lists where each row must have one image."""
+    for name in ("image", "mask"):
+        column = columns.get(name)
+        if column is not None and (guess := guesses[column]) and guess.is_list:
+            raise UserError(
+                f"The column {column!r} of {path!r} has lists, but must have a path a row, or the "
+                "bytes of an image; write pixels as .npy or PNG files, or name another column by "
+                f"ingest.columns={{{name}: …}}."
             )
 
 

@@ -94,3 +94,17 @@ def test_a_label_of_no_such_type_or_name_is_refused(tmp_path):
     named = {"label": "words"}
     with pytest.raises(UserError, match="label 'words' is kept as 'tags', and so is the column"):
         complete_rows(tmp_path, TAGGED, columns=named)
+
+
+def test_lists_where_an_image_or_mask_must_be_are_refused(tmp_path):
+    for column in ("path", "mask"):
+        row = {"path": "a.jpg"} | {column: ["a.jpg"]}
+        message = f"The column {column!r} of .* has lists, but must have a path a row, .*by ingest"
+        with pytest.raises(UserError, match=message):
+            complete_rows(tmp_path, [row])
+
+
+def test_a_column_that_may_have_been_meant_as_the_image_is_named(tmp_path):
+    message = r"called as paths are.* Columns: data\. .*:1: the column 'data' cannot be kept"
+    with pytest.raises(UserError, match=message):
+        complete_rows(tmp_path, [{"data": {"a": 1}}])
