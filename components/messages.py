@@ -1,7 +1,8 @@
-"""Parts of messages: a library's error in one line, and the name that was probably meant."""
+"""Parts of messages: an error in one line, the name that was probably meant, a value in short."""
 
 import difflib
 import re
+import reprlib
 from collections.abc import Iterable
 
 _MOST_CHARACTERS = 300
@@ -19,6 +20,31 @@ _ARGUMENTS = re.compile(r"^\s*(?:Call a|A)rguments received by ", re.MULTILINE)
 _NODE = re.compile(r"\s*(?:\[\[.*?\]\]|\[Op:[^\]]*\]).*$")
 # "(0) INVALID_ARGUMENT: message", where several nodes failed.
 _FIRST_NODE = re.compile(r"root error\(s\) found\.\s*^\s*\(0\)\s+(?:[A-Z_]+: +)?(.*)", re.MULTILINE)
+
+
+_MOST_SHOWN = 200  # characters of a text: as long as most paths
+
+
+class _Shown(reprlib.Repr):
+    """As `repr`, in short; bytes are not spelled out, whether or not they were made text."""
+
+    def repr_bytes(self, value: bytes, level: int) -> str:
+        """How many there are."""
+        return f"<{len(value)} bytes>"
+
+    def repr_str(self, value: str, level: int) -> str:
+        """The text, if it is one."""
+        is_text = len(value) <= _MOST_SHOWN or (value.isascii() and "\0" not in value)
+        return super().repr_str(value, level) if is_text else f"<{len(value)} characters>"
+
+
+_SHOWN = _Shown()
+_SHOWN.maxstring = _SHOWN.maxother = _MOST_SHOWN
+
+
+def show(value: object) -> str:
+    """A value of a person's data as a message may have it: what is long is shortened."""
+    return _SHOWN.repr(value)
 
 
 def describe_error(error: BaseException) -> str:

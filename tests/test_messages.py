@@ -1,10 +1,20 @@
 """Of a library's message, the line that says what went wrong."""
 
+import os
+
 import pytest
 
-from image_pipeline.components.messages import describe_error, find_line, suggest
+from image_pipeline.components.messages import describe_error, find_line, show, suggest
 
 pytestmark = pytest.mark.unit
+
+
+def test_what_is_shown_of_data_is_short_and_spells_out_no_bytes():
+    assert show({"bytes": b"\x89PNG" * 99, "n": [1, "a b.png"]}) == (
+        "{'bytes': <396 bytes>, 'n': [1, 'a b.png']}"
+    )
+    assert show(os.fsdecode(bytes(range(256)))) == "<256 characters>"
+    assert len(show("a" * 5000)) == 200 and show("é.png") == "'é.png'"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, Source
 from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.tables.column_names import USUAL_OF_HELD, usable_name
 from image_pipeline.components.tables.table import Table, check_bad_row
-from image_pipeline.components.tables.table_columns import USUAL_OF_HELD, usable_name
 
 SHARDS_AT_ONCE = 16
 """Shards of a unit of work, whatever the number of cores: items are taken from them in turn."""

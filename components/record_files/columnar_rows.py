@@ -6,7 +6,7 @@ is not read here: of a Parquet file the other columns are, and an Arrow file is 
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images.kind import tell_kind
+from image_pipeline.components.record_files.columnar_kinds import PATH, Columns, find_columns
 from image_pipeline.components.record_files.columnar_places import (
-    BYTES,
     open_arrow,
     open_parquet,
     split_column,
@@ -26,12 +25,9 @@ from image_pipeline.components.record_files.columnar_places import (
 from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.rows import NAME, Row, plain
 
-_PATH = "path"
 _ROWS_AT_ONCE = 4096
 _LOOKED_AT = 16  # rows by which it is told whether binary cells are images
 _FEATURES = b"huggingface"  # the key of a schema's metadata
-# Views are how Polars writes bytes.
-_BINARIES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 _Cells = Iterator[dict[str, Any]]
 
 
@@ -40,18 +36,18 @@ def read_parquet(path: str) -> Iterator[Row]:
     modified_ns = files.stat_file(path)[1]
     with files.open_input(path) as file:
         parquet = open_parquet(file)
-        images = _find_images(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))
+        found = find_columns(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))
         features = _read_features(parquet.schema_arrow)
         start = 0
         for group in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
             columns = {
                 name: _hold(path, "parquet", inside, start, modified_ns, sizes)
-                for name, inside in images.items()
+                for name, inside in found.images.items()
                 for sizes in [_sizes_of_group(parquet, group, inside)]
             }
-            rows = _read_others(parquet, group, list(images), count)
-            yield from _join(rows, columns, start, features)
+            rows = _read_others(parquet, group, found, count)
+            yield from _join(rows, columns, found, start, features)
             start += count
 
 
@@ -65,29 +61,16 @@ def read_arrow(path: str) -> Iterator[Row]:
         raise UserError(f"Arrow files are read from a local disk only, got {path!r}; copy it.")
     modified_ns = os.stat(path).st_mtime_ns
     table = open_arrow(path)
-    images = _find_images(table.schema, lambda name: table[name].slice(0, _LOOKED_AT))
+    found = find_columns(table.schema, lambda name: table[name].slice(0, _LOOKED_AT))
     features = _read_features(table.schema)
     start = 0
     for batch in table.to_batches(_ROWS_AT_ONCE):
         columns = {
             name: _hold(path, "arrow", inside, start, modified_ns, _lengths(batch, inside))
-            for name, inside in images.items()
+            for name, inside in found.images.items()
         }
-        yield from _join(_leave_out(batch, images), columns, start, features)
+        yield from _join(_leave_out(batch, found), columns, found, start, features)
         start += batch.num_rows
-
-
-def _find_images(schema: pa.Schema, read_first: Callable[[str], Any]) -> dict[str, str]:
-    """The columns that hold images, and where in them the bytes are, such as `image.bytes`."""
-    found = {}
-    for field in schema:
-        if pa.types.is_struct(field.type) and {each.name for each in field.type} == {BYTES, _PATH}:
-            found[field.name] = f"{field.name}.{BYTES}"
-        elif any(is_kind(field.type) for is_kind in _BINARIES):
-            heads = (value for value in read_first(field.name).to_pylist() if value)
-            if any(tell_kind(head).group in ("image", "unsupported_image") for head in heads):
-                found[field.name] = field.name
-    return found
 
 
 def _first_of_parquet(parquet: pq.ParquetFile, name: str) -> Any:
@@ -114,6 +97,8 @@ def _is_valid(batch: pa.RecordBatch, inside: str) -> list[bool]:
 
 def _lengths(batch: pa.RecordBatch, inside: str) -> Sequence[int | None]:
     cells = _bytes_of(batch, inside)
+    if pa.types.is_dictionary(cells.type):
+        return pc.binary_length(cells.dictionary).take(cells.indices).to_pylist()
     if not pa.types.is_binary_view(cells.type):
         return pc.binary_length(cells).to_pylist()
     # A view is 16 bytes that begin with the length, for which Arrow has no function.
@@ -136,33 +121,41 @@ def _hold(
         yield None if size is None else HeldImage(place, size, modified_ns)
 
 
-def _read_others(parquet: pq.ParquetFile, group: int, images: Sequence[str], count: int) -> _Cells:
-    """A row group's cells without the images; of these their paths."""
-    names = [name for name in parquet.schema_arrow.names if name not in images]
-    structs = [n for n in images if pa.types.is_struct(parquet.schema_arrow.field(n).type)]
-    if not names and not structs:
+def _read_others(parquet: pq.ParquetFile, group: int, found: Columns, count: int) -> _Cells:
+    """A row group's cells without the images; of structures with one, what else they have."""
+    names = []
+    for field in parquet.schema_arrow:
+        if field.name in found.images:
+            names += [f"{field.name}.{each}" for each in found.fields_beside(field)]
+        elif field.name not in found.unusable:
+            names.append(field.name)
+    if not names:
         yield from ({} for _ in range(count))
         return
-    columns = [*names, *(f"{name}.{_PATH}" for name in structs)]
-    for batch in parquet.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=columns):
+    for batch in parquet.iter_batches(_ROWS_AT_ONCE, row_groups=[group], columns=names):
         yield from batch.to_pylist()
 
 
-def _leave_out(batch: pa.RecordBatch, images: Mapping[str, str]) -> _Cells:
-    """A batch's cells without the images; of these their paths."""
-    names = [name for name in batch.schema.names if name not in images]
-    paths = {
-        name: pc.struct_field(batch.column(name), _PATH).to_pylist()
-        for name, inside in images.items()
-        if name != inside
+def _leave_out(batch: pa.RecordBatch, found: Columns) -> _Cells:
+    """A batch's cells without the images; of structures with one, what else they have."""
+    taken = {*found.images, *found.unusable}
+    beside = {
+        field.name: {n: pc.struct_field(batch.column(field.name), n).to_pylist() for n in names}
+        for field in batch.schema
+        if field.name in found.images and (names := found.fields_beside(field))
     }
+    names = [name for name in batch.schema.names if name not in taken]
     for at, cells in enumerate(batch.select(names).to_pylist()):
-        yield cells | {name: {_PATH: values[at]} for name, values in paths.items()}
+        yield cells | {
+            name: {below: values[at] for below, values in fields.items()}
+            for name, fields in beside.items()
+        }
 
 
 def _join(
     rows: _Cells,
     images: Mapping[str, Iterator[HeldImage | None]],
+    found: Columns,
     start: int,
     features: Mapping[str, Any],
 ) -> Iterator[Row]:
@@ -170,12 +163,14 @@ def _join(
     for line, cells in enumerate(rows, start + 1):
         made = {n: plain(_name(c, features.get(n))) for n, c in cells.items() if n not in images}
         for name, held in images.items():
-            said = (cells.get(name) or {}).get(_PATH)
-            image = next(held)
+            beside = cells.get(name) or {}
+            said, image = beside.pop(PATH, None), next(held)
             made[name] = said if image is None else image
             if image is not None and said and NAME not in made:
                 made[NAME] = said
-        yield Row(line, made)
+            if made[name] is not None:
+                made |= {f"{name}.{below}": plain(cell) for below, cell in beside.items()}
+        yield Row(line, made | found.unusable)
 
 
 def _read_features(schema: pa.Schema) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ Kind = Literal["string", "float", "int"]
 
 # Field numbers of tf.train.Feature: bytes_list, float_list, int64_list.
 _KINDS: dict[int, Kind] = {1: "string", 2: "float", 3: "int"}
+_FEATURE_LISTS = 2  # the field of tf.SequenceExample that tf.Example has not
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5  # wire types
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _LARGEST = (1 << 64) - 1
@@ -47,17 +48,30 @@ def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Featur
 
 
 def _parse_entries(data: Any, start: int, end: int) -> Iterator[tuple[str, Feature]]:
-    for number, wire, at, stop in _fields(data, start, end):
+    for number, wire, at, stop in iterate_fields(data, start, end):
+        if number == _FEATURE_LISTS and _is_feature_lists(data, at, stop):
+            raise ValueError(
+                "it is a tf.SequenceExample, whose images are lists; write a tf.Example for each"
+            )
         if number == 1:
             _check_sized(wire)
-            for _, wire_of_entry, *entry in _fields(data, at, stop):
+            for _, wire_of_entry, *entry in iterate_fields(data, at, stop):
                 _check_sized(wire_of_entry)
                 yield _parse_entry(data, *entry)
 
 
+def _is_feature_lists(data: Any, start: int, end: int) -> bool:
+    """Whether an unknown field is what a tf.SequenceExample has there: entries of a map."""
+    try:
+        entries = [(number, wire) for number, wire, _, _ in iterate_fields(data, start, end)]
+    except (ValueError, IndexError):
+        return False
+    return bool(entries) and set(entries) == {(1, _SIZED)}
+
+
 def _parse_entry(data: Any, start: int, end: int) -> tuple[str, Feature]:
     name, feature = "", Feature(_NO_KIND, [])
-    for number, wire, at, stop in _fields(data, start, end):
+    for number, wire, at, stop in iterate_fields(data, start, end):
         _check_sized(wire)
         if number == 1:
             name = bytes(data[at:stop]).decode()
@@ -68,7 +82,7 @@ def _parse_entry(data: Any, start: int, end: int) -> tuple[str, Feature]:
 
 def _parse_feature(data: Any, start: int, end: int) -> Feature:
     feature = Feature(_NO_KIND, [])
-    for number, wire, at, stop in _fields(data, start, end):
+    for number, wire, at, stop in iterate_fields(data, start, end):
         if number in _KINDS:
             _check_sized(wire)
             kind = _KINDS[number]
@@ -79,7 +93,7 @@ def _parse_feature(data: Any, start: int, end: int) -> Feature:
 
 
 def _parse_values(data: Any, kind: Kind, start: int, end: int) -> Iterator[Any]:
-    for number, wire, at, stop in _fields(data, start, end):
+    for number, wire, at, stop in iterate_fields(data, start, end):
         if number != 1:
             continue
         if kind == "string":
@@ -91,20 +105,20 @@ def _parse_values(data: Any, kind: Kind, start: int, end: int) -> Iterator[Any]:
             yield from struct.unpack(f"<{(stop - at) // 4}f", data[at:stop])
         else:
             while at < stop:
-                value, at = _read_varint(data, at)
+                value, at = read_varint(data, at)
                 yield value - (1 << 64) if value >> 63 else value
 
 
-def _fields(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def iterate_fields(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """Each field's number and wire type, and where its content begins and ends."""
     while at < end:
-        tag, at = _read_varint(data, at)
+        tag, at = read_varint(data, at)
         wire = tag & 7
         if wire == _SIZED:
-            length, at = _read_varint(data, at)
+            length, at = read_varint(data, at)
             stop = at + length
         elif wire == _VARINT:
-            _, stop = _read_varint(data, at)
+            _, stop = read_varint(data, at)
         elif wire in _WIDTHS:
             stop = at + _WIDTHS[wire]
         else:
@@ -115,7 +129,7 @@ def _fields(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int, int]]
         at = stop
 
 
-def _read_varint(data: Any, at: int) -> tuple[int, int]:
+def read_varint(data: Any, at: int) -> tuple[int, int]:
     """A base-128 varint, and the position after it."""
     byte = data[at]
     if byte < 0x80:

@@ -3,6 +3,7 @@
 The usual keys are those of TensorFlow's Model Garden, see `dataset.record`, which are our own.
 """
 
+import collections
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,11 +20,12 @@ from image_pipeline.components.record_files.tfrecord_frames import (
     find_packing,
     list_frames,
 )
-from image_pipeline.components.record_files.tfrecord_places import Pixels, make_place
+from image_pipeline.components.record_files.tfrecord_pixels import find_pixels
+from image_pipeline.components.record_files.tfrecord_places import make_place
 from image_pipeline.components.sources.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
-from image_pipeline.components.sources.held import HeldImage
-from image_pipeline.components.sources.rows import BOX_COLUMN, Row
+from image_pipeline.components.sources.held import HeldImage, Unusable
+from image_pipeline.components.sources.rows import BOX_COLUMN, Row, is_text
 
 # The records of a file by which it is told what of them are images.
 _LOOKED_AT = 16
@@ -31,14 +33,13 @@ _LOOKED_AT = 16
 _LEAST_BYTES = 32
 _SIDES = [column.key for column in record.BOX_COLUMNS[:4]]  # xmin, xmax, ymin, ymax
 _OF_BOXES = {column.key for column in record.BOX_COLUMNS}
-# By `image/format`, of arrays that are stored as their bytes; the lowest byte is the first.
-_DTYPES = {b"raw_uint16": "uint16", b"raw_float16": "float16", b"raw_float32": "float32"}
 _ALWAYS_LISTS = (record.TAGS,)
-# What says the sides of arrays that are stored as their bytes, the first that there are.
-_SHAPES = (
-    (record.HEIGHT, record.WIDTH, record.CHANNELS),
-    ("height", "width", "channels"),
-    ("height", "width", "depth"),
+_KINDS = ("image", "mask", "array")  # what features of bytes are that are no text
+_SEVERAL = "it holds {} images, and a record may have one; write a record for each"
+_OPAQUE = (
+    "its {} bytes are neither text nor the file of an image; pixels are read if they are [height, "
+    "width, channels] by tf.io.serialize_tensor, or if features height, width and channels are "
+    "beside them"
 )
 
 
@@ -64,22 +65,26 @@ class _Reader:
         self._packing = find_packing(path)
         self._described: Described = describe(path)
         self._images: set[str] = set()
+        self._masks: set[str] = set()  # of these: pixels, which come after files of images
+        self._opaque: set[str] = set()
         self._shapes: set[tuple] = set()
 
     def look_at(self, frames: Iterable[Frame]) -> None:
-        """Notes which features are images in any of these records, or else arrays."""
-        arrays = set()
+        """Notes which features are images in any of these records, or else arrays.
+
+        Beside files of images, arrays of whole numbers are images, too: masks.
+        """
+        kinds: dict[str, set[str]] = collections.defaultdict(set)
         for frame in frames:
             features = self._parse(frame)
             for name, feature in features.items():
-                if feature.kind != "string" or len(feature.values) != 1:
-                    continue
-                size = _size_of(feature)
-                if _is_image(name, _head_of(feature, frame.buffer), size):
-                    self._images.add(name)
-                elif _find_pixels(features, size, frame.buffer):
-                    arrays.add(name)
-        self._images = self._images or arrays
+                if feature.kind == "string" and any(end > at for at, end in feature.values):
+                    kinds[name].add(_kind_of(name, features, frame.buffer))
+        found = {kind: {name for name in kinds if kind in kinds[name]} for kind in _KINDS}
+        self._masks = found["mask"]
+        self._images = found["image"] or found["array"]
+        self._images |= self._masks
+        self._opaque = {n for n, each in kinds.items() if "text" not in each} - self._images
 
     def read(self, frame: Frame) -> Row:
         """One record."""
@@ -110,10 +115,13 @@ class _Reader:
 
     def _make_cells(self, features: Mapping[str, Feature], frame: Frame) -> dict[str, Any]:
         cells: dict[str, Any] = {}
-        for name in sorted(features):
+        for name in sorted(features, key=lambda name: (name in self._masks, name)):
             feature = features[name]
             if name in self._images and feature.kind == "string":
                 cells[name] = self._hold(features, feature, frame)
+            elif name in self._opaque and feature.kind == "string":
+                size = sum(end - at for at, end in feature.values)
+                cells[name] = Unusable(_OPAQUE.format(size)) if size else None
             elif feature.kind == "string":
                 texts = [os.fsdecode(bytes(frame.buffer[at:end])) for at, end in feature.values]
                 cells[name] = texts if name in _ALWAYS_LISTS else Items(texts, "string")
@@ -123,19 +131,22 @@ class _Reader:
 
     def _hold(
         self, features: Mapping[str, Feature], feature: Feature, frame: Frame
-    ) -> HeldImage | None:
-        """The image where it is; None for nothing, and the first of several."""
-        if not (length := _size_of(feature)):
+    ) -> HeldImage | Unusable | None:
+        """The image where it is; None for nothing."""
+        if not _size_of(feature):
             return None
-        at = feature.values[0][0]
-        around = (at - frame.at, frame.length - (at - frame.at) - length)
-        pixels = None
-        if tell_kind(_head_of(feature, frame.buffer)).group != "image":
-            pixels = _find_pixels(features, length, frame.buffer)
+        if len(feature.values) > 1:
+            return Unusable(_SEVERAL.format(len(feature.values)))
+        ((at, end),) = feature.values
+        pixels, header_bytes = None, 0
+        is_file = tell_kind(_head_of(feature, frame.buffer)).group == "image"
+        if not is_file and (found := find_pixels(features, feature, frame.buffer)):
+            at, end, pixels = found
+            header_bytes = len(pixels.header)
+        around = (at - frame.at, frame.at + frame.length - end)
         start = frame.start + around[0]
-        place = make_place(self._path, self._packing, start, length, around, pixels)
-        size = length + (len(pixels.header) if pixels else 0)
-        return HeldImage(place, size, self._modified_ns)
+        place = make_place(self._path, self._packing, start, end - at, around, pixels)
+        return HeldImage(place, end - at + header_bytes, self._modified_ns)
 
 
 def _size_of(feature: Feature) -> int:
@@ -148,32 +159,20 @@ def _head_of(feature: Feature, buffer: Any) -> bytes:
     return bytes(buffer[at : min(end, at + HEAD_BYTES)])
 
 
+def _kind_of(name: str, features: Mapping[str, Feature], buffer: Any) -> str:
+    """What a feature of bytes is, of `_KINDS`, or text; by its first value if it has several."""
+    feature = features[name]
+    if _is_image(name, _head_of(feature, buffer), _size_of(feature)):
+        return "image"
+    if len(feature.values) == 1 and (found := find_pixels(features, feature, buffer)):
+        return "mask" if found.pixels.dtype.startswith("uint") else "array"
+    return "text" if any(is_text(bytes(buffer[a:b])) for a, b in feature.values) else "opaque"
+
+
 def _is_image(name: str, head: bytes, size: int) -> bool:
     return name == record.IMAGE or (
         size >= _LEAST_BYTES and tell_kind(head).group in ("image", "unsupported_image")
     )
-
-
-def _find_pixels(features: Mapping[str, Feature], size: int, buffer: Any) -> Pixels | None:
-    """The array that so many bytes are, by what else the record says; None if by nothing."""
-    dtype = "uint8"
-    if record.FORMAT in features and (values := features[record.FORMAT].values):
-        is_text = features[record.FORMAT].kind == "string"
-        format_ = bytes(buffer[slice(*values[0])]) if is_text else b""
-        dtype = _DTYPES.get(format_, dtype)
-    for names in _SHAPES:
-        sides = [_number(features.get(name)) for name in names]
-        height, width, channels = sides
-        if height and width:
-            pixels = Pixels(dtype, (height, width, channels) if channels else (height, width))
-            if pixels.size_bytes == size:
-                return pixels
-    return None
-
-
-def _number(feature: Feature | None) -> int:
-    is_one = feature is not None and feature.kind == "int" and len(feature.values) == 1
-    return feature.values[0] if is_one and feature and feature.values[0] > 0 else 0
 
 
 def _join_boxes(cells: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from image_pipeline.components.dataset.record import ColumnType
 from image_pipeline.components.images.boxes import SaidBox
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.box_cells import (
     CLASSES,
@@ -16,7 +17,7 @@ from image_pipeline.components.sources.box_cells import (
     StatedBoxes,
     read_boxes,
 )
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.held import HeldImage, Unusable
 
 Value = int | float | str | list[int] | list[float] | list[str] | tuple[list[int], list[SaidBox]]
 
@@ -160,8 +161,11 @@ class ImageGuess(TypeGuess):
     """A column that holds images itself."""
 
     def see(self, value: Any) -> None:
-        """Takes one more cell into account; raises ValueError if it is anything else."""
-        if not is_empty(value) and not isinstance(value, HeldImage):
+        """Takes one more cell into account; raises ValueError if it is anything else.
+
+        One that is unusable is the row's problem.
+        """
+        if not is_empty(value) and not isinstance(value, HeldImage | Unusable):
             raise ValueError("some cells are images, others are not")
 
 
@@ -181,7 +185,9 @@ def _kind_of(item: Any) -> str:
         return "int" if -(2**63) <= item < 2**63 else "string"
     if isinstance(item, float):
         return "float"
-    raise ValueError(f"{item!r} is no number, no text and no list of them")
+    if isinstance(item, Unusable):
+        raise ValueError(item.why)
+    raise ValueError(f"{show(item)} is no number, no text and no list of them")
 
 
 def convert_label(value: Any, type_: ColumnType, separator: str | None = None) -> Value:
@@ -209,6 +215,8 @@ def convert(value: Any, type_: ColumnType) -> Value:
     Raises:
       ValueError: if it is none.
     """
+    if isinstance(value, Unusable):
+        raise ValueError(value.why)
     if type_ == "boxes":
         return read_boxes(value)
     if not _is_list(type_):
@@ -216,14 +224,14 @@ def convert(value: Any, type_: ColumnType) -> Value:
     if is_empty(value):
         return []
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list")
+        raise ValueError(f"{show(value)} is no list")
     items: Any = [_convert_one(item, _item(type_)) for item in value]
     return items
 
 
 def _convert_one(item: Any, kind: str) -> int | float | str:
     if isinstance(item, list | dict):
-        raise ValueError(f"{item!r} is no {kind}")
+        raise ValueError(f"{show(item)} is no {kind}")
     if kind == "string":
         return "" if item is None else decode_name(str(item))
     if is_empty(item):
@@ -232,11 +240,11 @@ def _convert_one(item: Any, kind: str) -> int | float | str:
         return math.nan
     found = _kind_of(item)
     if _WIDTH[found] > _WIDTH[kind]:
-        raise ValueError(f"{item!r} is no {kind}")
+        raise ValueError(f"{show(item)} is no {kind}")
     if kind == "int":
         return int(item)
     if abs(number := float(item)) >= _LARGEST and not math.isinf(number):
-        raise ValueError(f"{item!r} is too large for a 32-bit float")
+        raise ValueError(f"{show(item)} is too large for a 32-bit float")
     return number
 
 

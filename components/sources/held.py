@@ -1,4 +1,4 @@
-"""Where an image is that has no file of its own: a member of an archive, a row of an array."""
+"""Cells that are images, and where an image is that has no file of its own: a row, a member."""
 
 import dataclasses
 import re
@@ -40,6 +40,17 @@ class HeldImage:
     place: Place
     size_bytes: int
     modified_ns: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unusable:
+    """A table's cell of which nothing can be made, such as bytes that are no text and no image.
+
+    Attributes:
+      why: what it has, and what may be done, as an error says it.
+    """
+
+    why: str
 
 
 # Words of an array's name that say which split it is of, or nothing: `x_train`, `test_set_y`.

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import decimal
 import os
+import re
 from typing import Any
 
 LOST = "what follows is lost"
@@ -12,6 +13,10 @@ BOX_COLUMN = "image/object/bbox"
 """The column that the features of boxes in TFRecords are."""
 NAME = "__name__"
 """The column of what images are called that a table holds, where none of its own says so."""
+
+# What no text has; of it, bytes that are pixels have some nearly always.
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_MOST_NAME_BYTES = 255  # of a file's name: so many may be in any encoding
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,6 +33,16 @@ class Row:
     line: int
     cells: dict[str, Any]
     problem: str | None = None
+
+
+def is_text(data: bytes) -> bool:
+    """Tells whether bytes are likely text: without controls, and UTF-8 if there are many."""
+    if _CONTROLS.search(data):
+        return False
+    try:
+        return len(data) <= _MOST_NAME_BYTES or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def plain(cell: Any) -> Any:

@@ -16,10 +16,11 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.dataset.record import ColumnType, order_names
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Items, Value, convert, convert_label
 from image_pipeline.components.sources.folder import NOT_A_FILE, locate, read_below
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.reading import MISSING_FILE
@@ -34,6 +35,9 @@ from image_pipeline.components.tables.table_files import (
 from image_pipeline.components.tables.table_rows import read_rows
 
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
+_PATHS = ("image", "path", "mask")
+_NO_PATH = (list, dict, Unusable)
+_MOST_CHARACTERS = 4096  # of a path: Linux has no longer ones, and no store
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,12 +165,12 @@ class Table:
         if not isinstance(image, HeldImage):
             return self._clean_path(image, split)
         called = self._cell(row, "path")
-        name = posixpath.normpath("" if isinstance(called, list) else _text(called)).lstrip("/")
+        name = posixpath.normpath("" if isinstance(called, _NO_PATH) else _text(called)).lstrip("/")
         return _call_by_row(place) if name in ("", ".") else name
 
     def _clean_path(self, cell: object, split: str | None) -> str:
         """One name for one file: without `./`, and relative if it lies in the root."""
-        path = str(cell or "").strip()
+        path = "" if isinstance(cell, _NO_PATH) else str(cell or "").strip()
         if path and self._of_split and files.is_local(path) and path[:1] != "/":
             path = f"{self._of_split.replace(SPLIT, split or '')}/{path}"
         if not files.is_local(path) or path[:1] == "/":
@@ -186,6 +190,8 @@ class Table:
         columns = self.options.columns
         if row.problem:
             return self._bad_row("bad_row", place, row.problem)
+        if misfit := self._find_misfit(row):
+            return self._bad_row("wrong_type", place, misfit)
         path = self._path_of(place, split, row)
         if not path:
             return self._bad_row("no_path", place, f"the column {columns['image']!r} is empty")
@@ -201,6 +207,20 @@ class Table:
         mask = self._cell(row, "mask")
         called = path if isinstance(mask, HeldImage) else self._clean_path(mask, split)
         return dataclasses.replace(ref, mask=self._refer(mask, called, said)) if called else ref
+
+    def _find_misfit(self, row: Row) -> str:
+        """Which cell of a path can be none, and why; empty if all can."""
+        for role in _PATHS:
+            cell = self._cell(row, role)
+            if isinstance(cell, Unusable):
+                return f"the column {self.options.columns[role]!r}: {cell.why}"
+            if isinstance(cell, _NO_PATH) or (
+                isinstance(cell, str) and len(cell) > _MOST_CHARACTERS
+            ):
+                return (
+                    f"the column {self.options.columns[role]!r} must have a path, got {show(cell)}"
+                )
+        return ""
 
     def _convert(self, name: str, row: Row) -> Value:
         column, type_, cell = self.options.columns[name], self._types[name], self._cell(row, name)
@@ -225,7 +245,7 @@ class Table:
         try:
             status = os.stat(located)
         except (OSError, ValueError):
-            message = f"{said.row}: there is no file {path!r}"
+            message = f"{said.row}: there is no file {show(path)}"
             return ImageRef(path, 0, 0, MISSING_FILE, message, said)
         if not stat.S_ISREG(status.st_mode):
             message = f"{said.row}: {path!r} is a folder, or no regular file"
@@ -263,8 +283,8 @@ def _text(cell: object) -> str:
     Raises:
       ValueError: if it is a list or an object.
     """
-    if isinstance(cell, list | dict):
-        raise ValueError(f"a label, group or split must be one value, got {cell!r}")
+    if isinstance(cell, _NO_PATH):
+        raise ValueError(f"a label, group or split must be one value, got {show(cell)}")
     if isinstance(cell, float) and math.isnan(cell):
         return ""
     if isinstance(cell, float) and cell.is_integer():

@@ -1,72 +1,28 @@
-"""Which columns a table has, by the names that records give them, and their types."""
+"""What types a table's columns have; with their names, all that its options leave out."""
 
-import keyword
-import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, MASK_FIELDS, index_name
-from image_pipeline.components.dataset.record import BOX_COLUMNS, LABEL_COLUMNS, ColumnType
+from image_pipeline.components.dataset.index_file import index_name
+from image_pipeline.components.dataset.record import LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.boxes import BoxOptions
-from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.box_cells import may_be_boxes
 from image_pipeline.components.sources.column_types import BoxGuess, ImageGuess, TypeGuess
-from image_pipeline.components.sources.held import HeldImage, name_of
+from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import ROLES, TableOptions
-from image_pipeline.components.sources.rows import BOX_COLUMN, NAME, Row
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.tables.column_names import (
+    BOXES,
+    name_boxes,
+    name_columns,
+    name_tags,
+    short_name,
+    usable_name,
+)
 from image_pipeline.components.tables.table_files import list_tables
 from image_pipeline.components.tables.table_rows import read_rows
-
-# What people call the columns that ingest uses; the first that a table has is taken.
-_USUAL_NAMES = {
-    "image": (
-        *("image", "path", "image_path", "filepath", "file_path", "file", "filename", "file_name"),
-        *("image_file", "image_name", "img", "img_path", "img_name", "uri", "image_uri"),
-    ),
-    "label": ("label", "class", "class_name", "category", "target", "labels"),
-    "group": ("group",),
-    "split": ("split", "subset"),
-    "mask": ("mask", "mask_path", "mask_file", "mask_name"),
-}
-# The same of a table that holds images itself, such as a file of arrays; `path` is what each is
-# called.
-USUAL_OF_HELD = {
-    "image": (*_USUAL_NAMES["image"], "images", "x", "data", "imgs"),
-    "mask": (*_USUAL_NAMES["mask"], "masks", "segmentation", "segmentation_mask"),
-}
-_USUAL_BESIDE_HELD = {
-    "path": ("path", "filename", "file_name", "filepath", "file", "name", "key", "id"),
-    "label": ("cls", *_USUAL_NAMES["label"], "y", "targets"),
-}
-# What records of the Model Garden's form, and ours, call them.
-_KEYS_OF_HELD = {"image": (record.IMAGE,), "mask": (record.MASK,)}
-_KEYS = {
-    "path": (record.FILENAME, NAME),
-    "label": (record.TAGS, record.VALUE, record.LABEL, record.LABEL_ID),
-}
-# What such records say of the stored image, and of the class once more.
-_DESCRIBED = {
-    *(column.key for column in record.METADATA_COLUMNS),
-    *(record.LABEL_ID, record.MASK_FORMAT),
-}
-_BOXES = ("boxes", "bboxes", "objects", "annotations", BOX_COLUMN)
-# Names that the index and batches have.
-_TAKEN = frozenset(
-    (
-        *INDEX_SCHEMA.names,
-        *(f.name for f in MASK_FIELDS),
-        *map(index_name, BOX_COLUMNS),
-        *ROLES,
-        "key",
-        "mirrored",
-        "row",
-        "copy",
-        "view",
-    )
-)
 
 T = TypeVar("T", bound=TableOptions)
 
@@ -87,11 +43,12 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     """
     found = _rows(path, options.columns) if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
-    given = _name_boxes(guesses, _name_tags(guesses, options.columns))
+    given = name_boxes(guesses, name_tags(guesses, options.columns))
     held = [column for column, guess in guesses.items() if isinstance(guess, ImageGuess)]
     label = guesses.get(record.LABEL)
     unsaid = {record.LABEL} if label and label.is_empty else set()  # as records have no class
-    columns = _name_columns(path, [c for c in guesses if c not in unsaid], held, given)
+    found_columns = [c for c in guesses if c not in unsaid]
+    columns = name_columns(path, found_columns, held, given, next(iter(misfits.values()), ""))
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -108,6 +65,7 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
             f"{', '.join(types) or 'none'}."
         )
     _check_fit(misfits, columns, options)
+    _check_paths(path, guesses, columns)
     _check_label(types, columns)
     return options.model_copy(update={"columns": columns, "column_types": types})
 
@@ -162,25 +120,31 @@ def _check_fit(
     """Refuses columns of several types; where one is given, rows of another are quarantined."""
     for name, column in columns.items():
         if column is not None and column in misfits and name not in options.column_types:
+            if name == "image":
+                raise UserError(
+                    f"{misfits[column]}; name the column of images or of their paths by "
+                    "ingest.columns={image: …}."
+                )
             can_be_typed = name == "label" or name not in ROLES
             typed = f", or give its type by ingest.column_types={{{name}: …}}"
             raise UserError(
-                f"{misfits[column]}; leave it out by ingest.columns={{{_short_name(column)}: null}}"
+                f"{misfits[column]}; leave it out by ingest.columns={{{short_name(column)}: null}}"
                 f"{typed if can_be_typed else ''}."
             )
 
 
-def _name_tags(
-    guesses: Mapping[str, TypeGuess | None], given: Mapping[str, str | None]
-) -> dict[str, str | None]:
-    """The columns that are given, with tags as the label where no other column is it."""
-    has_label = any(column.lower() in _USUAL_NAMES["label"] for column in guesses)
-    if given.get("label") is not None or (has_label and "label" not in given):
-        return dict(given)
-    lists = (c for c, guess in guesses.items() if c.lower() == "tags" and guess and guess.is_list)
-    tags = given.get("tags") or (next(lists, None) if "tags" not in given else None)
-    rest = {name: column for name, column in given.items() if name != "tags" or column is None}
-    return rest if tags is None else rest | {"label": tags}
+def _check_paths(
+    path: str, guesses: Mapping[str, TypeGuess | None], columns: Mapping[str, str | None]
+) -> None:
+    """Refuses lists where each row must have one image."""
+    for name in ("image", "mask"):
+        column = columns.get(name)
+        if column is not None and (guess := guesses[column]) and guess.is_list:
+            raise UserError(
+                f"The column {column!r} of {path!r} has lists, but must have a path a row, or the "
+                "bytes of an image; write pixels as .npy or PNG files, or name another column by "
+                f"ingest.columns={{{name}: …}}."
+            )
 
 
 def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> TypeGuess:
@@ -189,16 +153,7 @@ def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> 
         return ImageGuess()
     if "boxes" in given:
         return BoxGuess() if column == given["boxes"] else TypeGuess()
-    return BoxGuess() if column.lower() in _BOXES and may_be_boxes(cell) else TypeGuess()
-
-
-def _name_boxes(
-    guesses: Mapping[str, TypeGuess | None], given: Mapping[str, str | None]
-) -> dict[str, str | None]:
-    """The columns that are given, with the boxes; the usual name that comes first, of several."""
-    found = {c.lower(): c for c, guess in guesses.items() if isinstance(guess, BoxGuess)}
-    usual = next((found[name] for name in _BOXES if name in found), None)
-    return {**({} if usual is None else {"boxes": usual}), **given}
+    return BoxGuess() if column.lower() in BOXES and may_be_boxes(cell) else TypeGuess()
 
 
 def _complete_boxes(options: BoxOptions | None, found: BoxGuess) -> BoxOptions:
@@ -245,102 +200,3 @@ def _check_label(types: Mapping[str, ColumnType], columns: Mapping[str, str | No
             f"The label {columns['label']!r} is kept as {name!r}, and so is the column "
             f"{columns[name]!r}; name it by ingest.columns, as in {{other_{name}: {name}}}."
         )
-
-
-def _name_columns(
-    path: str, found: Sequence[str], held: Sequence[str], given: Mapping[str, str | None]
-) -> dict[str, str | None]:
-    """The column of each name: those given, those of usual names, and all that is left over.
-
-    Columns that hold images are an image, a mask, or left out.
-    """
-    columns = {name: column for name, column in given.items() if column is not None}
-    for name, column in columns.items():
-        if column not in found:
-            raise UserError(
-                f"ingest.columns names {column!r} as {name}, but {path!r} has no such column; "
-                f"{suggest(column, found)}known: {', '.join(found)}."
-            )
-        if name in _TAKEN.difference(ROLES):
-            raise UserError(f"ingest.columns may not use the name {name!r}; choose another.")
-    others = [column for column in found if column not in held]
-    if held and columns.get("image", held[0]) in held:
-        columns = _name_beside_held(columns, held, others, given)
-        given = {"path": None, **given} if "path" not in columns else given
-        others = [c for c in others if c not in _DESCRIBED or c in columns.values()]
-    elif "path" in columns:
-        raise UserError(
-            f"ingest.columns.path says what images are called that a table holds itself, but those "
-            f"of {path!r} have paths; name the column as image, or give it another name."
-        )
-    columns = _add_usual(columns, others, _USUAL_NAMES, given)
-    found = [column for column in found if column in others or column in columns.values()]
-    if "image" not in columns:
-        raise UserError(
-            f"No column of {path!r} is called as paths are; name it by ingest.columns="
-            f"{{image: …}}. Columns: {', '.join(found)}."
-        )
-    return _add_further(columns, found, given)
-
-
-def _name_beside_held(
-    columns: dict[str, str],
-    held: Sequence[str],
-    others: Sequence[str],
-    given: Mapping[str, str | None],
-) -> dict[str, str]:
-    """The columns of a table that holds images: which of these are one, and what is said of it."""
-    columns = _add_usual(columns, held, _KEYS_OF_HELD, given, str)
-    columns = _add_usual(columns, held, USUAL_OF_HELD, given, name_of)
-    columns = _add_usual({"image": held[0], **columns}, others, _KEYS, given, str)
-    return _add_usual(columns, others, _USUAL_BESIDE_HELD, given, name_of)
-
-
-def _add_usual(
-    columns: dict[str, str],
-    found: Sequence[str],
-    usual_names: Mapping[str, Sequence[str]],
-    given: Mapping[str, str | None],
-    call: Callable[[str], str] = str.lower,
-) -> dict[str, str]:
-    """The columns with those that are called as a role's usually are; given ones stay."""
-    columns = dict(columns)
-    for role, usual in usual_names.items():
-        left = [column for column in found if column not in columns.values()]
-        by_name = {call(column): column for column in reversed(left)}
-        if role not in given and (called := next((n for n in usual if n in by_name), None)):
-            columns.setdefault(role, by_name[called])
-    return columns
-
-
-def _add_further(
-    columns: dict[str, str], found: Sequence[str], given: Mapping[str, str | None]
-) -> dict[str, str | None]:
-    named = {role: columns.get(role) for role in ROLES if role in columns or role in given}
-    further: dict[str, str | None] = {n: c for n, c in columns.items() if n not in ROLES}
-    for column in found:
-        if column in columns.values():
-            continue
-        name = usable_name(column)
-        if name in further or name in named:
-            raise UserError(
-                f"Two columns would be called {name!r}, {further.get(name) or named.get(name)!r} "
-                f"and {column!r}; name one by ingest.columns, as in {{other_{name}: {column!r}}}."
-            )
-        if left_out := {column, name}.intersection(given):
-            further |= dict.fromkeys(left_out.difference(ROLES))
-        else:
-            further[name] = column
-    return named | dict(sorted(further.items()))
-
-
-def usable_name(column: str) -> str:
-    """A column's own name, as far as it can be one in a condition and beside a record's own."""
-    name = _short_name(column)
-    is_free = name not in _TAKEN and name.isidentifier() and not keyword.iskeyword(name)
-    return name if is_free else f"table_{name}"
-
-
-def _short_name(column: str) -> str:
-    """Letters, digits and underscores, as Python normalises names."""
-    return re.sub(r"\W+", "_", unicodedata.normalize("NFKC", column)).strip("_")

@@ -200,3 +200,75 @@ def test_views_of_bytes_in_arrow_files_are_images_too(tmp_path):
     *refs, last = source.list()
     assert [source.read(ref, ref.size_bytes) for ref in refs] == IMAGES
     assert last.problem == "no_path"
+
+
+def _dictionary(type_):
+    indices = pa.array([0, 1, None, 1], pa.int8())
+    return pa.DictionaryArray.from_arrays(indices, pa.array(IMAGES[:2], type_))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "cells",
+    [
+        _dictionary(pa.binary()),
+        _dictionary(pa.large_binary()),
+        pa.array([*IMAGES[:2], None, IMAGES[1]], pa.large_binary()),
+        pa.array([{"data": data} for data in (*IMAGES[:2], None, IMAGES[1])]),
+        pa.array([{"bytes": IMAGES[0]}, {"bytes": IMAGES[1]}, None, {"bytes": IMAGES[1]}]),
+    ],
+)
+def test_images_are_read_from_columns_of_any_type_of_bytes(tmp_path, name, cells):
+    table = pa.table({"image": cells, "label": pa.array(list("abab")).dictionary_encode()})
+    WRITERS[name](tmp_path / name, table)
+    source, _ = _open(tmp_path / name)
+    refs = list(source.list())
+    read = [None if ref.problem else source.read(ref, 10**9) for ref in refs]
+    assert read == [IMAGES[0], IMAGES[1], None, IMAGES[1]]
+    assert [ref.said.label for ref in refs if not ref.problem] == ["a", "b", "b"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_bytes_of_one_size_may_be_images(tmp_path, name):
+    padded = [data.ljust(400, b"\0") for data in IMAGES[:3]]
+    WRITERS[name](tmp_path / name, pa.table({"image": pa.array([*padded, None], pa.binary(400))}))
+    source, _ = _open(tmp_path / name)
+    *refs, last = source.list()
+    assert [source.read(ref, 10**9) for ref in refs] == padded
+    assert last.problem == "no_path"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_a_structure_has_beside_its_image_is_kept(tmp_path, name):
+    cells = [{"path": "x.png", "bytes": IMAGES[0], "width": 10, "site": "A", "other": b"?"}, None]
+    WRITERS[name](tmp_path / name, pa.table({"image": cells, "label": ["a", "b"]}))
+    source, options = _open(tmp_path / name)
+    assert options.column_types == {"image_site": "string", "image_width": "int"}
+    ref, empty = source.list()
+    assert (ref.path, ref.said.further) == ("x.png", ("A", 10))
+    assert source.read(ref, 10**9) == IMAGES[0]
+    assert empty.problem == "no_path"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([IMAGES[:2]], "a row may have one image, but it holds a list of them; write a row for"),
+        ([[{"bytes": IMAGES[0], "path": None}]], "a row may have one image, but it holds a list"),
+        ([draw(0).tobytes()], "its bytes are neither text nor the file of an image; write pixels"),
+        ([draw(0).tolist()], "is no number, no text and no list of them"),
+        ([{"x": b"\xff" * 99}], r"\{'x': <99 bytes>\} is no number"),
+        ([[1, 2, 3]], "The column 'image' .* has lists, but must have a path a row"),
+    ],
+)
+def test_what_is_no_image_is_refused_and_not_printed(tmp_path, name, cells, message):
+    WRITERS[name](tmp_path / name, pa.table({"image": cells, "label": ["a"]}))
+    with pytest.raises(UserError, match=message) as refused:
+        _open(tmp_path / name)
+    assert str(refused.value).isprintable() and len(str(refused.value)) < 500
+    WRITERS[name](tmp_path / name, pa.table({"path": ["x.png"], "image": cells}))
+    (tmp_path / "x.png").write_bytes(IMAGES[0])
+    assert _read(tmp_path / name, columns={"image": "path", "table_image": None}) == {
+        "x.png": IMAGES[0]
+    }

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies
 
 from image_pipeline.components.record_files.examples import parse_example
-from tests.data_set_files import encode_example, field, varint
+from tests.data_set_files import encode_example, encode_feature, field, varint
 
 pytestmark = pytest.mark.unit
 
@@ -45,6 +45,13 @@ def test_a_part_of_a_file_is_read_where_it_is():
     data = encode_example({"a": b"xyz"})
     (at, end) = parse_example(b"before" + data + b"behind", 6, 6 + len(data))["a"].values[0]
     assert (b"before" + data)[at:end] == b"xyz"
+
+
+def test_a_sequence_example_is_named():
+    lists = field(1, field(1, b"images") + field(2, field(1, encode_feature([b"a"]))))
+    for context in (b"", field(1, field(1, field(1, b"n") + field(2, encode_feature([5]))))):
+        with pytest.raises(ValueError, match=r"a tf.SequenceExample, .* a tf.Example for each"):
+            _read(context + field(2, lists))
 
 
 def test_values_may_precede_their_key_and_fields_be_unknown():

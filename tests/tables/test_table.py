@@ -8,8 +8,10 @@ import os
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.held import HeldImage, Place, Unusable
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, fingerprint_refs
+from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
 from image_pipeline.components.tables.table_files import is_table, list_tables
@@ -186,3 +188,31 @@ def test_nan_is_empty_and_a_list_is_no_label(photos):
 def test_the_splits_name_is_in_the_tables_own(photos):
     with pytest.raises(UserError, match="must be once in the name of a table"):
         list_tables(str(photos / "{SPLIT}" / "list.txt"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([{"path": ["a.jpg"]}], "['a.jpg']"),
+        ([{"path": {"x": [1]}}], "{'x': [1]}"),
+        ([{"path": "a" * 5000}], repr("a" * 97 + "..." + "a" * 98)),
+    ],
+)
+def test_a_cell_that_can_be_no_path_is_the_rows_problem(photos, rows, shown):
+    """A table may change after its options were completed."""
+    rows = [*rows, *rows, {"path": "a/1.jpg"}]
+    (photos / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    table = Table(str(photos / "t.jsonl"), TableOptions(columns={"image": "path"}))
+    first, second, last = table.list()
+    assert first.problem == second.problem == "wrong_type"
+    assert second.message == f"t.jsonl:2: the column 'path' must have a path, got {shown}"
+    assert (last.path, last.problem) == ("a/1.jpg", None)
+
+
+def test_a_list_as_the_name_of_an_image_that_the_row_holds_is_the_rows_problem():
+    held = HeldImage(Place("t.h5", "array", 0), 5)
+    table = Table("t.h5", TableOptions(columns={"image": "x", "path": "name"}))
+    for name in (["a"], {"a": 1}, Unusable("why")):
+        row = Row(0, {"x": held, "name": name})
+        assert table._path_of("t.h5:0", None, row) == "t.h5/00000000"
+        assert table.reference("t.h5:0", None, row).problem == "wrong_type"

@@ -1,4 +1,4 @@
-"""Columns are found by their usual names, or by what the options say; the rest is kept."""
+"""Types of columns are found by their values, or given; what fits none is an error."""
 
 import json
 
@@ -8,49 +8,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
+from tests.completed_tables import TAGGED, complete_header, complete_rows
 
 pytestmark = pytest.mark.unit
-
-
-def _complete(tmp_path, header, *rows, **options):
-    path = tmp_path / "t.csv"
-    path.write_text("\n".join([header, *(rows or ["a.jpg" + ",1" * header.count(",")])]) + "\n")
-    return complete_options(str(path), TableOptions(**options))
-
-
-def test_usual_names_are_found_and_the_rest_is_kept_by_name(tmp_path):
-    found = _complete(
-        tmp_path, "Patient Age,filename,Class,site,split,height", "7,a.jpg,cat,x,train,9"
-    )
-    assert found.columns == {
-        "image": "filename",
-        "label": "Class",
-        "split": "split",
-        "Patient_Age": "Patient Age",
-        "site": "site",
-        "table_height": "height",
-    }
-    assert found.column_types == {"Patient_Age": "int", "site": "string", "table_height": "int"}
-
-
-def test_what_is_given_stays_and_null_leaves_a_column_out(tmp_path):
-    found = _complete(
-        tmp_path,
-        "id,path,label,note",
-        columns={"image": "id", "where": "path", "note": None},
-        column_types={"where": "string"},
-    )
-    assert found.columns == {"image": "id", "label": "label", "note": None, "where": "path"}
-    assert found.column_types == {"where": "string"}
-
-
-def test_what_was_completed_once_stays(tmp_path):
-    left_out = {"note": None, "split": None, "b_c": None}
-    once = _complete(tmp_path, "path,label,b c,a,note,split,height", columns=left_out)
-    assert once.columns == left_out | {
-        **{"image": "path", "label": "label", "a": "a", "table_height": "height"}
-    }
-    assert complete_options(str(tmp_path / "t.csv"), once) == once
 
 
 def test_keys_that_only_some_rows_have_are_columns(tmp_path):
@@ -72,7 +32,7 @@ def test_keys_that_only_some_rows_have_are_columns(tmp_path):
 )
 def test_what_does_not_fit_is_an_error(tmp_path, header, options, message):
     with pytest.raises(UserError, match=message):
-        _complete(tmp_path, header, **options)
+        complete_header(tmp_path, header, **options)
 
 
 def test_a_column_of_objects_must_be_left_out(tmp_path):
@@ -87,11 +47,11 @@ def test_a_type_that_is_given_lets_rows_of_another_be_quarantined(tmp_path):
     rows = [{"path": "a.jpg", "tags": ["x"], "n": [1]}, {"path": "b.jpg", "tags": "y", "n": 2}]
     message = r"t.jsonl:2: the column 'tags' .* others are not\); .*column_types=\{label: …\}"
     with pytest.raises(UserError, match=message):
-        _complete_rows(tmp_path, rows)
+        complete_rows(tmp_path, rows)
     with pytest.raises(UserError, match=r"t.jsonl:2: the column 'n' .*column_types=\{n: …\}"):
-        _complete_rows(tmp_path, rows, column_types={"label": "strings"})
+        complete_rows(tmp_path, rows, column_types={"label": "strings"})
     types = {"label": "strings", "n": "ints"}
-    assert _complete_rows(tmp_path, rows, column_types=types) == ("tags", types)
+    assert complete_rows(tmp_path, rows, column_types=types) == ("tags", types)
     table = tmp_path / "t.jsonl"
     (tmp_path / "a.jpg").touch()
     options = complete_options(str(table), TableOptions(column_types=types))
@@ -105,67 +65,46 @@ def test_a_table_without_rows_is_an_error(tmp_path):
         complete_options(str(tmp_path / "t.csv"), TableOptions())
 
 
-def test_names_must_be_names():
-    with pytest.raises(ValueError, match="letters, digits and _, got 'a b'"):
-        TableOptions(columns={"a b": "x"})
-
-
-def test_names_that_conditions_cannot_use_are_prefixed(tmp_path):
-    found = _complete(tmp_path, "path,label,from,Âge (µm)")
-    assert found.columns["table_from"] == "from"
-    assert found.columns["Âge_μm"] == "Âge (µm)"  # As Python reads the name.
-
-
 def test_the_first_row_of_a_table_without_good_ones_is_named(tmp_path):
     with pytest.raises(UserError, match=r"t.csv:2: the first line names 2 columns, but it has 1"):
-        _complete(tmp_path, "path,label", "a.jpg")
-
-
-def _complete_rows(tmp_path, rows, **options):
-    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = complete_options(str(tmp_path / "t.jsonl"), TableOptions(**options))
-    assert complete_options(str(tmp_path / "t.jsonl"), found) == found
-    return found.columns.get("label"), found.column_types
-
-
-TAGGED = [{"path": "a.jpg", "tags": ["x"], "words": ["y", "z"]}]
-
-
-def test_a_list_is_the_label_where_no_class_is(tmp_path):
-    both = {"words": "strings"}
-    assert _complete_rows(tmp_path, TAGGED) == ("tags", both | {"label": "strings"})
-    named = {"columns": {"tags": "words", "keywords": "tags"}}
-    expected = ("words", {"keywords": "strings", "label": "strings"})
-    assert _complete_rows(tmp_path, TAGGED, **named) == expected
-    labelled = [TAGGED[0] | {"label": "cat"}]
-    assert _complete_rows(tmp_path, labelled) == ("label", both | {"tags": "strings"})
-    chosen = {"columns": {"label": "words", "tags": None}}
-    assert _complete_rows(tmp_path, TAGGED, **chosen) == ("words", {"label": "strings"})
-    left_out = {"columns": {"tags": None}}
-    assert _complete_rows(tmp_path, TAGGED, **left_out) == (None, both)
+        complete_header(tmp_path, "path,label", "a.jpg")
 
 
 def test_a_label_of_fractions_is_a_value_unless_it_is_said_to_be_a_class(tmp_path):
     rows = [{"path": "a.jpg", "label": 0.5}, {"path": "b.jpg", "label": 2}]
-    assert _complete_rows(tmp_path, rows) == ("label", {"label": "float"})
+    assert complete_rows(tmp_path, rows) == ("label", {"label": "float"})
     as_class = {"column_types": {"label": "string"}}
-    assert _complete_rows(tmp_path, rows, **as_class) == ("label", {"label": "string"})
+    assert complete_rows(tmp_path, rows, **as_class) == ("label", {"label": "string"})
     whole = [row | {"label": 3} for row in rows]
-    assert _complete_rows(tmp_path, whole) == ("label", {})
+    assert complete_rows(tmp_path, whole) == ("label", {})
     as_value = {"column_types": {"label": "float"}}
-    assert _complete_rows(tmp_path, whole, **as_value) == ("label", {"label": "float"})
+    assert complete_rows(tmp_path, whole, **as_value) == ("label", {"label": "float"})
 
 
 def test_a_separator_makes_tags_of_text(tmp_path):
     rows = [{"path": "a.jpg", "tags": "x;y", "label": "z"}]
     columns = {"label": "tags", "class_name": "label"}
     expected = ("tags", {"class_name": "string", "label": "strings"})
-    assert _complete_rows(tmp_path, rows, columns=columns, tag_separator=";") == expected
+    assert complete_rows(tmp_path, rows, columns=columns, tag_separator=";") == expected
 
 
 def test_a_label_of_no_such_type_or_name_is_refused(tmp_path):
     with pytest.raises(UserError, match="label must be string"):
-        _complete_rows(tmp_path, TAGGED, column_types={"label": "int"})
+        complete_rows(tmp_path, TAGGED, column_types={"label": "int"})
     named = {"label": "words"}
     with pytest.raises(UserError, match="label 'words' is kept as 'tags', and so is the column"):
-        _complete_rows(tmp_path, TAGGED, columns=named)
+        complete_rows(tmp_path, TAGGED, columns=named)
+
+
+def test_lists_where_an_image_or_mask_must_be_are_refused(tmp_path):
+    for column in ("path", "mask"):
+        row = {"path": "a.jpg"} | {column: ["a.jpg"]}
+        message = f"The column {column!r} of .* has lists, but must have a path a row, .*by ingest"
+        with pytest.raises(UserError, match=message):
+            complete_rows(tmp_path, [row])
+
+
+def test_a_column_that_may_have_been_meant_as_the_image_is_named(tmp_path):
+    message = r"called as paths are.* Columns: data\. .*:1: the column 'data' cannot be kept"
+    with pytest.raises(UserError, match=message):
+        complete_rows(tmp_path, [{"data": {"a": 1}}])
