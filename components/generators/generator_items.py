@@ -1,15 +1,20 @@
 """What a generator yields, as it goes from its process to the parent: plain cells, and images."""
 
-import io
 import pickle
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.generators.generator_images import (
+    Pieces,
+    as_array,
+    is_picture,
+    write_array,
+    write_picture,
+)
 from image_pipeline.components.generators.generator_worker import WrongItem
 
-Pieces = list[Any]  # of an image's file, one behind the other: bytes-like
 Body = tuple[dict[str, Any], dict[str, Pieces]]  # an item's cells, and its images by their columns
 
 _SCALARS = (str, int, float, bool, type(None))
@@ -20,8 +25,9 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
     """An item as a row of a table that holds its images.
 
     Args:
-      item: a dict, or a pair of an image and a label. Images are arrays of two or more dimensions,
-        or, in the columns of images, bytes of files.
+      item: a dict, or a pair of an image and a label. Images are arrays of two or more dimensions
+        (NumPy's, or what gives one, such as a tensor), Pillow's images, or, in the columns of
+        images, bytes of files.
       image_columns: those, in lower case.
 
     Returns:
@@ -38,9 +44,13 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
         )
     cells: dict[str, Any] = {}
     images: dict[str, Pieces] = {}
-    for name, value in item.items():
+    for name, given in item.items():
+        if is_picture(given):
+            images[name] = write_picture(name, given)
+            continue
+        value = as_array(name, given)
         if isinstance(value, np.ndarray) and value.ndim > 1:
-            images[name] = _as_file(name, value)
+            images[name] = write_array(name, value)
         elif isinstance(value, _BYTES) and name.lower() in image_columns:
             images[name] = [pickle.PickleBuffer(bytes(value))]
         else:
@@ -48,18 +58,9 @@ def encode_record(item: Any, image_columns: tuple[str, ...]) -> Body:
     return cells, images
 
 
-def _as_file(name: str, array: np.ndarray) -> Pieces:
-    """An array as an `.npy` file; its pixels are not copied if they lie in order."""
-    if array.dtype.hasobject or array.dtype.fields:
-        raise WrongItem(f"the array {name!r} must be of numbers, got {array.dtype}")
-    array = np.ascontiguousarray(array)
-    head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(array))
-    return [head.getvalue(), array.reshape(-1).view(np.uint8)]
-
-
 def _plain(name: str, value: Any) -> Any:
     """A cell as a table could have it."""
+    value = as_array(name, value)
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, _BYTES):

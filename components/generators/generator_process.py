@@ -34,7 +34,7 @@ _KEPT_MESSAGES, _KEPT_SHARE = 16, 1 / 8
 _LOOK_S = 0.5
 _END_S = 2.0  # A worker takes one at most.
 # The parent's own path, so that a module is found where the parent would find it.
-_START = (
+_SCRIPT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from image_pipeline.components.generators import generator_worker; "
     "generator_worker.main(*map(int, sys.argv[2:]))"
@@ -77,23 +77,8 @@ class GeneratorProcess:
         self._kept = (0, 0)  # messages and bytes that were taken, and not acknowledged yet
         self._poll = select.poll()
         self._poll.register(self._link.fileno(), select.POLLIN)
-        arguments = (its.fileno(), memory, _RING_BYTES, self._owner)
         try:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    _START,
-                    json.dumps([*map(str, sys.path)]),
-                    *map(str, arguments),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # What a command prints there may be read by a program.
-                pass_fds=arguments[:2],
-                process_group=0,  # Ctrl-C is the parent's; it ends its workers.
-                # A TensorFlow in each worker would take the GPU's memory from the one that trains.
-                env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
-            )
+            self._process = _start(its.fileno(), memory)
         finally:
             its.close()
             os.close(memory)
@@ -183,6 +168,20 @@ class GeneratorProcess:
         if os.getpid() == self._owner:
             self._process.kill()
             self._process.wait()
+
+
+def _start(link: int, memory: int) -> subprocess.Popen:
+    """Starts `generator_worker.main` with its ends of both."""
+    arguments = (link, memory, _RING_BYTES, os.getpid())
+    return subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, json.dumps([*map(str, sys.path)]), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=2,  # What a command prints there may be read by a program.
+        pass_fds=(link, memory),
+        process_group=0,  # Ctrl-C is the parent's; it ends its workers.
+        # A TensorFlow in each worker would take the GPU's memory from the one that trains.
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1"},
+    )
 
 
 def kill_all() -> None:

@@ -11,7 +11,6 @@ import os
 import pickle
 import select
 import struct
-import sys
 import threading
 import time
 import traceback
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.generators.generator_output import Output
 from image_pipeline.components.generators.ring import Ring
 from image_pipeline.components.messages import describe_error
 
@@ -147,7 +147,7 @@ class Link:
         os._exit(1)
 
 
-def run(work: Work, link: Link) -> None:
+def run(work: Work, link: Link, output: Output) -> None:
     """Runs the generators to their ends."""
     try:
         make = work.load()
@@ -158,6 +158,7 @@ def run(work: Work, link: Link) -> None:
     try:
         while shards:
             for shard in list(shards):
+                output.printing = f"shard {shard}"
                 kind, item, body = next(shards[shard])
                 link.send(kind, shard, item, body)
                 if kind in (END, FAILED):
@@ -207,6 +208,7 @@ def main(link: int, memory: int, size_bytes: int, parent: int) -> None:
     """
     connection, ring = Connection(link), Ring(memory, size_bytes)
     os.close(memory)
+    output = Output("generator")
     received = connection.recv_bytes()
     answers = Link(connection, ring, parent)
     with contextlib.suppress(_Stopped, OSError):
@@ -215,8 +217,6 @@ def main(link: int, memory: int, size_bytes: int, parent: int) -> None:
         except BaseException as error:  # It imports the user's modules.
             answers.send(FAILED, NO_SHARD, 0, _describe(error))
         else:
-            run(work, answers)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+            run(work, answers, output)
+    output.end()
     os._exit(0)  # Threads that the user's code has started must not keep it from ending.

@@ -6,12 +6,14 @@ from PIL import Image
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_decoder
 from image_pipeline.components.images.color import read_orientation
 from image_pipeline.components.images.header import open_image, read_size
+from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
 from image_pipeline.components.images.png import has_whole_pixels
 from image_pipeline.components.images.prepare import PreparedImage
 
 BAD_MASK, MASK_SIZE = "bad_mask", "mask_size"
 
 _FORMATS = ("PNG", "TIFF", "BMP", "GIF")
+_MOST_LEVEL = 65_535
 _BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262  # a TIFF's tags
 # What brings each EXIF orientation upright.
 _TURNS = {
@@ -29,7 +31,7 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
     """Reads a mask of the size that its image's file has, once both are upright.
 
     Args:
-      data: the mask's whole file.
+      data: the mask's whole file; of an array, levels or colours as they are in memory.
       image: the image that it is the mask of.
       as_colors: whether its colours matter, and not its gray levels or palette indices.
 
@@ -40,10 +42,12 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
     Raises:
       BadImage: if it cannot be read exactly, or has another size.
     """
+    if is_npy(data):
+        return _read_array(data, image, as_colors)
     with open_image(data) as opened:
         _check_format(opened)
         orientation, _ = read_orientation(opened)
-        _check_size(opened, orientation, image)
+        _check_size(read_size(opened), orientation, image)
         if opened.format == "PNG" and not has_whole_pixels(data):  # Pillow does not look.
             raise BadImage(CORRUPT, "a checksum of its pixels is wrong")
         bits = _bits_of_samples(opened, data)
@@ -67,6 +71,25 @@ def list_values(data: bytes) -> list[int | str]:
         if opened.mode in ("RGB", "RGBA") and not _is_gray(opened):
             return [f"#{color:06x}" for color in np.unique(_values(opened, bits, True)).tolist()]
         return np.unique(_values(opened, bits, False)).tolist()
+
+
+def _read_array(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarray:
+    """As `read_levels`, of an `.npy` file."""
+    array = read_array(data, read_array_header(data))
+    array = array[..., 0] if array.shape[2:] == (1,) else array
+    is_color = array.ndim == 3 and array.shape[2] == 3
+    if array.dtype.kind not in "iu" or not (array.ndim == 2 or is_color):
+        message = f"is an array of {array.dtype}, of shape {array.shape}, but a mask has whole"
+        raise BadImage(BAD_MASK, f"{message} numbers, [height, width] or [height, width, 3]")
+    _check_size(array.shape[:2], 1, image)
+    lowest, highest = int(array.min()), int(array.max())
+    most = 255 if is_color else _MOST_LEVEL
+    if lowest < 0 or highest > most:
+        found = f"is an array of {lowest} to {highest}"
+        raise BadImage(BAD_MASK, f"{found}, but its numbers must be 0 to {most}")
+    is_deep = highest > 255
+    pixels = Image.fromarray(array.astype(np.int32 if is_deep else np.uint8))
+    return _values(pixels, 16 if is_deep else 8, as_colors)
 
 
 def _values(pixels: Image.Image, bits: int, as_colors: bool) -> np.ndarray:
@@ -97,8 +120,8 @@ def _check_format(opened: Image.Image) -> None:
         raise BadImage(BAD_MASK, f"has {frames} frames, but a mask is one image")
 
 
-def _check_size(opened: Image.Image, orientation: int, image: PreparedImage) -> None:
-    own, wanted = read_size(opened), (image.source_height, image.source_width)
+def _check_size(own: tuple[int, ...], orientation: int, image: PreparedImage) -> None:
+    wanted = (image.source_height, image.source_width)
     upright = wanted[::-1] if image.orientation > 4 else wanted
     if (own[::-1] if orientation > 4 else own) != upright:
         hint = ""

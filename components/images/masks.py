@@ -127,7 +127,7 @@ def prepare_mask(data: bytes, image: PreparedImage, options: MaskOptions) -> Pre
     """Turns a mask file into class ids of the stored image's size.
 
     Args:
-      data: the mask's whole file: PNG, TIFF, BMP or GIF.
+      data: the mask's whole file: PNG, TIFF, BMP, GIF or `.npy`.
       image: the image that it is the mask of.
       options: which level or colour is which class.
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -272,3 +273,27 @@ def test_a_process_that_ends_while_it_reads_leaves_nothing():
     assert done.returncode == 5 and done.stderr == b""
     workers = map(int, done.stdout.split())
     assert not any(psutil.pid_exists(pid) for pid in workers)
+
+
+def test_what_a_generator_prints_says_of_which_shard_it_is():
+    script = """
+        from image_pipeline.components.generators.generator_pool import run_generators
+
+        def load():
+            print("loaded")
+            def make(shard, shards):
+                print("begun")
+                yield 1
+                print("half a line", end="")
+                yield 2
+                print(" and the rest")
+            return make
+
+        list(run_generators("it", load, range(2), 2, abs, 60, workers=1))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "" and done.stderr.splitlines() == [
+        *("generator: loaded", "shard 0: begun", "shard 1: begun"),
+        *("shard 0: half a line and the rest", "shard 1: half a line and the rest"),
+    ]

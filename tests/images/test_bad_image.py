@@ -54,6 +54,7 @@ MASKS = [
     (save(LEVELS.astype("uint8"), "TIFF"), MaskOptions(ignored=(3,))),
     (write_png(LEVELS, 8), MaskOptions(classes={"a": "#000000", "b": "#010101"})),
     (save(np.stack([LEVELS] * 3, axis=-1).astype("uint8"), "PNG"), MaskOptions()),
+    (zoo.save_array(LEVELS.astype("uint8")), MaskOptions()),
 ]
 # Of other values than 8-bit gray and RGB.
 DEEP = [

@@ -22,6 +22,7 @@ from image_pipeline.components.images.mask_file import (
     read_levels,
 )
 from image_pipeline.components.images.prepare import PreparedImage, PrepareOptions, prepare_image
+from tests.images.zoo import save_array
 
 pytestmark = pytest.mark.unit
 
@@ -303,3 +304,36 @@ def test_a_mask_of_one_bit_has_levels_0_and_1(kind):
     bits = np.array([[0, 1, 1], [1, 0, 1]], bool)
     found = read_levels(save(bits, kind), make_image(2, 3), as_colors=False)
     np.testing.assert_array_equal(found, [[0, 1, 1], [1, 0, 1]])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<u2", ">i4", "i8"])
+def test_an_array_is_read_as_it_is(dtype):
+    for array in (LEVELS.astype(dtype), LEVELS.astype(dtype)[..., None]):
+        read = read_levels(save_array(array), make_image(), False)
+        assert read.tolist() == LEVELS.tolist()
+    if dtype != "u1":
+        deep = LEVELS.astype(dtype) * 257
+        assert (
+            read_levels(save_array(deep), make_image(), False).tolist() == (LEVELS * 257).tolist()
+        )
+
+
+def test_an_array_of_colours_is_read():
+    colors = np.arange(18, dtype=np.int64).reshape(2, 3, 3)
+    expected = (colors << np.array([16, 8, 0])).sum(axis=2)
+    assert read_levels(save_array(colors), make_image(), True).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (LEVELS / 2, r"array of float64, of shape \(2, 3\), but a mask has whole numbers"),
+        (np.zeros((2, 3, 4), np.uint8), r"of shape \(2, 3, 4\)"),
+        (LEVELS - 1, "an array of -1 to 254, but its numbers must be 0 to 65535"),
+        (np.full((2, 3, 3), 256), "must be 0 to 255"),
+        (LEVELS.T, "has 2x3 px, but its image has 3x2"),
+    ],
+)
+def test_an_array_that_is_no_mask_is_refused(array, message):
+    with pytest.raises(BadImage, match=message):
+        read_levels(save_array(array), make_image(), False)
