@@ -17,6 +17,7 @@ from image_pipeline.components.training.options import EvaluationOptions, Traini
 from image_pipeline.components.training.refusals import refuse_for_boxes, refuse_for_masks
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.kubeflow.options import KubeflowOptions
 
 
 class PipelineConfig(Options):
@@ -31,6 +32,7 @@ class PipelineConfig(Options):
     feeding: FeedingOptions = FeedingOptions()
     training: TrainingOptions = TrainingOptions()
     evaluation: EvaluationOptions = EvaluationOptions()
+    kubeflow: KubeflowOptions = KubeflowOptions()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "PipelineConfig":

@@ -32,7 +32,8 @@ ALLOWED = {
     "tfx": (
         *("components/beam/tfx_components.py", "components/ingest/component.py"),
         *("components/ingest/span_resolver.py", "components/transform/component.py"),
-        *("pipeline/pipeline.py", "pipeline/run/resolvers.py", "pipeline/run/local.py"),
+        *("pipeline/kubeflow/compile.py", "pipeline/pipeline.py"),
+        *("pipeline/run/resolvers.py", "pipeline/run/local.py"),
     ),
     "tensorflow": (
         *("components/augment/", "components/feeding/", "components/served/"),

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import kfp
 import pytest
 import yaml
 from google.protobuf import json_format
@@ -229,3 +230,38 @@ def test_a_persons_mistake_is_one_message(tmp_path, flag, message):
     assert result.returncode == 1
     assert result.stderr.startswith("Error: ") and message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+STEPS = """kubeflow={
+  defaults: {cpu: 2, memory: 8Gi, retries: {most: 2}, disk: {size: 50Gi, mount_path: /s3}},
+  Trainer: {accelerator: {type: nvidia.com/gpu}, memory: 32Gi, node_selector: {pool: gpu}},
+}"""
+
+
+def test_the_steps_options_are_in_the_yaml_that_kfp_loads(compiled):
+    path, _ = compiled(STEPS)
+    spec, platform = yaml.safe_load_all(pathlib.Path(path).read_text())
+    loaded = kfp.components.load_component_from_file(path)
+    assert loaded.pipeline_spec == json_format.ParseDict(spec, pipeline_spec_pb2.PipelineSpec())
+    assert loaded.platform_spec == json_format.ParseDict(platform, pipeline_spec_pb2.PlatformSpec())
+    for step in EXPECTED_STEPS:
+        resources = spec["deploymentSpec"]["executors"][f"{step}_executor"]["container"][
+            "resources"
+        ]
+        assert resources["resourceMemoryLimit"] == ("32Gi" if step == "Trainer" else "8Gi")
+        assert ("accelerator" in resources) == (step == "Trainer")
+        assert spec["root"]["dag"]["tasks"][step]["retryPolicy"]["maxRetryCount"] == 2
+    pods = platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert pods.keys() == {f"{step}_executor" for step in EXPECTED_STEPS}
+    assert pods["Trainer_executor"]["nodeSelector"] == {"labels": {"pool": "gpu"}}
+
+
+def test_vertex_refuses_what_it_has_nothing_like_before_anything_is_written(compiled):
+    with pytest.raises(UserError, match=r"kubeflow sets disk for .*, which Vertex AI"):
+        compiled(STEPS, name="refused.json")
+
+
+def test_the_steps_options_change_nothing_that_a_step_does(compiled):
+    before, after = (compiled(*each)[1]["pipelineSpec"] for each in [(), (STEPS,)])
+    for step in EXPECTED_STEPS:
+        assert constants(before, step) == constants(after, step)

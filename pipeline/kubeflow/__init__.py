@@ -1,0 +1,1 @@
+"""The pipeline written down for Kubeflow Pipelines and Vertex AI."""

@@ -1,0 +1,142 @@
+"""What each step's container gets on Kubeflow and Vertex AI: `kubeflow:` of the configuration."""
+
+from typing import Annotated, Literal
+
+import pydantic
+
+from image_pipeline.components.options import Options
+
+Cpus = Annotated[
+    str,
+    pydantic.Field(pattern=r"^([0-9]+(\.[0-9]+)?|[0-9]+m)$", coerce_numbers_to_str=True),
+]
+"""A number of cores as Kubernetes writes it: `4`, `0.5` or `500m`."""
+Bytes = Annotated[str, pydantic.Field(pattern=r"^[0-9]+(\.[0-9]+)?([KMGTPE]i?)?$")]
+"""An amount of memory or disk as Kubernetes writes it: `16Gi`, `500M`."""
+MountPath = Annotated[str, pydantic.Field(pattern=r"^/.")]
+"""A folder in the container."""
+
+
+class Retries(Options):
+    """How often a step that failed is run again, and after which waits."""
+
+    most: int = pydantic.Field(ge=1)
+    """Most runs after the first one."""
+    wait_s: int = pydantic.Field(default=60, ge=0)
+    """Seconds before the second run."""
+    factor: float = pydantic.Field(default=2.0, ge=1)
+    """How much longer each wait is than the last one."""
+    longest_wait_s: int = pydantic.Field(default=3600, ge=0, le=3600)
+    """Longest wait, in seconds; the engines take an hour at most."""
+
+
+class Accelerator(Options):
+    """GPUs or TPUs of a step's machine."""
+
+    type: str = pydantic.Field(min_length=1)
+    """Kubernetes's resource (`nvidia.com/gpu`), or Vertex AI's name (`NVIDIA_TESLA_T4`)."""
+    count: int = pydantic.Field(default=1, ge=1)
+    """How many."""
+
+
+class Toleration(Options):
+    """Of a taint that keeps other pods away from a node; as Kubernetes has it."""
+
+    key: str | None = None
+    """The taint's key; None for all of them."""
+    operator: Literal["Exists", "Equal"] = "Exists"
+    """Whether the taint's value must be `value`."""
+    value: str | None = None
+    """The taint's value, for `Equal`."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """The taint's effect; None for all of them."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> "Toleration":
+        if (self.operator == "Equal") != (self.value is not None):
+            raise ValueError(
+                f"a toleration has a value where its operator is Equal, got operator="
+                f"{self.operator} and value={self.value}; give both, or neither."
+            )
+        if self.key is None and self.operator == "Equal":
+            raise ValueError("a toleration with operator Equal needs a key; name the taint's.")
+        return self
+
+
+class Disk(Options):
+    """An empty volume that is made for a step's pod and goes with it."""
+
+    size: Bytes
+    """Its size."""
+    mount_path: MountPath
+    """Where the container has it; Kubeflow's launcher copies a step's inputs to /s3, /minio or
+    /gcs."""
+    storage_class: str | None = None
+    """The cluster's storage class; None for its default."""
+
+
+class StepOptions(Options):
+    """One step's container; None leaves a choice to the engine."""
+
+    cpu: Cpus | None = None
+    """Cores, which are both asked for and the limit."""
+    memory: Bytes | None = None
+    """Memory, which is both asked for and the limit; docs/memory.md says what a step needs."""
+    accelerator: Accelerator | None = None
+    """GPUs or TPUs; only the Trainer uses them."""
+    retries: Retries | None = None
+    """Runs after a failure; an ingest that was cut off goes on where it was."""
+    timeout_s: int | None = pydantic.Field(default=None, ge=1)
+    """Seconds after which the step is stopped and has failed. Kubeflow only."""
+    env: dict[str, str] = pydantic.Field(default_factory=dict)
+    """Environment variables by their names."""
+    caching: bool | None = None
+    """Whether an earlier run's output may be reused; None for yes."""
+    beam_args: tuple[str, ...] = ()
+    """Beam's flags for this step alone; they go before those of the same name of all steps."""
+    node_selector: dict[str, str] = pydantic.Field(default_factory=dict)
+    """Labels that the step's node must have. Kubeflow only."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints of nodes that the step may run on nevertheless. Kubeflow only."""
+    secret_env: dict[str, dict[str, str]] = pydantic.Field(default_factory=dict)
+    """By a Secret's name: environment variables by the Secret's keys. Kubeflow only."""
+    secret_files: dict[str, MountPath] = pydantic.Field(default_factory=dict)
+    """By a Secret's name: the folder that has its keys as files. Kubeflow only."""
+    volume_claims: dict[str, MountPath] = pydantic.Field(default_factory=dict)
+    """By a PersistentVolumeClaim's name: the folder that has its files. Kubeflow only."""
+    disk: Disk | None = None
+    """Room for the inputs that Kubeflow's launcher copies, and for temporary files. Kubeflow
+    only."""
+
+
+class KubeflowOptions(Options):
+    """Every step's container, on Kubeflow and Vertex AI; nothing here changes a local run."""
+
+    defaults: StepOptions = StepOptions()
+    """Of all steps; a step's own keys replace these, key by key."""
+    ImageExampleGen: StepOptions = StepOptions()
+    """Ingest."""
+    StatisticsGen: StepOptions = StepOptions()
+    """Statistics of the columns."""
+    SchemaGen: StepOptions = StepOptions()
+    """The schema of the columns."""
+    ExampleValidator: StepOptions = StepOptions()
+    """Their check."""
+    ImageTransform: StepOptions = StepOptions()
+    """The analysis of the pixels."""
+    Trainer: StepOptions = StepOptions()
+    """Training."""
+    Evaluator: StepOptions = StepOptions()
+    """Evaluation."""
+    Pusher: StepOptions = StepOptions()
+    """The copy of a model that passed."""
+
+    def of_step(self, step: str) -> StepOptions:
+        """The options of a step, its own before the defaults.
+
+        Args:
+          step: its name, such as `Trainer`; TFX's own steps (resolvers) have the defaults.
+        """
+        own: StepOptions = getattr(self, step, StepOptions())
+        given = {name: getattr(own, name) for name in own.model_fields_set}
+        return self.defaults.model_copy(update=given)

@@ -1,0 +1,135 @@
+"""Puts each step's options into a compiled pipeline's spec, JSON's way.
+
+Fields are those of Kubeflow's `pipeline_spec.proto`, written as `kfp`'s own compiler writes them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubernetes.utils.quantity import parse_quantity
+
+from image_pipeline.components.beam.args import complete_beam_args
+from image_pipeline.components.errors import UserError
+from image_pipeline.kubeflow.options import Accelerator, KubeflowOptions, Retries, StepOptions
+
+KUBEFLOW_ONLY = (
+    *("timeout_s", "node_selector", "tolerations", "secret_env", "secret_files"),
+    *("volume_claims", "disk"),
+)
+"""Options that Vertex AI's machines, which are no pods of the user's, have nothing like."""
+
+
+def put_step_options(
+    spec: Mapping[str, Any], options: KubeflowOptions, beam_args: Sequence[str]
+) -> None:
+    """Changes a spec's containers and tasks as each step's options say.
+
+    Args:
+      spec: `pipelineSpec`, as TFX compiled it; it is changed.
+      options: of all steps.
+      beam_args: the flags that TFX wrote last into every container's arguments.
+
+    Raises:
+      UserError: if a step's Beam flags are none, or not fit for the runner.
+    """
+    for step, task in spec["root"]["dag"]["tasks"].items():
+        given = options.of_step(step)
+        executor = spec["deploymentSpec"]["executors"].get(f"{step}_executor", {})
+        if "container" in executor:  # Resolvers have none: the engine itself runs them.
+            _put_container(executor["container"], given, beam_args)
+        if given.retries is not None:
+            task["retryPolicy"] = _retry_policy(given.retries)
+        if given.caching is not None:
+            task["cachingOptions"] = {"enableCache": given.caching}
+
+
+def check_vertex(spec: Mapping[str, Any], options: KubeflowOptions) -> None:
+    """Checks that Vertex AI can express all options.
+
+    Raises:
+      UserError: naming the first option that it cannot, and its step.
+    """
+    for step in spec["root"]["dag"]["tasks"]:
+        given = options.of_step(step)
+        for name in KUBEFLOW_ONLY:
+            if getattr(given, name):
+                raise UserError(
+                    f"kubeflow sets {name} for {step}, which Vertex AI has nothing like; leave it "
+                    "out, or compile for Kubeflow (.yaml)."
+                )
+        _check_accelerator(step, given, is_vertex=True)
+
+
+def check_kubeflow(spec: Mapping[str, Any], options: KubeflowOptions) -> None:
+    """Checks that open-source Kubeflow can express all options.
+
+    Raises:
+      UserError: naming the accelerator that it cannot, and its step.
+    """
+    for step in spec["root"]["dag"]["tasks"]:
+        _check_accelerator(step, options.of_step(step), is_vertex=False)
+
+
+def _check_accelerator(step: str, given: StepOptions, *, is_vertex: bool) -> None:
+    """Kubernetes takes a resource's name with a domain, Vertex AI one of its own names."""
+    accelerator = given.accelerator
+    if accelerator is None or ("/" in accelerator.type) != is_vertex:
+        return
+    engine, example = ("Vertex AI", "NVIDIA_TESLA_T4") if is_vertex else _KUBERNETES
+    raise UserError(
+        f"kubeflow's accelerator type of {step} must be as {engine} calls it, for example "
+        f"{example}, got {accelerator.type!r}."
+    )
+
+
+_KUBERNETES = ("Kubernetes", "nvidia.com/gpu")
+
+
+def _put_container(container: dict[str, Any], given: StepOptions, beam_args: Sequence[str]) -> None:
+    if resources := _resources(given):
+        container["resources"] = resources
+    if given.env:
+        container["env"] = [{"name": name, "value": text} for name, text in given.env.items()]
+    if given.beam_args:
+        kept = container["args"][: len(container["args"]) - len(beam_args)]
+        container["args"] = kept + _join_flags(beam_args, given.beam_args)
+
+
+def _join_flags(general: Sequence[str], own: Sequence[str]) -> list[str]:
+    """A step's flags in place of those that all steps have under the same names."""
+    named = {flag.partition("=")[0] for flag in own}
+    if "--runner" in named:  # The flags of another runner are none of this one's.
+        return complete_beam_args(own)
+    return complete_beam_args(
+        [flag for flag in general if flag.partition("=")[0] not in named] + [*own]
+    )
+
+
+def _resources(given: StepOptions) -> dict[str, Any]:
+    """`ResourceSpec`: numbers for older engines, and texts for newer ones, as `kfp` writes both."""
+    resources: dict[str, Any] = {}
+    for kind, text, unit in (("cpu", given.cpu, 1), ("memory", given.memory, 10**9)):
+        if text is not None:
+            number = float(parse_quantity(text)) / unit
+            for bound in ("Request", "Limit"):
+                resources[f"{kind}{bound}"] = number
+                resources[f"resource{kind.title()}{bound}"] = text
+    if given.accelerator is not None:
+        resources["accelerator"] = _accelerator(given.accelerator)
+    return resources
+
+
+def _accelerator(given: Accelerator) -> dict[str, str]:
+    """A count of 64 bits is a text in JSON."""
+    count = str(given.count)
+    both = {"type": given.type, "resourceType": given.type}
+    return both | {"count": count, "resourceCount": count}
+
+
+def _retry_policy(given: Retries) -> dict[str, Any]:
+    return {
+        "maxRetryCount": given.most,
+        "backoffDuration": f"{given.wait_s}s",
+        "backoffFactor": given.factor,
+        "backoffMaxDuration": f"{given.longest_wait_s}s",
+    }

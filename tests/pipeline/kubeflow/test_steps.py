@@ -1,0 +1,177 @@
+import copy
+
+import pytest
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.kubeflow.options import KubeflowOptions
+from image_pipeline.kubeflow.steps import check_kubeflow, check_vertex, put_step_options
+
+pytestmark = pytest.mark.unit
+
+BEAM_ARGS = ("--runner=FnApiRunner", "--direct_running_mode=in_memory", "--direct_num_workers=1")
+SPEC = {
+    "root": {
+        "dag": {
+            "tasks": {
+                step: {"cachingOptions": {"enableCache": True}}
+                for step in ("ImageTransform", "Trainer", "Some-resolver")
+            }
+        }
+    },
+    "deploymentSpec": {
+        "executors": {
+            "ImageTransform_executor": {"container": {"args": ["--own=1", *BEAM_ARGS]}},
+            "Trainer_executor": {"container": {"args": ["--own=2", *BEAM_ARGS]}},
+            "Some-resolver_executor": {"resolver": {}},
+        }
+    },
+}
+
+
+def put(**options):
+    """The spec with options; it is read as the engine's message, too."""
+    spec = copy.deepcopy(SPEC)
+    put_step_options(spec, KubeflowOptions.model_validate(options), BEAM_ARGS)
+    json_format.ParseDict(spec["root"], pipeline_spec_pb2.ComponentSpec())
+    json_format.ParseDict(
+        {key: value for key, value in spec["deploymentSpec"].items() if key != "executors"}
+        | {
+            "executors": {
+                name: each
+                for name, each in spec["deploymentSpec"]["executors"].items()
+                if "container" in each
+            }
+        },
+        pipeline_spec_pb2.PipelineDeploymentConfig(),
+    )
+    return spec
+
+
+def container(spec, step):
+    return spec["deploymentSpec"]["executors"][f"{step}_executor"]["container"]
+
+
+def test_without_options_nothing_changes():
+    assert put() == SPEC
+
+
+def test_amounts_are_written_for_old_engines_and_new_ones():
+    spec = put(Trainer={"cpu": "500m", "memory": "16Gi"})
+    assert container(spec, "Trainer")["resources"] == {
+        "cpuRequest": 0.5,
+        "cpuLimit": 0.5,
+        "resourceCpuRequest": "500m",
+        "resourceCpuLimit": "500m",
+        "memoryRequest": 17.179869184,
+        "memoryLimit": 17.179869184,
+        "resourceMemoryRequest": "16Gi",
+        "resourceMemoryLimit": "16Gi",
+    }
+    assert "resources" not in container(spec, "ImageTransform")
+
+
+def test_they_are_what_kfps_own_compiler_writes():
+    from kfp import dsl
+
+    @dsl.container_component
+    def step():
+        return dsl.ContainerSpec(image="i")
+
+    @dsl.pipeline
+    def pipeline():
+        task = step()
+        task.set_cpu_limit("500m").set_cpu_request("500m")
+        task.set_memory_limit("16Gi").set_memory_request("16Gi")
+        task.set_accelerator_type("nvidia.com/gpu").set_accelerator_limit(2)
+        task.set_retry(3, "60s", 2.0, "600s").set_env_variable("A", "b")
+
+    spec = put(
+        Trainer={
+            "cpu": "500m",
+            "memory": "16Gi",
+            "accelerator": {"type": "nvidia.com/gpu", "count": 2},
+            "retries": {"most": 3, "longest_wait_s": 600},
+            "env": {"A": "b"},
+        }
+    )
+    own = container(spec, "Trainer")
+    theirs = json_format.MessageToDict(pipeline.pipeline_spec.deployment_spec)
+    (theirs,) = [each["container"] for each in theirs["executors"].values()]
+    assert own["resources"] == theirs["resources"]
+    assert own["env"] == theirs["env"]
+    (task,) = pipeline.pipeline_spec.root.dag.tasks.values()
+    message = json_format.ParseDict(
+        spec["root"]["dag"]["tasks"]["Trainer"], pipeline_spec_pb2.PipelineTaskSpec()
+    )
+    assert message.retry_policy == task.retry_policy
+
+
+def test_caching_and_retries_are_the_tasks():
+    spec = put(
+        defaults={"retries": {"most": 2}}, ImageTransform={"caching": False, "retries": None}
+    )
+    tasks = spec["root"]["dag"]["tasks"]
+    assert tasks["ImageTransform"] == {"cachingOptions": {"enableCache": False}}
+    assert tasks["Trainer"]["retryPolicy"] == {
+        "maxRetryCount": 2,
+        "backoffDuration": "60s",
+        "backoffFactor": 2.0,
+        "backoffMaxDuration": "3600s",
+    }
+    assert tasks["Trainer"]["cachingOptions"] == {"enableCache": True}
+
+
+def test_a_steps_beam_flags_replace_those_of_the_same_name():
+    spec = put(ImageTransform={"beam_args": ["--direct_num_workers=4"]})
+    assert container(spec, "ImageTransform")["args"] == [
+        *("--own=1", "--runner=FnApiRunner", "--direct_running_mode=in_memory"),
+        *("--direct_num_workers=4", "--sdk_container_image=none"),
+    ]
+    assert container(spec, "Trainer") == {"args": ["--own=2", *BEAM_ARGS]}
+
+
+def test_a_runner_of_its_own_has_its_own_flags():
+    flags = ["--runner=flink", "--flink_master=host:8081"]
+    spec = put(ImageTransform={"beam_args": flags})
+    assert container(spec, "ImageTransform")["args"] == [
+        *("--own=1", "--runner=FlinkRunner", "--flink_master=host:8081")
+    ]
+
+
+def test_flags_that_lose_records_are_refused_for_a_step_too():
+    with pytest.raises(UserError, match="multi_threading is refused"):
+        put(Trainer={"beam_args": ["--direct_running_mode=multi_threading"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("timeout_s", 60),
+        ("node_selector", {"a": "b"}),
+        ("tolerations", [{"key": "a"}]),
+        ("secret_env", {"s": {"k": "V"}}),
+        ("secret_files", {"s": "/s"}),
+        ("volume_claims", {"c": "/c"}),
+        ("disk", {"size": "1Gi", "mount_path": "/s3"}),
+    ],
+)
+def test_what_vertex_has_nothing_like_is_an_error(name, value):
+    options = KubeflowOptions.model_validate({"Trainer": {name: value}})
+    with pytest.raises(UserError, match=f"kubeflow sets {name} for Trainer, which Vertex AI"):
+        check_vertex(SPEC, options)
+    check_kubeflow(SPEC, options)
+
+
+def test_each_engine_has_its_names_of_accelerators():
+    kubernetes, vertex = (
+        KubeflowOptions.model_validate({"Trainer": {"accelerator": {"type": kind}}})
+        for kind in ("nvidia.com/gpu", "NVIDIA_TESLA_T4")
+    )
+    check_kubeflow(SPEC, kubernetes)
+    check_vertex(SPEC, vertex)
+    with pytest.raises(UserError, match=r"as Kubernetes calls it, .*got 'NVIDIA_TESLA_T4'"):
+        check_kubeflow(SPEC, vertex)
+    with pytest.raises(UserError, match=r"as Vertex AI calls it, .*got 'nvidia\.com/gpu'"):
+        check_vertex(SPEC, kubernetes)
