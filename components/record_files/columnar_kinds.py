@@ -20,7 +20,9 @@ _BINARIES = (
     pa.types.is_fixed_size_binary,
 )
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-_SEVERAL = Unusable("a row may have one image, but it holds a list of them; write a row for each")
+_SEVERAL = Unusable(
+    "a row may have one image, but it holds a list of them; write a row for each", is_images=True
+)
 _OPAQUE = Unusable(
     "its bytes are neither text nor the file of an image; write pixels as PNG or .npy files"
 )

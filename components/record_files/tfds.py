@@ -24,7 +24,8 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _DATA_DIR = "TFDS_DATA_DIR"
 _FORMATS = {"REL_YXYX": "rel_yxyx", "REL_XYXY": "rel_xyxy", "YXYX": "yxyx", "XYXY": "xyxy"}
 _FORMATS |= {"XYWH": "xywh", "REL_XYWH": "rel_xywh"}
-_NO_NAME = "object"  # the class of boxes that have none
+NO_NAME = "object"
+"""The class of boxes that have none."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Described:
         numbers, count = cells[name], len(cells[name]) // 4
         label = next((each for each in self.labels if posixpath.dirname(each) == beside), "")
         crowd = f"{beside}/is_crowd"
-        names = cells.get(label) or [_NO_NAME] * count
+        names = cells.get(label) or [NO_NAME] * count
         crowds = cells.get(crowd) or [0] * count
         if not len(numbers) == 4 * len(names) == 4 * len(crowds):
             return cells | {name: "boxes and classes that are not as many as each other"}

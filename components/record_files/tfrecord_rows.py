@@ -13,7 +13,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.record_files.examples import Feature, parse_example
-from image_pipeline.components.record_files.tfds import Described, describe
+from image_pipeline.components.record_files.tfds import NO_NAME, Described, describe
 from image_pipeline.components.record_files.tfrecord_frames import (
     Frame,
     check_data,
@@ -32,7 +32,9 @@ _LOOKED_AT = 16
 # No image file is smaller: the smallest are GIFs of 35 bytes.
 _LEAST_BYTES = 32
 _SIDES = [column.key for column in record.BOX_COLUMNS[:4]]  # xmin, xmax, ymin, ymax
-_OF_BOXES = {column.key for column in record.BOX_COLUMNS}
+_OF_OBJECTS = "image/object/"  # what such features have is one an object, not an image
+_LABEL_OF_BOX = "image/object/bbox/label"  # as the Model Garden's ImageNet has it
+_OF_BOXES = {_LABEL_OF_BOX, *(column.key for column in record.BOX_COLUMNS)}
 _ALWAYS_LISTS = (record.TAGS,)
 _KINDS = ("image", "mask", "array")  # what features of bytes are that are no text
 _SEVERAL = "it holds {} images, and a record may have one; write a record for each"
@@ -118,7 +120,8 @@ class _Reader:
         for name in sorted(features, key=lambda name: (name in self._masks, name)):
             feature = features[name]
             if name in self._images and feature.kind == "string":
-                cells[name] = self._hold(features, feature, frame)
+                is_one = len(feature.values) == 1 and not name.startswith(_OF_OBJECTS)
+                cells[name] = self._hold(features, feature, frame) if is_one else _refuse(feature)
             elif name in self._opaque and feature.kind == "string":
                 size = sum(end - at for at, end in feature.values)
                 cells[name] = Unusable(_OPAQUE.format(size)) if size else None
@@ -131,12 +134,10 @@ class _Reader:
 
     def _hold(
         self, features: Mapping[str, Feature], feature: Feature, frame: Frame
-    ) -> HeldImage | Unusable | None:
+    ) -> HeldImage | None:
         """The image where it is; None for nothing."""
         if not _size_of(feature):
             return None
-        if len(feature.values) > 1:
-            return Unusable(_SEVERAL.format(len(feature.values)))
         ((at, end),) = feature.values
         pixels, header_bytes = None, 0
         is_file = tell_kind(_head_of(feature, frame.buffer)).group == "image"
@@ -147,6 +148,12 @@ class _Reader:
         start = frame.start + around[0]
         place = make_place(self._path, self._packing, start, end - at, around, pixels)
         return HeldImage(place, end - at + header_bytes, self._modified_ns)
+
+
+def _refuse(feature: Feature) -> Unusable | None:
+    """What is left of an image's feature that has several, or one an object; None for none."""
+    count = len(feature.values)
+    return Unusable(_SEVERAL.format(count), is_images=True) if count else None
 
 
 def _size_of(feature: Feature) -> int:
@@ -179,9 +186,10 @@ def _join_boxes(cells: dict[str, Any]) -> dict[str, Any]:
     """The cells with those of boxes as one."""
     if not all(name in cells for name in _SIDES):
         return cells
-    names = cells.get(record.BOX_TEXT.key) or cells.get(record.BOX_LABEL.key) or []
-    crowds = cells.get(record.BOX_CROWD.key) or [0] * len(names)
     columns = [cells[name] for name in _SIDES]
+    named = (cells.get(key) for key in (record.BOX_TEXT.key, record.BOX_LABEL.key, _LABEL_OF_BOX))
+    names = next(filter(None, named), [NO_NAME] * len(columns[0]))
+    crowds = cells.get(record.BOX_CROWD.key) or [0] * len(names)
     if len({len(each) for each in (*columns, names, crowds)}) > 1:
         joined: Any = "boxes whose sides, classes and crowds are not as many as each other"
     else:

@@ -1,6 +1,5 @@
 """Types of a table's columns: the narrowest that fits all values, and values of a type."""
 
-import contextlib
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -137,16 +136,27 @@ class BoxGuess(TypeGuess):
         self._listed: list[str] = []
         self._named: set[str] = set()
         self._ids: dict[str, int] = {}
+        self._has_any = False
         self.format: str | None = None
 
     def see(self, value: Any) -> None:
         """Takes one more cell into account; one that cannot be read is the row's problem."""
-        with contextlib.suppress(ValueError):
-            self._named.update(box.name for box in read_boxes(value)[1])
+        try:
+            boxes = read_boxes(value)[1]
+        except ValueError:
+            self._has_any = True
+        else:
+            self._has_any |= bool(boxes)
+            self._named.update(box.name for box in boxes)
         if isinstance(value, StatedBoxes):
             self._listed = list(dict.fromkeys([*self._listed, *value.get(CLASSES, ())]))
             self._ids |= value.get(IDS, {})
             self.format = value.get(FORMAT)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell has a box, and no class is named."""
+        return not (self._has_any or self._listed)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -158,7 +168,18 @@ class BoxGuess(TypeGuess):
 
 
 class ImageGuess(TypeGuess):
-    """A column that holds images itself."""
+    """A column that holds images itself.
+
+    Attributes:
+      is_whole: whether any cell is one image.
+      why: what the first cell is that is several; "" if none is.
+    """
+
+    def __init__(self) -> None:
+        """Has seen none."""
+        super().__init__()
+        self.is_whole = False
+        self.why = ""
 
     def see(self, value: Any) -> None:
         """Takes one more cell into account; raises ValueError if it is anything else.
@@ -167,6 +188,9 @@ class ImageGuess(TypeGuess):
         """
         if not is_empty(value) and not isinstance(value, HeldImage | Unusable):
             raise ValueError("some cells are images, others are not")
+        self.is_whole |= isinstance(value, HeldImage)
+        if isinstance(value, Unusable):
+            self.why = self.why or value.why
 
 
 def is_empty(value: Any) -> bool:

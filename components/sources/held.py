@@ -48,9 +48,11 @@ class Unusable:
 
     Attributes:
       why: what it has, and what may be done, as an error says it.
+      is_images: whether it has several images: beside a column of images it may be left out.
     """
 
     why: str
+    is_images: bool = False
 
 
 # Words of an array's name that say which split it is of, or nothing: `x_train`, `test_set_y`.

@@ -10,9 +10,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.sources.box_cells import may_be_boxes
 from image_pipeline.components.sources.column_types import BoxGuess, ImageGuess, TypeGuess
-from image_pipeline.components.sources.held import HeldImage
+from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.options import ROLES, TableOptions
-from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.rows import BOX_COLUMN, Row
 from image_pipeline.components.tables.column_names import (
     BOXES,
     name_boxes,
@@ -43,12 +43,10 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     """
     found = _rows(path, options.columns) if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
-    given = name_boxes(guesses, name_tags(guesses, options.columns))
-    held = [column for column, guess in guesses.items() if isinstance(guess, ImageGuess)]
-    label = guesses.get(record.LABEL)
-    unsaid = {record.LABEL} if label and label.is_empty else set()  # as records have no class
-    found_columns = [c for c in guesses if c not in unsaid]
-    columns = name_columns(path, found_columns, held, given, next(iter(misfits.values()), ""))
+    held = _find_held(path, guesses, misfits)
+    said = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}
+    given = name_boxes(said, name_tags(said, options.columns))
+    columns = name_columns(path, list(said), held, given, next(iter(misfits.values()), ""))
     types = _label_type(columns, guesses, options)
     types |= {
         name: options.column_types.get(name) or guess.type
@@ -68,6 +66,34 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     _check_paths(path, guesses, columns)
     _check_label(types, columns)
     return options.model_copy(update={"columns": columns, "column_types": types})
+
+
+def _find_held(
+    path: str, guesses: dict[str, TypeGuess | None], misfits: dict[str, str]
+) -> list[str]:
+    """The columns that hold an image a row; those of several are left out, or misfits if all are.
+
+    Args:
+      path: of the table.
+      guesses: by their columns; without those of several images afterwards.
+      misfits: why columns cannot be kept; with those of several images afterwards.
+    """
+    of_images = {c: guess for c, guess in guesses.items() if isinstance(guess, ImageGuess)}
+    held = [column for column, guess in of_images.items() if guess.is_whole]
+    for column, guess in of_images.items():
+        if held and not guess.is_whole:
+            del guesses[column]
+        elif not guess.is_whole:
+            guesses[column] = TypeGuess()
+            misfits[column] = f"{path}: the column {column!r} cannot be kept ({guess.why})"
+    return held
+
+
+def _says_nothing(column: str, guess: TypeGuess | None, options: TableOptions) -> bool:
+    """Whether it is as records have it that have no class, or no box at all."""
+    if guess is None or not guess.is_empty or column in options.columns.values():
+        return False
+    return column == record.LABEL or (column == BOX_COLUMN and isinstance(guess, BoxGuess))
 
 
 def _guess_types(
@@ -149,7 +175,7 @@ def _check_paths(
 
 def _start_guess(column: str, cell: object, given: Mapping[str, str | None]) -> TypeGuess:
     """Of images, or of boxes: if that is said, or the name and first cell are of boxes."""
-    if isinstance(cell, HeldImage):
+    if isinstance(cell, HeldImage) or (isinstance(cell, Unusable) and cell.is_images):
         return ImageGuess()
     if "boxes" in given:
         return BoxGuess() if column == given["boxes"] else TypeGuess()

@@ -29,7 +29,7 @@ _ARRAY_ENDINGS = (".h5", ".hdf5", ".npy", ".npz", ".zarr", _ZARR_ZIP)
 # Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
 _NUMBER = r"[\d*?\[\]{},.]+"
 _OTHER_ENDINGS = re.compile(
-    rf"[._-](?P<tfrecord>tfrecords?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
+    rf"[._-](?P<tfrecord>tfrec(?:ords?)?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
     r"|\.(?:tar\.gz|tgz)$"
 )
 FOLDER_ENDINGS = (".zarr",)

@@ -267,6 +267,7 @@ def test_what_is_no_image_is_refused_and_not_printed(tmp_path, name, cells, mess
     with pytest.raises(UserError, match=message) as refused:
         _open(tmp_path / name)
     assert str(refused.value).isprintable() and len(str(refused.value)) < 500
+    # Left out, it does no harm.
     WRITERS[name](tmp_path / name, pa.table({"path": ["x.png"], "image": cells}))
     (tmp_path / "x.png").write_bytes(IMAGES[0])
     assert _read(tmp_path / name, columns={"image": "path", "table_image": None}) == {

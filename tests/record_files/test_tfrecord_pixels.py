@@ -121,12 +121,24 @@ def test_several_images_in_a_record_are_refused_or_its_problem(tmp_path):
     image = encode_png(PIXELS)
     with pytest.raises(UserError, match=r"it holds 2 images, and a record may have one; write a"):
         _open(tmp_path, {"images": [image, image]})
-    source, _ = _open(tmp_path, {"images": image}, {"images": [image, image]})
-    assert [ref.message for ref in source.list()] == [
-        "",
-        "a.tfrecord:2: the column 'images': it holds 2 images, and a record may have one; write a "
-        "record for each",
-    ]
+    for order in (1, -1):
+        examples = [{"images": image}, {"images": [image, image]}][::order]
+        source, _ = _open(tmp_path, *examples)
+        assert [ref.message for ref in source.list()][::order] == [
+            "",
+            f"a.tfrecord:{2 if order > 0 else 1}: the column 'images': it holds 2 images, and a "
+            "record may have one; write a record for each",
+        ]
+
+
+def test_beside_an_image_several_are_left_out_as_another_one_is(tmp_path):
+    """As the Model Garden's COCO has the masks of boxes."""
+    image = encode_png(PIXELS)
+    examples = [{"image/encoded": image, "image/object/mask": [image] * n} for n in (2, 0, 1)]
+    for each in (examples[:2], examples):
+        source, options = _open(tmp_path, *each)
+        assert options.columns == {"image": "image/encoded", "path": None}
+        assert [source.read(ref, 10**9) for ref in source.list()] == [image] * len(each)
 
 
 def test_text_in_any_encoding_stays_text(tmp_path):

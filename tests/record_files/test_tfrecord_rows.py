@@ -126,6 +126,32 @@ def test_boxes_are_one_column(tmp_path):
     ]
 
 
+SIDES = [f"image/object/bbox/{side}" for side in ("xmin", "xmax", "ymin", "ymax")]
+
+
+@pytest.mark.parametrize(
+    ("named", "classes"),
+    [({"image/object/bbox/label": [7, 3]}, ("3", "7")), ({}, ("object",))],
+)
+def test_classes_of_boxes_may_be_elsewhere_or_nowhere(tmp_path, named, classes):
+    box = dict(zip(SIDES, ([0.25, 0.0], [0.5, 1.0], [0.0, 0.5], [1.0, 0.75]), strict=True))
+    write_tfrecord(tmp_path / "a.tfrecord", [_example(0, **box, **named)])
+    source, options = _open(tmp_path / "a.tfrecord")
+    assert options.boxes.classes == classes and set(options.column_types) == {"n", "boxes"}
+    (ref,) = source.list()
+    first, second = dict(zip(options.column_types, ref.said.further, strict=True))["boxes"][1]
+    assert (first.numbers, second.numbers) == ((0.25, 0.0, 0.5, 1.0), (0.0, 0.5, 1.0, 0.75))
+
+
+def test_boxes_that_no_record_has_are_no_column(tmp_path):
+    """The Model Garden's ImageNet has the features in all records, boxes only in some sets."""
+    write_tfrecord(tmp_path / "a.tfrecord", [_example(n, **{s: [] for s in SIDES}) for n in (0, 1)])
+    _, options = _open(tmp_path / "a.tfrecord")
+    assert options.column_types == {"n": "int"} and options.boxes is None
+    with pytest.raises(UserError, match="No row of the table has a box that can be read"):
+        _open(tmp_path / "a.tfrecord", columns={"boxes": "image/object/bbox"})
+
+
 def test_a_damaged_record_is_named_and_the_rest_goes_on(tmp_path):
     path = tmp_path / "a.tfrecord"
     starts = write_tfrecord(path, map(_example, range(COUNT)))

@@ -10,7 +10,13 @@ from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.split_names import find_split
 from image_pipeline.components.tables.table_files import folder_of, is_table, list_tables
-from tests.data_set_files import make_table, write_arrow, write_parquet, write_tar
+from tests.data_set_files import (
+    make_table,
+    write_arrow,
+    write_parquet,
+    write_tar,
+    write_tfrecord,
+)
 from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.unit
@@ -40,6 +46,16 @@ def _touch(folder, *names):
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "name", ["00-224x224-798.tfrec", "a.tfrec.gz", "a.tfrecords-00000-of-00002"]
+)
+def test_tfrecords_have_several_endings(tmp_path, name):
+    """Kaggle's end in `.tfrec`."""
+    write_tfrecord(tmp_path / name, [])
+    assert is_table(str(tmp_path / name)) and is_table(str(tmp_path))
+    assert list_tables(str(tmp_path)) == [(str(tmp_path / name), None)]
 
 
 def test_patterns_name_several_tables(tmp_path):
