@@ -106,10 +106,13 @@ _ARCHIVES = (
     ("ar", rb"!<arch>\n"),
 )
 _SOUND_WAY_OUT = "ingest.prepare.sound makes pictures of WAV and FLAC files"
+_AS_WAV = "convert it, for example: ffmpeg -i FILE -c:a pcm_s16le FILE.wav"
 _SOUNDS = (
     ("wav", rb"RIFF....WAVE", _SOUND_WAY_OUT),
     ("flac", rb"fLaC", _SOUND_WAY_OUT),
-    ("sound", rb"ID3[\x02-\x04]|\xff[\xf2\xf3\xfb]", "convert it: ffmpeg -i FILE FILE.wav"),
+    ("sound", rb"ID3[\x02-\x04]|\xff[\xe3\xf2\xf3\xfb]|FORM....AIF[CF]|\.snd", _AS_WAV),
+    # Big-endian, and of more than 4 GB.
+    ("sound", rb"(?:RIFX|RF64)....WAVE|riff\x2e\x91\xcf\x11", _AS_WAV),
 )
 _OTHER = (
     ("PDF", rb"%PDF-"),

@@ -5,6 +5,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import soundfile
 import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,3 +169,14 @@ def test_noise_is_taken_for_no_image_that_is_not_read():
     noise = np.random.default_rng(3).integers(0, 256, (20_000, 64), np.uint8)
     groups = [tell_kind(row.tobytes()).group for row in noise]
     assert groups.count("unsupported_image") <= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "endian"),
+    [("WAV", "BIG"), ("RF64", None), ("W64", None), ("AIFF", None), ("AU", None)],
+)
+def test_sounds_that_are_not_read_say_how_to_convert_them(kind, endian):
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(100), 8_000, format=kind, subtype="PCM_16", endian=endian)
+    found = tell_kind(file.getvalue())
+    assert (found.group, found.name) == ("sound", "sound") and "ffmpeg -i FILE" in found.way_out
