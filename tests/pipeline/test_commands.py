@@ -96,6 +96,18 @@ def test_where_a_run_is_named_its_data_set_is_told(folder, tmp_path, command):
     )
 
 
+@pytest.mark.parametrize("command", ["ingest --output", "init --output", "plan --output"])
+def test_of_a_pattern_of_spans_one_is_asked_for(tmp_path, command):
+    write_folder(tmp_path / "days" / "2026-01-31")
+    pattern = f"{tmp_path}/days/{{YYYY}}-{{MM}}-{{DD}}"
+    images = [pattern] if command.startswith("init") else ["--images", pattern]
+    _, message = call(*command.split(), tmp_path / "out", *images)
+    assert message == (
+        f"{pattern!r} is a pattern of spans, of which only `run` chooses one itself; give a "
+        f"span's own images here, such as '{tmp_path}/days/2026-01-31'."
+    )
+
+
 def test_quarantine_list_shows_counts_then_files(folder):
     result, output = call("quarantine", "list", folder / "out")
     lines = output.splitlines()
