@@ -181,6 +181,16 @@ def test_plan_tells_what_an_ingest_would_need(folder):
     assert not (folder / "a").exists()
 
 
+def test_plan_counts_what_is_skipped_as_ingest_does(folder):
+    (folder / "images" / "cat" / "note.txt").write_text("a note")
+    allowed = ("--set", "ingest.max_bad_fraction=0.1")  # 2 of 22 are bad; 3 of 23 are no images.
+    _, output = call("plan", "--images", folder / "images", "--output", folder, *allowed)
+    assert (
+        "skipped                  files that are no images\n  text                   1 of" in output
+    )
+    assert "too many bad files" not in output
+
+
 def test_plan_for_machines(folder):
     arguments = ("plan", "--images", folder / "images", "--json", "--sample", 5)
     forecast = json.loads(call(*arguments, "--set", "ingest.prepare.encoding=png")[1])
