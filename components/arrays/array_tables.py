@@ -89,11 +89,18 @@ def _files_beside(path: str, columns: Mapping[str, str | None]) -> list[str]:
         return []
     folder, slash, own = path.rpartition("/")
     named = {name for name in columns.values() if name and name.lower().endswith(".npy")}
-    if "label" not in columns and files.is_local(path):
-        beside = {name for name in os.listdir(folder or ".") if name.lower().endswith(".npy")}
+    if "label" not in columns:
+        beside = {name for name in _list_names(folder) if name.lower().endswith(".npy")}
         labels = sorted(name for name in beside if name_of(name) in USUAL_LABELS)
         named.update([name for name in labels if split_of(name) == split_of(own)][:1])
     return [f"{folder}{slash}{name}" for name in sorted(named - {own})]
+
+
+def _list_names(folder: str) -> list[str]:
+    """The names in a folder, or in one behind a URI."""
+    if files.is_local(folder):
+        return os.listdir(folder or ".")
+    return [uri.rpartition("/")[2] for uri in files.list_files(folder, "*")]
 
 
 def _choose_image(

@@ -11,6 +11,7 @@ from image_pipeline.components.ingest.source_kind import (
 )
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.span_pattern import check_one_source
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 from image_pipeline.components.tables import table_columns
 from image_pipeline.components.tables.table_files import SPLIT, list_tables
@@ -26,8 +27,9 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
 
     Raises:
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
-        and there is none.
+        and there is none; or if it is a pattern of spans.
     """
+    check_one_source(images)
     kind = kind_of(images)
     _check_kind(images, kind, options)
     _check_masks(images, kind, options)

@@ -9,7 +9,7 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import get_args
 
 import numpy as np
@@ -47,8 +47,9 @@ class Forecast:
       source_bytes: size of all files.
       classes: number of files of each class, by their paths.
       sampled: how many were prepared.
-      bad_fraction: share of the files that will be quarantined.
+      bad_fraction: share of the files that will be quarantined, of those that are not skipped.
       bad_reasons: for each reason how many of the sampled files, and one of them.
+      skipped_kinds: the same of the files that are no images, so that ingest leaves them out.
       records: how many will be written.
       stored_bytes: size of all shards together, for each encoding.
       error_fraction: relative error of the configured encoding's stored bytes; 19 in 20 forecasts
@@ -68,6 +69,7 @@ class Forecast:
     sampled: int
     bad_fraction: float
     bad_reasons: dict[str, dict]
+    skipped_kinds: dict[str, dict]
     records: int
     stored_bytes: dict[str, int]
     error_fraction: float
@@ -97,8 +99,13 @@ class _Trial:
     payload_bytes: int
     prepare_seconds: float  # of CPU time
     write_seconds: float
-    reason: str | None  # why it is bad, or None
+    reason: str | None  # why it is bad or skipped, or None
     message: str | None
+    is_skipped: bool
+
+    @property
+    def is_bad(self) -> bool:
+        return self.reason is not None and not self.is_skipped
 
 
 def forecast_ingest(
@@ -165,7 +172,8 @@ def _run_trial(sampled: Sampled, source: Source, work_dir: str, options: IngestO
     reason = row.get("reason")
     size_bytes = _record_bytes(row, payload, options) if reason is None else 0
     seconds = (prepared - started, time.thread_time() - prepared)
-    return _Trial(sampled, size_bytes, len(payload), *seconds, reason, row.get("message"))
+    message, is_skipped = row.get("message"), "is_skipped" in row
+    return _Trial(sampled, size_bytes, len(payload), *seconds, reason, message, is_skipped)
 
 
 def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
@@ -187,7 +195,9 @@ def _extrapolate(
         return sum(t.sampled.weight * value for t, value in zip(trials, values, strict=True))
 
     encoding, found = options.prepare.encoding, census.files
-    bad = total(trial.reason is not None for trial in trials)
+    bad = total(trial.is_bad for trial in trials)
+    skipped = total(trial.is_skipped for trial in trials)
+    records = round(found - skipped - bad)
     payload_bytes = total(trial.payload_bytes for trial in trials)
     prepare_seconds = total(trial.prepare_seconds for trial in trials)
     serial_seconds = found * _ROW_SECONDS
@@ -197,13 +207,14 @@ def _extrapolate(
         source_bytes=census.bytes,
         classes=dict(sorted(census.classes.items())),
         sampled=len(trials),
-        bad_fraction=bad / found,
-        bad_reasons=_count_reasons(trials),
-        records=round(found - bad),
+        bad_fraction=bad / max(1, found - skipped),
+        bad_reasons=_count_reasons(trial for trial in trials if trial.is_bad),
+        skipped_kinds=_count_reasons(trial for trial in trials if trial.is_skipped),
+        records=records,
         stored_bytes=stored_bytes,
         error_fraction=_estimate_error(trials) / max(1, stored_bytes[encoding]),
         encoding=encoding,
-        shards=_count_shards(census, payload_bytes, round(found - bad), options),
+        shards=_count_shards(census, payload_bytes, records, options),
         seconds=round(_START_SECONDS + prepare_seconds / parallelism + write_seconds, 1),
         cpu_seconds=round(prepare_seconds + write_seconds, 1),
         serial_seconds=round(serial_seconds, 1),
@@ -223,7 +234,7 @@ def _estimate_error(trials: list[_Trial]) -> float:
     return 1.96 * math.sqrt(variance)
 
 
-def _count_reasons(trials: Sequence[_Trial]) -> dict[str, dict]:
+def _count_reasons(trials: Iterable[_Trial]) -> dict[str, dict]:
     """The most frequent first."""
     reasons: dict[str, dict] = {}
     for trial in trials:

@@ -57,6 +57,20 @@ def choose_span(pattern: str, span: str = LATEST) -> SpanFolder:
     return pick_span(list_spans(pattern), pattern, span)
 
 
+def check_one_source(images: str) -> None:
+    """Checks that one span's images are given where a pattern of spans cannot be used.
+
+    Raises:
+      UserError: if it is a pattern; it names the latest span that matches.
+    """
+    if has_span(images) and not files.exists(images):
+        latest = list_spans(images)[-1].path
+        raise UserError(
+            f"{images!r} is a pattern of spans, of which only `run` chooses one itself; give a "
+            f"span's own images here, such as {latest!r}."
+        )
+
+
 def pick_span(folders: Sequence[SpanFolder], pattern: str, span: str = LATEST) -> SpanFolder:
     """As `choose_span`, of the spans that `list_spans` has listed."""
     if span == LATEST:

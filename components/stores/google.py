@@ -5,9 +5,11 @@ lock, for which the threads that decode wait, too. Google's own transport for ur
 """
 
 import base64
+import contextlib
 import functools
 import io
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -37,7 +39,25 @@ def open_google(beam_options: Any) -> "GoogleStore":
     """The store with the credentials that Beam's options lead to; one is kept."""
     from apache_beam.io.gcp.gcsio import create_storage_client
 
-    return GoogleStore(create_storage_client(beam_options))
+    with _quiet_attempts():
+        return GoogleStore(create_storage_client(beam_options))
+
+
+@contextlib.contextmanager
+def _quiet_attempts() -> Iterator[None]:
+    """Without a traceback for each attempt to find credentials.
+
+    A public bucket needs none. If there are none, Beam says so once, after the last attempt.
+    """
+    loggers = [logging.getLogger(name) for name in ("apache_beam.utils.retry", "google.auth")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 class GoogleStore:

@@ -8,17 +8,16 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import tensorflow as tf
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.api import model_eval_lib
 from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 
 from image_pipeline.components import progress
-from image_pipeline.components.arrays.in_place import fetch, refers
+from image_pipeline.components.arrays.in_place import refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.training.evaluation import CANDIDATE
 from image_pipeline.components.training.non_finite import check_probabilities
+from image_pipeline.components.training.scoring import fetch_record
 
 
 def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
@@ -62,20 +61,9 @@ def fetch_images(extracts: dict[str, Any]) -> dict[str, Any]:
     records = batch.column(place).to_pylist()
     if not any(refers(each) for (each,) in records):
         return extracts
-    fetched = pa.array([[_fetch_record(each)] for (each,) in records], batch.column(place).type)
+    fetched = pa.array([[fetch_record(each)] for (each,) in records], batch.column(place).type)
     changed = batch.set_column(place, batch.schema.field(place), fetched)
     return extracts | {constants.ARROW_RECORD_BATCH_KEY: changed}
-
-
-def _fetch_record(serialized: bytes) -> bytes:
-    example = tf.train.Example.FromString(serialized)
-    feature = example.features.feature
-    values = {
-        key: (feature[key].bytes_list.value or feature[key].int64_list.value)[0]
-        for key in IMAGE_KEYS
-    }
-    feature[record.IMAGE].bytes_list.value[0] = bytes(fetch(take_image(values)).encoded)
-    return example.SerializeToString()
 
 
 def has_class(extracts: dict[str, Any]) -> bool:

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from image_pipeline.components.arrays.in_place import fetch, refers
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.training.non_finite import check_probabilities
 from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
@@ -24,10 +27,30 @@ def score_records(
       vocabulary.
 
     Raises:
-      UserError: if probabilities are not finite.
+      UserError: if probabilities are not finite, or the file that has the images is gone.
     """
     model = tf.saved_model.load(model_dir)
     classify = model.signatures[SERVE_EXAMPLES]
     for batch in batches:
-        found = classify(**{EXAMPLES: tf.constant(list(batch), tf.string)})[answer].numpy()
+        found = classify(**{EXAMPLES: tf.constant(list(map(fetch_record, batch)), tf.string)})[
+            answer
+        ].numpy()
         yield check_probabilities(found, "stored records") if answer == PROBABILITIES else found
+
+
+def fetch_record(serialized: bytes) -> bytes:
+    """A serialized record with its image, also if it holds only where that is.
+
+    Raises:
+      UserError: if the file that has the image is gone, or was changed.
+    """
+    if not refers(serialized):
+        return serialized
+    example = tf.train.Example.FromString(serialized)
+    feature = example.features.feature
+    values = {
+        key: (feature[key].bytes_list.value or feature[key].int64_list.value)[0]
+        for key in IMAGE_KEYS
+    }
+    feature[record.IMAGE].bytes_list.value[0] = bytes(fetch(take_image(values)).encoded)
+    return example.SerializeToString()

@@ -25,9 +25,11 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     shows the guess, and asks before it writes the file. Of a generator, runs the first items.
     """
     from image_pipeline.components.ingest.source_kind import kind_of
+    from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.starter import measure_sizes, write_starter
 
     _check_new(output_path)
+    check_one_source(images_dir)
     read = _read_table if kind_of(images_dir).has_rows else _read_folder
     images_dir, layout, source, refs = read(images_dir)  # A COCO file may be in the folder.
     sizes: Any = measure_sizes(source, refs)

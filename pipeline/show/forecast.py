@@ -78,9 +78,10 @@ def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str,
         ("sampled", f"{forecast.sampled:,}"),
         ("bad files", f"about {forecast.bad_fraction:.1%}"),
     ]
-    for reason, bad in forecast.bad_reasons.items():
-        example = f"for example {bad['path']}: {bad['message']}"
-        rows.append((f"  {reason}", f"{bad['sampled']:,} of the sample, {example}"))
+    rows += _list_reasons(forecast.bad_reasons)
+    if forecast.skipped_kinds:
+        rows.append(("skipped", "files that are no images"))
+        rows += _list_reasons(forecast.skipped_kinds)
     for encoding, size_bytes in forecast.stored_bytes.items():
         is_chosen = encoding == forecast.encoding
         remark = f" ± {forecast.error_fraction:.0%} (chosen)" if is_chosen else ""
@@ -90,6 +91,16 @@ def forecast_rows(forecast: Forecast, free_bytes: int | None) -> list[tuple[str,
         ("shards", shards),
         ("time", f"about {forecast.seconds:,.0f} s on this machine"),
         ("disk needed", _megabytes(forecast.peak_disk_bytes) + free),
+    ]
+
+
+def _list_reasons(reasons: dict[str, dict]) -> list[tuple[str, str]]:
+    return [
+        (
+            f"  {reason}",
+            f"{found['sampled']:,} of the sample, for example {found['path']}: {found['message']}",
+        )
+        for reason, found in reasons.items()
     ]
 
 

@@ -86,6 +86,18 @@ def test_bad_files_are_counted_with_reasons_and_examples(tmp_path):
     assert bad["sampled"] == 10 and bad["path"].startswith("cat/bad")
 
 
+def test_what_is_skipped_is_no_bad_file(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=15)
+    (images / "cat" / "bad.png").write_bytes(b"x" * 200)
+    for number in range(10):
+        (images / "cat" / f"note{number}.txt").write_text("a note")
+    forecast = forecast_ingest(str(images), IngestOptions(), sample_size=1000)
+    assert (forecast.found, forecast.records) == (41, 30)
+    assert forecast.bad_fraction == pytest.approx(1 / 31)
+    assert list(forecast.bad_reasons) == ["not_an_image"]
+    assert forecast.skipped_kinds["text"]["sampled"] == 10
+
+
 def test_the_options_change_the_forecast(images):
     def forecast(**options):
         return forecast_ingest(str(images), IngestOptions.model_validate(options), 40)

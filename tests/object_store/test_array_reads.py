@@ -44,6 +44,20 @@ def test_files_beside_one_another(store, tmp_path):
     assert _read(_send(store, path), names) == _read(str(path), names)
 
 
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_labels_beside_the_images_are_found(store, tmp_path, scheme):
+    labels = NAMES[::-1]
+    path = write_npy(tmp_path / "X.npy", {"X": IMAGES, "y": labels, "y_test": NAMES})
+    for each in tmp_path.glob("*.npy"):
+        with files.write_atomically(f"{store.uri}/beside/{each.name}") as file:
+            file.write(each.read_bytes())
+    remote = f"{scheme}://bucket/beside/X.npy"
+    assert complete_options(remote, TableOptions()).columns["label"] == "y.npy"
+    refs, rows = _read(remote)
+    assert [ref.said.label for ref in refs] == [str(label) for label in labels]
+    assert (refs, rows) == _read(str(path))
+
+
 def test_zarr_is_refused(store, tmp_path):
     path = WRITERS["file.zarr.zip"](tmp_path / "a.zarr.zip", {"X": IMAGES})
     with pytest.raises(UserError, match="Zarr is read from a local disk only, got 'gs://"):

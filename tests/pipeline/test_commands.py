@@ -96,6 +96,18 @@ def test_where_a_run_is_named_its_data_set_is_told(folder, tmp_path, command):
     )
 
 
+@pytest.mark.parametrize("command", ["ingest --output", "init --output", "plan --output"])
+def test_of_a_pattern_of_spans_one_is_asked_for(tmp_path, command):
+    write_folder(tmp_path / "days" / "2026-01-31")
+    pattern = f"{tmp_path}/days/{{YYYY}}-{{MM}}-{{DD}}"
+    images = [pattern] if command.startswith("init") else ["--images", pattern]
+    _, message = call(*command.split(), tmp_path / "out", *images)
+    assert message == (
+        f"{pattern!r} is a pattern of spans, of which only `run` chooses one itself; give a "
+        f"span's own images here, such as '{tmp_path}/days/2026-01-31'."
+    )
+
+
 def test_quarantine_list_shows_counts_then_files(folder):
     result, output = call("quarantine", "list", folder / "out")
     lines = output.splitlines()
@@ -167,6 +179,16 @@ def test_plan_tells_what_an_ingest_would_need(folder):
     ):
         assert text in output
     assert not (folder / "a").exists()
+
+
+def test_plan_counts_what_is_skipped_as_ingest_does(folder):
+    (folder / "images" / "cat" / "note.txt").write_text("a note")
+    allowed = ("--set", "ingest.max_bad_fraction=0.1")  # 2 of 22 are bad; 3 of 23 are no images.
+    _, output = call("plan", "--images", folder / "images", "--output", folder, *allowed)
+    assert (
+        "skipped                  files that are no images\n  text                   1 of" in output
+    )
+    assert "too many bad files" not in output
 
 
 def test_plan_for_machines(folder):

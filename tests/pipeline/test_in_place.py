@@ -35,3 +35,13 @@ def test_training_and_evaluation_are_those_of_a_copy(tmp_path):
     assert placed["evaluation"]["overall"] == copied["evaluation"]["overall"]
     assert placed["classes"] == copied["classes"]
     assert placed["statistics"] == copied["statistics"]
+    assert _report(tmp_path / "placed") == _report(tmp_path / "copied")
+
+
+def _report(output):
+    """What the report of a run says of the model's answers."""
+    page = output / "report.html"
+    result = CliRunner().invoke(cli, ["report", str(output), "--output", str(page), "--json"])
+    assert result.exit_code == 0, result.exception or result.output
+    assert page.stat().st_size > 10_000
+    return json.loads(result.output.splitlines()[-1])["predictions"]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.span_pattern import (
     SpanFolder,
+    check_one_source,
     choose_span,
     has_span,
     list_spans,
@@ -153,3 +154,14 @@ def test_the_latest_is_chosen_or_the_one_that_is_named(tmp_path):
 )
 def test_a_folder_is_no_pattern(path, expected):
     assert has_span(path) is expected
+
+
+def test_where_one_source_is_needed_the_latest_is_named(tmp_path):
+    for name in ("1.tar", "2.tar", "{SPAN}"):
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match=r"is a pattern of spans, of which only `run`.*/2\.tar'\."):
+        check_one_source(f"{tmp_path}/{{SPAN}}.tar")
+    with pytest.raises(UserError, match="No folder matches the pattern"):
+        check_one_source(f"{tmp_path}/{{SPAN}}.zip")
+    for one in ("2.tar", "none", "{SPAN}"):
+        check_one_source(f"{tmp_path}/{one}")

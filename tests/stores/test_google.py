@@ -3,6 +3,7 @@
 import base64
 import collections
 import http.server
+import logging
 import re
 import threading
 
@@ -155,3 +156,21 @@ def test_the_environment_s_certificates_are_trusted(tmp_path, monkeypatch):
 
 def test_threads_keep_their_connections(reader):
     assert reader._http.http.connection_pool_kw["maxsize"] == 256
+
+
+def test_attempts_to_find_credentials_are_not_told(monkeypatch, caplog):
+    loggers = [
+        logging.getLogger(f"apache_beam.{name}") for name in ("utils.retry", "internal.gcp.auth")
+    ]
+    loggers.append(logging.getLogger("google.auth._default"))
+
+    def create_client(options):
+        for logger in loggers:
+            logger.warning("%s of %s", logger.name, options)
+
+    monkeypatch.setattr("apache_beam.io.gcp.gcsio.create_storage_client", create_client)
+    monkeypatch.setattr(google, "GoogleStore", lambda client: client)
+    google.open_google.__wrapped__("options")
+    assert caplog.messages == ["apache_beam.internal.gcp.auth of options"]
+    loggers[0].warning("later")
+    assert caplog.messages[1:] == ["later"]

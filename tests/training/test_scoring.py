@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from image_pipeline.components.arrays.in_place import make_reference
+from image_pipeline.components.dataset.stored import IMAGE_KEYS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.training.scoring import score_records
 from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+from tests.array_files import IMAGES, write_npz
+from tests.arrays.test_array_tables import open_table
 
 pytestmark = pytest.mark.unit
 
@@ -66,3 +70,24 @@ def test_each_batch_gets_its_probabilities_when_it_is_asked_for(model_dir):
     assert len(read) == 1
     np.testing.assert_array_equal(next(scores), [[3, 1]])
     assert next(scores, None) is None
+
+
+def _write_record(image):
+    """A record of a raw image of 6 x 5 x 3; `image` is its pixels, or where they are."""
+    example = tf.train.Example()
+    for key, value in zip(IMAGE_KEYS, (image, 6, 5, 3, b"raw"), strict=True):
+        values = example.features.feature[key]
+        kind = values.int64_list if isinstance(value, int) else values.bytes_list
+        kind.value.append(value)
+    return example.SerializeToString()
+
+
+def test_images_that_stay_where_they_are_are_fetched(model_dir, tmp_path):
+    table = open_table(write_npz(tmp_path / "a.npz", {"x": IMAGES}))
+    ref = next(table.list())
+    pixels = IMAGES[0].tobytes()
+    placed = _write_record(make_reference(ref, table.read(ref, 10**6), pixels))
+    whole = _write_record(pixels)
+    assert len(placed) != len(whole)
+    (scores,) = score_records(model_dir, [[placed, whole, b"a"]])
+    np.testing.assert_array_equal(scores[:, 0], [len(whole), len(whole), 1])
