@@ -109,7 +109,12 @@ _SOUND_WAY_OUT = "ingest.prepare.sound makes pictures of WAV and FLAC files"
 _SOUNDS = (
     ("wav", rb"RIFF....WAVE", _SOUND_WAY_OUT),
     ("flac", rb"fLaC", _SOUND_WAY_OUT),
-    ("sound", rb"ID3[\x02-\x04]|\xff[\xf2\xf3\xfb]", "convert it: ffmpeg -i FILE FILE.wav"),
+    (
+        "sound",
+        rb"ID3[\x02-\x04]|\xff[\xf2\xf3\xfb]|FORM....AIF[FC]|\.snd\0\0|RF64....WAVE|RIFX....WAVE"
+        rb"|riff\x2e\x91\xcf\x11|caff\0\x01|OggS.{24}(?:\x01vorbis|OpusHead)",
+        "convert it: ffmpeg -i FILE FILE.wav",
+    ),
 )
 _OTHER = (
     ("PDF", rb"%PDF-"),
@@ -131,8 +136,8 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], FileKind], ...] = tuple(
         *((pattern, FileKind("image", name)) for name, pattern in _IMAGES),
         *((p, FileKind("archive", name, _ARCHIVE_WAY_OUT)) for name, p in _ARCHIVES),
         *((p, FileKind("unsupported_image", name, way)) for name, p, way in _UNSUPPORTED),
-        *((pattern, FileKind("other", name)) for name, pattern in _OTHER),
         *((pattern, FileKind("sound", name, way)) for name, pattern, way in _SOUNDS),
+        *((pattern, FileKind("other", name)) for name, pattern in _OTHER),
     )
 )
 # What no text contains: control characters except tab, line feed, form feed, return, escape.
