@@ -14,6 +14,7 @@ def encode(
     codec: str = "ffv1",
     times: list[float] | None = None,
     size: tuple[int, int] = (16, 32),
+    options: dict[str, str] | None = None,
 ) -> bytes:
     """A video.
 
@@ -24,6 +25,7 @@ def encode(
       codec: `ffv1` loses nothing.
       times: of the frames in seconds, where they do not come at a steady rate.
       size: height and width, in pixels.
+      options: of the codec.
     """
     file = io.BytesIO()
     with av.open(file, "w", format=kind) as container:
@@ -31,6 +33,7 @@ def encode(
         stream.height, stream.width = size
         stream.pix_fmt = "yuv420p"
         stream.gop_size = 5
+        stream.options = options or {}
         stream.bit_rate = 4_000_000
         stream.codec_context.time_base = Fraction(1, 1_000)
         for number in range(count):

@@ -164,9 +164,10 @@ class GeneratorProcess:
             self.kill()
 
     def kill(self) -> None:
-        """Ends it at once, unless it belongs to the process that this one was forked from."""
+        """Ends it, and what it has started, at once; a fork of the parent leaves it alone."""
         if os.getpid() == self._owner:
-            self._process.kill()
+            if self._process.poll() is None:  # Or its number may be another one's by now.
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
 

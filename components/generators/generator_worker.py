@@ -10,6 +10,7 @@ import itertools
 import os
 import pickle
 import select
+import signal
 import struct
 import threading
 import time
@@ -144,7 +145,14 @@ class Link:
             self._is_stopped = True
             self._changed.notify()
         time.sleep(_GRACE_S)
+        end_group()
         os._exit(1)
+
+
+def end_group() -> None:
+    """Ends this process and the programs that its generators have started, which have its group."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
 
 
 def run(work: Work, link: Link, output: Output) -> None:

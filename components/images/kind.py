@@ -110,9 +110,10 @@ _AS_WAV = "convert it, for example: ffmpeg -i FILE -c:a pcm_s16le FILE.wav"
 _SOUNDS = (
     ("wav", rb"RIFF....WAVE", _SOUND_WAY_OUT),
     ("flac", rb"fLaC", _SOUND_WAY_OUT),
-    ("sound", rb"ID3[\x02-\x04]|\xff[\xe3\xf2\xf3\xfb]|FORM....AIF[CF]|\.snd", _AS_WAV),
+    ("sound", rb"ID3[\x02-\x04]|\xff[\xe3\xf2\xf3\xfb]|FORM....AIF[CF]|\.snd\0\0", _AS_WAV),
     # Big-endian, and of more than 4 GB.
     ("sound", rb"(?:RIFX|RF64)....WAVE|riff\x2e\x91\xcf\x11", _AS_WAV),
+    ("sound", rb"caff\0\x01|OggS.{24}(?:\x01vorbis|OpusHead)", _AS_WAV),
 )
 _OTHER = (
     ("PDF", rb"%PDF-"),
@@ -134,8 +135,8 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], FileKind], ...] = tuple(
         *((pattern, FileKind("image", name)) for name, pattern in _IMAGES),
         *((p, FileKind("archive", name, _ARCHIVE_WAY_OUT)) for name, p in _ARCHIVES),
         *((p, FileKind("unsupported_image", name, way)) for name, p, way in _UNSUPPORTED),
-        *((pattern, FileKind("other", name)) for name, pattern in _OTHER),
         *((pattern, FileKind("sound", name, way)) for name, pattern, way in _SOUNDS),
+        *((pattern, FileKind("other", name)) for name, pattern in _OTHER),
     )
 )
 # What no text contains: control characters except tab, line feed, form feed, return, escape.

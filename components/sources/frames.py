@@ -9,7 +9,6 @@ import collections
 import dataclasses
 import functools
 import io
-import math
 import os
 import threading
 from collections.abc import Iterator
@@ -78,7 +77,7 @@ class Frames:
             yield dataclasses.replace(ref, problem=CORRUPT, message=message)
             return
         frame_bytes = _NPY_HEADER + 3 * header.height * header.width
-        for number in range(math.ceil(header.duration_s * self.options.frames_per_second)):
+        for number in range(header.count_frames(self.options.frames_per_second)):
             place = Place(ref.path, FRAME, number, ref.size_bytes, within=ref.place)
             name = f"{ref.path}/{number:08d}"
             yield dataclasses.replace(ref, path=name, size_bytes=frame_bytes, place=place)

@@ -41,6 +41,10 @@ class VideoHeader(NamedTuple):
     duration_s: Fraction
     """Of its pictures; what the header says, or the last packet does."""
 
+    def count_frames(self, frames_per_second: float) -> int:
+        """How many frames it shows at a rate: one that rounding adds at the end is none."""
+        return max(1, math.ceil((self.duration_s - _ROUNDING_S) * _as_fraction(frames_per_second)))
+
 
 class _Shown(NamedTuple):
     frame: av.VideoFrame | None
@@ -67,6 +71,10 @@ def read_video_header(file: str | BinaryIO) -> VideoHeader:
         if not (codec.height and codec.width):
             raise BadImage(CORRUPT, "the video's header has no size; it is cut off, or damaged")
         return VideoHeader(codec.height, codec.width, duration_s)
+
+
+def _as_fraction(frames_per_second: float) -> Fraction:
+    return Fraction(frames_per_second).limit_denominator(10**6)
 
 
 def _find_stream(container: Any) -> Any:
@@ -106,12 +114,13 @@ class Video:
           frames_per_second: frame number n is the one shown n / frames_per_second seconds on.
         """
         self._open_file = open_file
-        self._step_s = 1 / Fraction(frames_per_second).limit_denominator(10**6)
+        self._step_s = 1 / _as_fraction(frames_per_second)
         self._lock = threading.Lock()
         self._held: collections.OrderedDict[int, av.VideoFrame | BadImage] = (
             collections.OrderedDict()
         )
         self._next = 0
+        self._is_sought = False
         self._frames: Iterator[_Shown] | None = None
         self._now: _Shown | None = None
         self._after: _Shown | None = None
@@ -136,7 +145,7 @@ class Video:
             if self._frames is None or not self._next <= number <= self._next + _NEAR:
                 self._find(number)
             while self._next <= number:
-                self._hold(self._next, self._show(self._next * self._step_s))
+                self._hold(self._next, self._show_surely(self._next * self._step_s))
                 self._next += 1
         return self._held.pop(number)
 
@@ -157,7 +166,7 @@ class Video:
         self._next = number
 
     def _start(self, time_s: Fraction) -> None:
-        self._now = None
+        self._now, self._is_sought = None, bool(time_s)
         try:
             container = _call(av.open, self._open_file(), metadata_errors="replace")
             stream = _find_stream(container)
@@ -168,10 +177,19 @@ class Video:
             if time_s:
                 place = (stream.start_time or 0) + int(time_s / stream.time_base)
                 _call(container.seek, place, stream=stream)
-            self._frames = _decode(container, stream)
+            packets = _iterate(container.demux(stream))
+            self._frames = _decode(_leave_leading(packets) if time_s else packets, stream)
             self._after = next(self._frames, None)
         except BadImage:
             self._frames, self._after = iter(()), None
+
+    def _show_surely(self, time_s: Fraction) -> av.VideoFrame | BadImage:
+        """As `_show`; what seems damaged may only need what was passed over by a look-up."""
+        found = self._show(time_s)
+        if isinstance(found, BadImage) and self._is_sought:
+            self._start(Fraction(0))
+            found = self._show(time_s)
+        return found
 
     def _show(self, time_s: Fraction) -> av.VideoFrame | BadImage:
         """The frame that is shown at a time; calls must be in the order of times."""
@@ -203,7 +221,7 @@ def _turn(pixels: np.ndarray, frame: av.VideoFrame) -> np.ndarray:
     return np.ascontiguousarray(pixels[:: -1 if down_y < 0 else 1, :: -1 if right_x < 0 else 1])
 
 
-def _decode(container: Any, stream: Any) -> Iterator[_Shown]:
+def _decode(packets: Iterator[Any], stream: Any) -> Iterator[_Shown]:
     """The frames from here on with their times.
 
     After damage nothing is shown up to the next whole picture: what lies between builds on what is
@@ -211,7 +229,7 @@ def _decode(container: Any, stream: Any) -> Iterator[_Shown]:
     """
     origin, last_s = stream.start_time or 0, Fraction(0)
     lost_dts, lost_pts = math.inf, math.inf  # of the packet that could not be decoded
-    for packet in _iterate(container.demux(stream)):
+    for packet in packets:
         try:
             frames = packet.decode()
         except av.error.FFmpegError:
@@ -227,6 +245,15 @@ def _decode(container: Any, stream: Any) -> Iterator[_Shown]:
                 start_s = (frame.pts - origin) * frame.time_base
                 last_s = start_s + ((frame.duration or 0) * frame.time_base or _USUAL_DURATION_S)
                 yield _Shown(frame if is_whole else None, start_s, last_s)
+
+
+def _leave_leading(packets: Iterator[Any]) -> Iterator[Any]:
+    """Leaves out what is shown before the first picture: it may need one that was passed over."""
+    first = None
+    for packet in packets:
+        first = packet.pts if first is None else first
+        if packet.pts is None or packet.pts >= first:
+            yield packet
 
 
 def _iterate(packets: Iterator[Any]) -> Iterator[Any]:

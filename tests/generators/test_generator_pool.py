@@ -297,3 +297,15 @@ def test_what_a_generator_prints_says_of_which_shard_it_is():
         *("generator: loaded", "shard 0: begun", "shard 1: begun"),
         *("shard 0: half a line and the rest", "shard 1: half a line and the rest"),
     ]
+
+
+def test_what_a_generator_has_started_ends_with_it():
+    def make(shard, shards):
+        yield subprocess.Popen(["sleep", "600"]).pid
+        time.sleep(600)
+
+    sent = _run(make, 1)
+    program = psutil.Process(next(sent).body)
+    del sent
+    _, alive = psutil.wait_procs([program], timeout=30)
+    assert alive == []

@@ -147,6 +147,20 @@ def test_what_is_nothing_of_the_kind(name: str):
     assert tell_kind(OTHERS[name]) == FileKind("other", name)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"FORM\0\0\1\0AIFFCOMM",
+        b".snd\0\0\0\x18",
+        b"RF64\xff\xff\xff\xffWAVEds64",
+        b"OggS\0\2" + bytes(20) + b"\1\x1e\1vorbis",
+        b"OggS\0\2" + bytes(20) + b"\1\x13OpusHead",
+    ],
+)
+def test_other_sounds_are_named_with_a_way_out(head: bytes):
+    assert tell_kind(head) == FileKind("sound", "sound", "convert it: ffmpeg -i FILE FILE.wav")
+
+
 def test_a_damaged_image_is_still_an_image():
     assert tell_kind(zoo.ZOO["jpeg_cut_header"].data).group == "image"
     assert tell_kind(b"\x89PNG" + bytes(50)).group == "image"

@@ -10,7 +10,7 @@ import pytest
 
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources import video
-from image_pipeline.components.sources.video import Video, read_video_header
+from image_pipeline.components.sources.video import Video, VideoHeader, read_video_header
 from tests import videos
 from tests.videos import draw, encode, encode_sound, level_of, turn
 
@@ -52,6 +52,20 @@ def test_any_order_gives_the_same_frames(kind, codec):
     order = [80, 3, 3, 79, 0, 89, *np.random.default_rng(0).permutation(90)]
     for number in order:
         np.testing.assert_array_equal(reader.read(number), expected[number])
+
+
+def test_an_open_group_of_pictures_gives_the_same_frames_after_a_seek():
+    settings = {"x264-params": "open-gop=1:keyint=5:bframes=3:scenecut=0"}
+    data = encode(60, 10, "mp4", "libx264", options=settings)
+    in_order = open_video(data, 10.0)
+    expected = [in_order.read(number) for number in range(60)]
+    for number in range(60):
+        np.testing.assert_array_equal(open_video(data, 10.0).read(number), expected[number])
+
+
+@pytest.mark.parametrize(("duration_s", "count"), [(Fraction(20003, 10_000), 20), (2, 20)])
+def test_what_rounding_adds_to_a_duration_is_no_frame(duration_s, count):
+    assert VideoHeader(16, 32, Fraction(duration_s)).count_frames(10.0) == count
 
 
 def test_pixels_of_a_lossless_video_are_exact():
