@@ -93,7 +93,10 @@ def _find_missing(array: zarr.Array, start: int, stop: int) -> str | None:
         return None
     counts = [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
     first = range(start // array.chunks[0], -(-stop // array.chunks[0]))
-    # The key is spelled as the store's metadata say, which only Zarr's own function knows.
-    places = itertools.product(first, *map(range, counts[1:]))
-    keys = map(array._chunk_key, places)
-    return next((key for key in keys if key not in array.chunk_store), None)
+    folder = f"{array.path}/" if array.path else ""
+    for place in itertools.product(first, *map(range, counts[1:])):
+        numbers = list(map(str, place))
+        keys = [f"{folder}{separator.join(numbers)}" for separator in "./"]  # as it was written
+        if not any(key in array.chunk_store for key in keys):
+            return keys[0]
+    return None
