@@ -63,7 +63,9 @@ def open_hdf5(path: str) -> list[StoredArray]:
             TypeError,
             SystemError,
         ) as error:  # HDF5's, as h5py names them.
-            raise ValueError(f"it is damaged ({error})") from error
+            newest = h5py.version.hdf5_version
+            known = f"it is damaged, or of a newer form than HDF5 {newest} reads"
+            raise ValueError(f"{known} ({error})") from error
     return found
 
 
