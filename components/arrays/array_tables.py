@@ -11,6 +11,18 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components import files
+from image_pipeline.components.arrays.array_labels import (
+    KEPT,
+    ROWS_AT_ONCE,
+    USUAL_LABELS,
+    are_multi_hot,
+    are_one_hot,
+    check_labels,
+    describe,
+    is_multi_hot,
+    is_one_hot,
+    is_simple,
+)
 from image_pipeline.components.arrays.arrays import StoredArray, modified_at, reopen_arrays
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
@@ -18,14 +30,11 @@ from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
 from image_pipeline.components.sources.rows import Row
 
-_ROWS_AT_ONCE = 4096
 # Rows of fewer values than a square of so many pixels a side are features, and no images.
 _LEAST_SIDE = 8
 # What arrays of images are called, the likeliest first.
 _USUAL_IMAGES = ("image", "images", "x", "data", "img", "imgs")
 _MASKS = ("mask", "masks", "segmentation", "annotation", "annotations", "label", "labels", "y")
-# What arrays of labels are called.
-USUAL_LABELS = ("y", "label", "labels", "target", "targets", "classes")
 _RULE = "images are arrays [N, height, width(, channels)] of numbers, or N files such as JPEGs"
 
 
@@ -63,12 +72,14 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
         arrays |= _open(other)
     image = _choose_image(path, arrays, columns)
     _check_asked(path, image, arrays, columns)
-    _check_labels(path, image, arrays, columns)
-    kept = [_make_column(each) for each in _choose_columns(image, arrays, columns)]
+    check_labels(path, image, arrays, columns)
+    label = columns.get("label")
+    chosen = _choose_columns(image, arrays, columns)
+    kept = [_make_column(each, each.name == label) for each in chosen]
     found = [column for column in kept if column is not None]
     names = [column.name for column in found]
-    for start in range(0, image.rows, _ROWS_AT_ONCE):
-        stop = min(start + _ROWS_AT_ONCE, image.rows)
+    for start in range(0, image.rows, ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, image.rows)
         cells = [_read_cells(column, start, stop) for column in found]
         for line, values in enumerate(zip(*cells, strict=True), start):
             yield _make_row(line, names, values)
@@ -116,13 +127,13 @@ def _choose_image(
     if asked is not None:
         if not arrays[asked].holds_images:
             raise UserError(
-                f"ingest.columns names {asked!r} as image, but it is {_describe(arrays[asked])}; "
+                f"ingest.columns names {asked!r} as image, but it is {describe(arrays[asked])}; "
                 f"{_RULE}{_suggest_shape([arrays[asked]])}."
             )
         return arrays[asked]
     images = [each for each in arrays.values() if each.holds_images]
     if not images:
-        listed = "; ".join(f"{name}: {_describe(each)}" for name, each in arrays.items())
+        listed = "; ".join(f"{name}: {describe(each)}" for name, each in arrays.items())
         raise UserError(
             f"{path!r} holds no images ({listed or 'it has no array'}); "
             f"{_RULE}{_suggest_shape(arrays.values())}."
@@ -173,33 +184,6 @@ def _check_asked(
             )
 
 
-def _check_labels(
-    path: str,
-    image: StoredArray,
-    arrays: Mapping[str, StoredArray],
-    columns: Mapping[str, str | None],
-) -> None:
-    """Refuses labels that do not fit, or cannot be read: without them, no image would have one."""
-    if "label" in columns:
-        return
-    own = [
-        array
-        for name, array in arrays.items()
-        if name_of(name) in USUAL_LABELS and split_of(name) == split_of(image.name)
-    ]
-    if own and own[0].problem:
-        raise UserError(
-            f"In {path!r} the labels {own[0].name!r} cannot be read: they are {own[0].problem}. "
-            "Or name other labels by ingest.columns={label: …}, or none by {label: null}."
-        )
-    if own and all(array.rows != image.rows for array in own):
-        raise UserError(
-            f"In {path!r} the labels {own[0].name!r} have {own[0].rows:,} rows, but the images "
-            f"{image.name!r} have {image.rows:,}; correct the file, name other labels by "
-            "ingest.columns={label: …}, or none by {label: null}."
-        )
-
-
 def _choose_columns(
     image: StoredArray, arrays: Mapping[str, StoredArray], columns: Mapping[str, str | None]
 ) -> list[StoredArray]:
@@ -208,40 +192,22 @@ def _choose_columns(
     for name, array in arrays.items():
         is_fitting = array.rows == image.rows and not array.problem
         is_own = split_of(name) in ("", split) or not split
-        is_simple = array.holds_images or len(array.shape) == 1 or _is_one_hot(array)
         is_asked = name in columns.values()
-        if name != image.name and is_fitting and (is_asked or (is_own and is_simple)):
+        if name != image.name and is_fitting and (is_asked or (is_own and is_simple(array))):
             chosen.append(array)
     return chosen
 
 
-def _is_one_hot(array: StoredArray) -> bool:
-    """Whether rows say by the place of their one 1 which class they are of, or hold one value."""
-    if len(array.shape) != 2 or array.problem or array.dtype.kind not in "biuf":
-        return False
-    if array.shape[1] == 1:
-        return True
-    try:
-        first = array.read(0, min(array.rows, _ROWS_AT_ONCE))
-    except BadImage:
-        return False
-    return bool(len(first)) and bool(_are_one_hot(first).all())
-
-
-def _are_one_hot(rows: np.ndarray) -> np.ndarray:
-    """Of each row [n, classes], whether it has one 1 and else zeros."""
-    ones = rows == 1
-    return (ones | (rows == 0)).all(axis=1) & (ones.sum(axis=1) == 1)
-
-
-def _make_column(array: StoredArray) -> _Column | None:
-    """None if cells of this type are kept nowhere."""
+def _make_column(array: StoredArray, are_tags: bool) -> _Column | None:
+    """None if cells of this type are kept nowhere; rows of 0 and 1 may be tags."""
     if array.holds_images:
         return _Column(array.name, functools.partial(_read_images, array, modified_at(array.path)))
-    if array.dtype.kind not in "biufSUOT" or len(array.shape) > 2:
+    if array.dtype.kind not in KEPT or len(array.shape) > 2:
         return None
-    if _is_one_hot(array) and array.shape[1] > 1:
+    if is_one_hot(array) and array.shape[1] > 1:
         return _Column(array.name, functools.partial(_read_classes, array))
+    if are_tags and is_multi_hot(array):
+        return _Column(array.name, functools.partial(_read_tags, array))
     return _Column(array.name, functools.partial(_read_values, array))
 
 
@@ -275,7 +241,15 @@ def _read_classes(array: StoredArray, start: int, stop: int) -> list[Any]:
     rows = array.read(start, stop)
     classes = rows.argmax(axis=1).tolist()
     other = _Damaged(f"{array.name!r} is one-hot, but here it has no 1, or several, or else")
-    return [c if ok else other for c, ok in zip(classes, _are_one_hot(rows), strict=True)]
+    return [c if ok else other for c, ok in zip(classes, are_one_hot(rows), strict=True)]
+
+
+def _read_tags(array: StoredArray, start: int, stop: int) -> list[Any]:
+    """Rows of 0 and 1 as the places of their 1s."""
+    rows = array.read(start, stop)
+    other = _Damaged(f"{array.name!r} has rows of 0 and 1, but here it has something else")
+    places = [np.flatnonzero(row).tolist() for row in rows]
+    return [p if ok else other for p, ok in zip(places, are_multi_hot(rows), strict=True)]
 
 
 def _read_cells(column: _Column, start: int, stop: int) -> list[Any]:
@@ -295,10 +269,3 @@ def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:
         if isinstance(value, _Damaged):
             return Row(line, cells={}, problem=value.problem)
     return Row(line, cells)
-
-
-def _describe(array: StoredArray) -> str:
-    if array.problem:
-        return array.problem
-    sides = ", ".join(map(str, array.shape))
-    return f"{'text' if array.dtype.kind in 'SUO' else array.dtype.name} [{sides}]"

@@ -63,7 +63,9 @@ def open_hdf5(path: str) -> list[StoredArray]:
             TypeError,
             SystemError,
         ) as error:  # HDF5's, as h5py names them.
-            raise ValueError(f"it is damaged ({error})") from error
+            newest = h5py.version.hdf5_version
+            known = f"it is damaged, or of a newer form than HDF5 {newest} reads"
+            raise ValueError(f"{known} ({error})") from error
     return found
 
 
@@ -256,11 +258,16 @@ class _ChunkReader:
         return self._dtype.itemsize * int(np.prod(self._chunk, dtype=np.int64))
 
     def _inflate(self, data: bytes) -> bytes:
+        unpacking = zlib.decompressobj()
         try:
-            return zlib.decompressobj().decompress(data, self._chunk_bytes)
+            # One byte more than there is: at the last one it would stop, before the checksum.
+            unpacked = unpacking.decompress(data, self._chunk_bytes + 1)
         except zlib.error as error:
             message = f"a chunk of {self._item.name!r} cannot be unpacked ({error})"
             raise BadImage(CORRUPT, message) from error
+        if not unpacking.eof:
+            raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has no end")
+        return unpacked
 
     def _unshuffle(self, data: bytes) -> bytes:
         """The first byte of every value, then the second …: back into their order."""

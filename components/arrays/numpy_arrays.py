@@ -1,8 +1,10 @@
 """NumPy's `.npy` and `.npz` files as arrays of rows. Nothing is ever unpickled."""
 
+import functools
 import struct
 import threading
 import zipfile
+import zlib
 from collections.abc import Callable
 
 import indexed_gzip
@@ -102,7 +104,11 @@ def _find_stored(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes
 
 
 def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
-    """Reads bytes of what a member unpacks to, from anywhere."""
+    """Reads bytes of what a member unpacks to, from anywhere.
+
+    Its one checksum is of all of it, so it is unpacked once before any row is given: otherwise
+    changed rows would be passed on before the end is seen to be wrong.
+    """
     offset = find_zipped(source.read_some, member.header_offset)
     end = struct.pack("<II", member.CRC, member.file_size % 2**32)
     packed = AsGzip(
@@ -111,12 +117,24 @@ def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes
     unpacked = indexed_gzip.IndexedGzipFile(fileobj=packed, spacing=_BLOCK_BYTES)
     lock = threading.Lock()
 
-    def read(start: int, length: int) -> bytes:
+    @functools.cache
+    def find_damage() -> str:
         try:
-            with lock:
-                data = unpacked.pread(length, start)
-        except (OSError, ValueError) as error:  # The library's own are among them.
-            raise BadImage(CORRUPT, f"{member.filename!r} cannot be unpacked ({error})") from error
+            unpacked.build_full_index()
+        except (OSError, ValueError, zlib.error) as error:
+            return str(error)
+        return ""
+
+    def read(start: int, length: int) -> bytes:
+        with lock:
+            # The header, at 0, is read of arrays that nobody asks for, too.
+            damage = find_damage() if start else ""
+            try:
+                data = b"" if damage else unpacked.pread(length, start)
+            except (OSError, ValueError) as error:  # The library's own are among them.
+                damage = str(error)
+        if damage:
+            raise BadImage(CORRUPT, f"{member.filename!r} cannot be unpacked ({damage})")
         if len(data) < length:
             raise BadImage(CORRUPT, f"{member.filename!r} ends within it")
         return data

@@ -1,5 +1,6 @@
 """Zarr's arrays (format 2, in a folder or a zip file) as arrays of rows."""
 
+import itertools
 import os
 import zipfile
 import zlib
@@ -73,8 +74,29 @@ def _describe(path: str, name: str, array: zarr.Array) -> StoredArray:
 def _reader(array: zarr.Array) -> Callable[[int, int], np.ndarray]:
     def read(start: int, stop: int) -> np.ndarray:
         try:
+            if (missing := _find_missing(array, start, stop)) is not None:
+                raise BadImage(CORRUPT, f"{array.name!r} has no chunk {missing}, and no fill value")
             return array[start:stop]
         except _UNREADABLE as error:
             raise BadImage(CORRUPT, f"{array.name!r} cannot be read ({error})") from error
 
     return read
+
+
+def _find_missing(array: zarr.Array, start: int, stop: int) -> str | None:
+    """The first chunk of some rows that is not there, if nothing says what its values are.
+
+    Zarr gives memory as it happens to be for it, or the number 0 among texts and files.
+    """
+    fill = array.fill_value
+    if isinstance(fill, str | bytes) if array.dtype.hasobject else fill is not None:
+        return None
+    counts = [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
+    first = range(start // array.chunks[0], -(-stop // array.chunks[0]))
+    folder = f"{array.path}/" if array.path else ""
+    for place in itertools.product(first, *map(range, counts[1:])):
+        numbers = list(map(str, place))
+        keys = [f"{folder}{separator.join(numbers)}" for separator in "./"]  # as it was written
+        if not any(key in array.chunk_store for key in keys):
+            return keys[0]
+    return None

@@ -141,18 +141,6 @@ def test_classes_that_hdf5_names(tmp_path):
     assert [ref.said.further for ref in refs[:2]] == [("a", "é0"), ("bc", "é1")]
 
 
-def test_rows_that_are_not_one_hot_are_bad(tmp_path):
-    labels = np.eye(4)[np.arange(6000) % 4]
-    labels[5000] = 0
-    path = write_npz(tmp_path / "a.npz", {"x": np.zeros((6000, 1, 1), np.uint8), "y": labels})
-    refs = list_refs(path)
-    assert [ref.said.label for ref in refs[4998:5002]] == ["2", "3", None, "1"]
-    assert refs[5000].problem == "bad_row"
-    assert refs[5000].message == (
-        "a.npz:5000: 'y' is one-hot, but here it has no 1, or several, or else"
-    )
-
-
 def test_empty_labels_and_names(tmp_path):
     labels = np.array([1.0, np.nan, 2.0])
     names = ["a.jpg", "", "../b.jpg"]
@@ -260,14 +248,6 @@ def test_a_damaged_text_is_a_bad_row(tmp_path):
     refs = list_refs(path)
     assert [ref.said.label for ref in refs if not ref.problem] == [*["dog", "cat"] * 24, "dog"]
     assert [ref.message for ref in refs if ref.problem] == ["a.npz:0: 'y' has what is no text"]
-
-
-def test_labels_of_another_length_are_refused_unless_none_are_wanted(tmp_path):
-    path = write_npz(tmp_path / "a.npz", {"x": IMAGES, "y": np.arange(len(IMAGES) - 1)})
-    said = rf"the labels 'y' have {len(IMAGES) - 1} rows, but the images 'x' have {len(IMAGES)}"
-    with pytest.raises(UserError, match=said):
-        list(read_array_rows(str(path), {}))
-    assert len(list(read_array_rows(str(path), {"label": None}))) == len(IMAGES)
 
 
 @pytest.mark.parametrize("columns", [{}, {"image": "x"}])

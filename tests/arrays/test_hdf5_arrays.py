@@ -10,6 +10,7 @@ import pytest
 from image_pipeline.components.arrays import hdf5_arrays
 from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
 from tests.array_files import IMAGES, write_hdf5
 from tests.arrays.test_array_tables import list_refs
 
@@ -51,6 +52,19 @@ def test_any_rows_are_those_that_hdf5_reads(tmp_path, settings, userblock_size):
     assert array.rows_at_once == settings.get("chunks", (1,))[0]
     for start, stop in [(0, 50), (3, 9), (6, 8), (49, 50), (7, 14)]:
         assert np.array_equal(array.read(start, stop), DEEP[start:stop])
+
+
+def test_a_changed_bit_in_what_is_packed_is_seen_as_hdf5_sees_it(tmp_path):
+    images = np.random.default_rng(1).integers(0, 40, (8, 32, 32, 3), np.uint8)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        place = file.create_dataset("x", data=images, chunks=images.shape, compression="gzip")
+        chunk = place.id.get_chunk_info(0)
+    data = (tmp_path / "a.h5").read_bytes()
+    for at in range(chunk.byte_offset + 20, chunk.byte_offset + chunk.size, chunk.size // 40):
+        changed = data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
+        (tmp_path / "a.h5").write_bytes(changed)
+        with pytest.raises(BadImage, match=r"cannot be unpacked|has no end"):
+            _open(tmp_path / "a.h5")["x"].read(0, 8)
 
 
 def test_hdf5_is_not_asked_for_pixels(tmp_path, monkeypatch):
@@ -146,7 +160,8 @@ def test_a_damaged_file_is_refused_in_a_sentence(tmp_path):
     path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES})
     data = path.read_bytes()
     path.write_bytes(data.replace(b"SNOD", b"SNOX"))
-    with pytest.raises(UserError, match=r"a.h5' cannot be read: it is damaged \(.*visitation"):
+    said = r"a.h5' cannot be read: it is damaged, or of a newer form than HDF5 1.* \(.*visitation"
+    with pytest.raises(UserError, match=said):
         list_refs(path)
 
 

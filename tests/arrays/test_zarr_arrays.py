@@ -35,6 +35,35 @@ def test_a_damaged_chunk_and_one_that_is_not_there(tmp_path):
     assert table.read(refs[14], 10**6).endswith(bytes(90))  # Zarr's fill value
 
 
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_a_chunk_that_is_not_there_and_has_no_fill_value(tmp_path, separator):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    settings = {"chunks": (7, 4, 5, 2), "dimension_separator": separator, "fill_value": None}
+    group.create_dataset("x", data=IMAGES, **settings)
+    chunk = separator.join("1101")
+    (tmp_path / "a.zarr/x" / chunk).unlink()
+    (array,) = open_zarr(str(tmp_path / "a.zarr"))
+    for start, stop in [(0, 7), (14, 50)]:
+        assert np.array_equal(array.read(start, stop), IMAGES[start:stop])
+    for start, stop in [(7, 8), (0, 50), (13, 14)]:
+        with pytest.raises(BadImage, match=r"'/x' has no chunk x/1.1.0.1, and no"):
+            array.read(start, stop)
+
+
+@pytest.mark.parametrize(("fill", "is_bad"), [({}, True), ({"fill_value": ""}, False)])
+def test_texts_and_files_that_are_not_there_are_bad_rows(tmp_path, fill, is_bad):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    files = np.array([b"\xff\xd8\xff" + bytes(n) for n in range(4)], object)
+    texts = np.array(list("abcd"), object)
+    group.array("jpeg", files, object_codec=numcodecs.VLenBytes(), chunks=(2,))
+    group.array("y", texts, object_codec=numcodecs.VLenUTF8(), chunks=(1,), **fill)
+    (tmp_path / "a.zarr/jpeg/1").unlink()
+    (tmp_path / "a.zarr/y/0").unlink()
+    refs = list_refs(tmp_path / "a.zarr")
+    assert [bool(ref.problem) for ref in refs] == [is_bad, False, True, True]
+    assert refs[2].message == "a.zarr:2: '/jpeg' has no chunk jpeg/1, and no fill value"
+
+
 def test_texts_files_and_objects(tmp_path):
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")
     contents, names = [b"\xff\xd8\xff" + bytes(n) for n in range(5)], list("abcdé")

@@ -158,7 +158,8 @@ def test_what_is_nothing_of_the_kind(name: str):
     ],
 )
 def test_other_sounds_are_named_with_a_way_out(head: bytes):
-    assert tell_kind(head) == FileKind("sound", "sound", "convert it: ffmpeg -i FILE FILE.wav")
+    way_out = "convert it, for example: ffmpeg -i FILE -c:a pcm_s16le FILE.wav"
+    assert tell_kind(head) == FileKind("sound", "sound", way_out)
 
 
 def test_a_damaged_image_is_still_an_image():
