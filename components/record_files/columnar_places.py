@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.references import ImageRef
 
@@ -54,13 +55,32 @@ def split_column(inside: str, schema: pa.Schema) -> tuple[str, str]:
     return name, below
 
 
-def open_parquet(file: BinaryIO) -> pq.ParquetFile:
-    """A Parquet file of which little is held: a row group may be as large as the file."""
-    return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+def open_parquet(
+    file: BinaryIO, is_checked: bool = True, metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """A Parquet file of which little is held: a row group may be as large as the file.
+
+    Args:
+      file: the file.
+      is_checked: whether reading raises OSError where a page has a checksum, and another one.
+      metadata: what ends the file, if it was read before.
+    """
+    return pq.ParquetFile(
+        file,
+        metadata=metadata,
+        buffer_size=_BUFFER_BYTES,
+        pre_buffer=False,
+        page_checksum_verification=is_checked,
+    )
 
 
 def open_arrow(path: str) -> pa.Table:
-    """An Arrow file on this machine, mapped into memory; a process's threads share it."""
+    """An Arrow file on this machine, mapped into memory; a process's threads share it.
+
+    Raises:
+      UserError: if there is something behind its end.
+      pa.ArrowInvalid: if it is damaged.
+    """
     return _open_arrow(path, os.stat(path).st_mtime_ns)
 
 
@@ -70,7 +90,16 @@ def _open_arrow(path: str, modified_ns: int) -> pa.Table:
     source = pa.memory_map(path)
     is_file = source.read(6) == b"ARROW1"
     source.seek(0)
-    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source).read_all()
+    table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source).read_all()
+    # Eight zeros end a stream: those of damage, too, and all rows behind them would be lost.
+    if not is_file and source.tell() < source.size():
+        raise UserError(
+            f"The table {path!r} cannot be read: it ends at byte {source.tell():,} of "
+            f"{source.size():,}, so it is damaged, or several were joined; make it again."
+        )
+    # Arrow trusts offsets, and one that is wrong ends the process; images are not looked at.
+    table.validate(full=True)
+    return table
 
 
 def _to_bytes(cell: pa.Scalar, path: str) -> bytes:

@@ -35,7 +35,9 @@ def read_parquet(path: str) -> Iterator[Row]:
     """Reads a Parquet file's rows; images stay where they are."""
     modified_ns = files.stat_file(path)[1]
     with files.open_input(path) as file:
-        parquet = open_parquet(file)
+        # A damaged page of images is theirs alone, so that it is no matter for the whole file.
+        parquet = open_parquet(file, is_checked=False)
+        checked = open_parquet(file, metadata=parquet.metadata)
         found = find_columns(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))
         features = _read_features(parquet.schema_arrow)
         start = 0
@@ -46,7 +48,7 @@ def read_parquet(path: str) -> Iterator[Row]:
                 for name, inside in found.images.items()
                 for sizes in [_sizes_of_group(parquet, group, inside)]
             }
-            rows = _read_others(parquet, group, found, count)
+            rows = _read_others(checked, group, found, count)
             yield from _join(rows, columns, found, start, features)
             start += count
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 
 from image_pipeline.components import files
+from image_pipeline.components.archives.archive import is_archive
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import check_splits, complete_options
 from image_pipeline.components.ingest.masks import check_masks
@@ -74,6 +75,11 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     found = fingerprint(images_dir, options, seen.count(source.list()))
     if not seen.found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
+    if is_archive(images_dir) and not seen.usable:
+        raise UserError(
+            f"None of {seen.found:,} members of {images_dir!r} can be read; the first that says "
+            f"why: {seen.first_problem or 'it is no file'}."
+        )
     if not kind.has_rows:
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     elif not seen.usable:

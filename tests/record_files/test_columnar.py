@@ -3,6 +3,7 @@
 import json
 import os
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -157,6 +158,51 @@ def test_a_cut_file_is_refused(tmp_path, name):
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:2000])
     with pytest.raises(UserError, match=rf"The table .*{name}' cannot be read"):
         _open(tmp_path / name)
+
+
+def test_a_page_whose_checksum_is_wrong_is_the_images_problem(tmp_path):
+    path = tmp_path / "a.parquet"
+    table = make_table(IMAGES, label=["a"] * COUNT)
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, path, write_page_checksum=True, **options)
+    data = bytearray(path.read_bytes())
+    data[data.index(IMAGES[4]) + len(IMAGES[4]) // 2] ^= 1
+    path.write_bytes(data)
+    source, _ = _open(path)
+    refs = {ref.path: ref for ref in source.list()}
+    with pytest.raises(BadImage, match=r"cannot be read .*CRC checksum"):
+        source.read(refs["a.parquet/00000005"], 10**9)
+
+
+def test_a_label_whose_page_has_a_wrong_checksum_is_not_used(tmp_path):
+    path = tmp_path / "a.parquet"
+    table = make_table(IMAGES, label=["cat"] * COUNT)
+    options = {"use_dictionary": False, "write_statistics": False, "compression": "none"}
+    pq.write_table(table, path, write_page_checksum=True, **options)
+    path.write_bytes(path.read_bytes().replace(b"\3\0\0\0cat", b"\3\0\0\0bat", 1))
+    with pytest.raises(UserError, match="CRC checksum"):
+        _read(path)
+
+
+def test_damaged_offsets_of_an_arrow_file_are_refused(tmp_path):
+    path = tmp_path / "a.arrow"
+    write_arrow(path, make_table(IMAGES, label=["cat"] * COUNT), rows=COUNT)
+    offsets = np.arange(0, 3 * COUNT + 1, 3, dtype=np.int32)
+    data = path.read_bytes()
+    assert data.count(offsets.tobytes()) == 1
+    path.write_bytes(
+        data.replace(offsets[:9].tobytes(), offsets[:8].tobytes() + b"\xff\xff\xff\x7f")
+    )
+    with pytest.raises(UserError, match=r"a\.arrow' cannot be read: "):
+        _read(path)
+
+
+def test_an_arrow_stream_with_something_behind_its_end_is_refused(tmp_path):
+    path = tmp_path / "a.arrow"
+    write_arrow(path, make_table(IMAGES, label=["cat"] * COUNT))
+    path.write_bytes(path.read_bytes() * 2)
+    with pytest.raises(UserError, match=r"it ends at byte .* several were joined"):
+        _read(path)
 
 
 def test_arrow_files_of_batches_are_read_too(tmp_path):

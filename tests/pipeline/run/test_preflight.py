@@ -1,4 +1,5 @@
 import os
+import zipfile
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_training_needs_two_classes(tmp_path, classes):
     expected = "only the class 'cat'" if classes else "no class"
     with pytest.raises(UserError, match=rf"name {expected}, but training needs at least two"):
         check_classes(survey, str(images), IngestOptions())
+
+
+def test_an_archive_of_which_nothing_can_be_read_says_why(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("cat/a.png", b"any")
+        archive.writestr("dog/b.png", b"any")
+    with pytest.raises(UserError, match=r"None of 2 members .*: in .* packed by the method 12"):
+        survey_images(str(path), IngestOptions())
 
 
 def test_the_output_must_not_lie_in_the_input(tmp_path):
