@@ -114,9 +114,9 @@ def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
             if isinstance(member, ImageRef):
                 yield member
             elif member.issym() or member.islnk():
-                links[_clean(member.name)] = _target_of(member)
+                links[clean_name(member.name)] = _target_of(member)
             elif not member.isdir():
-                links.pop(_clean(member.name), None)  # It would be replaced.
+                links.pop(clean_name(member.name), None)  # It would be replaced.
                 yield _refer(member, path)
     yield from _follow(links, file, path) if links else ()
 
@@ -207,14 +207,14 @@ def _refer(member: tarfile.TarInfo, path: str) -> ImageRef:
     kind = "gzip" if path.lower().endswith(_GZIPPED) else "bytes"
     problem = None if member.isreg() and not member.issparse() else NOT_A_FILE
     place = Place(path, kind, member.offset_data, member.size)
-    return ImageRef(_clean(member.name), member.size, 0, problem, place=place)
+    return ImageRef(clean_name(member.name), member.size, 0, problem, place=place)
 
 
 def _target_of(member: tarfile.TarInfo) -> str:
     """The member that a link leads to; a hard link's target is a name in the archive."""
     if member.islnk():
-        return _clean(member.linkname)
-    folder = posixpath.dirname(_clean(member.name))
+        return clean_name(member.linkname)
+    folder = posixpath.dirname(clean_name(member.name))
     return posixpath.normpath(posixpath.join(folder, member.linkname))
 
 
@@ -234,8 +234,8 @@ def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageR
     found: dict[str, ImageRef] = {}
     with _open_tar(file) as archive:
         for member in _iterate(archive, file, path):
-            if isinstance(member, tarfile.TarInfo) and _clean(member.name) in targets:
-                found.setdefault(_clean(member.name), _refer(member, path))
+            if isinstance(member, tarfile.TarInfo) and clean_name(member.name) in targets:
+                found.setdefault(clean_name(member.name), _refer(member, path))
     for name, target in ends.items():
         lost = ImageRef(name, 0, 0, NOT_A_FILE)
         yield dataclasses.replace(found.get(target, lost), path=name)
@@ -249,7 +249,7 @@ def _list_zip(file: BinaryIO, path: str) -> Iterator[ImageRef]:
 
 
 def _refer_zipped(member: zipfile.ZipInfo, path: str) -> ImageRef:
-    name, kind = _clean(member.filename), _ZIP_KINDS.get(member.compress_type)
+    name, kind = clean_name(member.filename), _ZIP_KINDS.get(member.compress_type)
     if kind is None or member.flag_bits & _ENCRYPTED:
         how = "is encrypted" if kind else f"is packed by the method {member.compress_type}"
         message = f"in {path!r} it {how}, which is not read; unpack the archive, or zip it anew"
@@ -258,8 +258,9 @@ def _refer_zipped(member: zipfile.ZipInfo, path: str) -> ImageRef:
     return ImageRef(name, member.file_size, 0, place=place)
 
 
-def _clean(name: str) -> str:
-    """A member's name as a path below a folder."""
+def clean_name(name: str) -> str:
+    """A member's name as a path below a folder; it ends at its first zero, as `zipfile` has it."""
+    name, _, _ = name.partition("\0")
     return posixpath.normpath(name.replace("\\", "/")).lstrip("/")
 
 

@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
+from image_pipeline.components.archives.archive_members import clean_name
 from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.archives.packed_files import open_packed
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
@@ -18,6 +19,8 @@ from image_pipeline.components.sources.references import ImageRef
 # extra field.
 _LOCAL_HEADER = 30
 _SIGNATURE = b"PK\3\4"  # which it begins with
+_FLAGS, _IS_UTF_8 = 6, 1 << 11  # Otherwise names are in IBM's code page 437.
+_USUAL_NAME = 256  # Bytes: a longer one is read again.
 _DEFLATE_HEAD = 2**16  # more than what deflate has before its first byte
 _RAW_DEFLATE = -zlib.MAX_WBITS
 
@@ -33,9 +36,11 @@ def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     place = _place_of(ref)
     file = _open(place.file, ref.modified_ns)
     try:
-        start = find_zipped(file.read_some, place.start)
+        start, name = find_zipped(file.read_some, place.start)
     except BadImage as error:
         raise BadImage(error.reason, f"in {place.file!r} {error.message}") from error
+    if clean_name(name) != ref.path:
+        raise BadImage(CORRUPT, f"{place.file!r} lists it so, but its own header says {name!r}")
     is_packed = place.kind == "zip_deflated"
     # A damaged list may say any length; what unpacks to less than half of itself is damage, too.
     length = min(place.length, 2 * wanted + _DEFLATE_HEAD) if is_packed else wanted
@@ -43,8 +48,8 @@ def read_zipped(ref: ImageRef, wanted: int) -> bytes:
     return _check(ref, _inflate(data, wanted) if is_packed else data, wanted)
 
 
-def find_zipped(read: Callable[[int, int], bytes], at: int) -> int:
-    """Where the bytes of a zip file's member begin.
+def find_zipped(read: Callable[[int, int], bytes], at: int) -> tuple[int, str]:
+    """Where the bytes of a zip file's member begin, and what its own header calls it.
 
     Args:
       read: reads the file's bytes from one on, so many of them or fewer.
@@ -53,10 +58,15 @@ def find_zipped(read: Callable[[int, int], bytes], at: int) -> int:
     Raises:
       BadImage: if it is not there.
     """
-    header = read(at, _LOCAL_HEADER)
+    header = read(at, _LOCAL_HEADER + _USUAL_NAME)
     if len(header) < _LOCAL_HEADER or not header.startswith(_SIGNATURE):
         raise BadImage(CORRUPT, f"it has no header at byte {at}, where it should begin")
-    return at + _LOCAL_HEADER + sum(struct.unpack_from("<HH", header, _LOCAL_HEADER - 4))
+    (flags,) = struct.unpack_from("<H", header, _FLAGS)
+    name_bytes, extra_bytes = struct.unpack_from("<HH", header, _LOCAL_HEADER - 4)
+    end = _LOCAL_HEADER + name_bytes
+    name = (header if end <= len(header) else read(at, end))[_LOCAL_HEADER:end]
+    encoding = "utf-8" if flags & _IS_UTF_8 else "cp437"
+    return at + end + extra_bytes, name.decode(encoding, "replace")
 
 
 def read_gzipped(ref: ImageRef, wanted: int) -> bytes:

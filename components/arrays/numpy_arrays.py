@@ -99,7 +99,7 @@ def _read_header(head: bytes) -> tuple[tuple[int, ...], np.dtype, int, str]:
 
 def _find_stored(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes, int | None]:
     """Reads bytes of a member that is stored as it is; and where it begins in the file."""
-    offset = find_zipped(source.read_some, member.header_offset)
+    offset, _ = find_zipped(source.read_some, member.header_offset)
     return lambda start, length: source.read(offset + start, length), offset
 
 
@@ -109,7 +109,7 @@ def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes
     Its one checksum is of all of it, so it is unpacked once before any row is given: otherwise
     changed rows would be passed on before the end is seen to be wrong.
     """
-    offset = find_zipped(source.read_some, member.header_offset)
+    offset, _ = find_zipped(source.read_some, member.header_offset)
     end = struct.pack("<II", member.CRC, member.file_size % 2**32)
     packed = AsGzip(
         lambda start, most: source.read(offset + start, most), member.compress_size, end

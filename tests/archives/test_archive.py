@@ -177,6 +177,24 @@ def test_a_zip_file_with_a_damaged_list_is_refused(tmp_path, at, byte):
         list(Archive(str(tmp_path / "a.zip")).list())
 
 
+@pytest.mark.parametrize("name", ["cat/1.jpg", "c\xe4t/1.jpg", f"{'c' * 300}/1.jpg", "a\\1.jpg"])
+def test_a_zip_files_list_and_members_agree_on_names(tmp_path, name):
+    """A changed bit in the list would give an image another class."""
+    archive = Archive(str(write_zip(tmp_path / "a.zip", {name: b"x", "dog/2.jpg": b"y"})))
+    assert {ref.path: archive.read(ref, 9) for ref in archive.list()} == {
+        name.replace("\\", "/"): b"x",
+        "dog/2.jpg": b"y",
+    }
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    at = data.rindex(b"1.jpg")  # The list is at the end.
+    data[at] = ord("3")
+    (tmp_path / "b.zip").write_bytes(data)
+    archive = Archive(str(tmp_path / "b.zip"))
+    first, *_ = [ref for ref in archive.list() if ref.path.endswith("3.jpg")]
+    with pytest.raises(BadImage, match=r"b.zip' lists it so, but its own header says '.*1.jpg'"):
+        archive.read(first, 9)
+
+
 def test_a_length_that_cannot_be_takes_no_memory(tmp_path):
     archive = Archive(str(write_zip(tmp_path / "a.zip", {"a.jpg": b"x" * 5000})))
     (ref,) = archive.list()
