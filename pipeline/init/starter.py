@@ -203,7 +203,7 @@ def _write_evaluation(layout: Layout) -> str:
         option, variance = "max_mean_squared_error", float(np.var(layout.values))
         threshold = float(f"{0.9 * variance:.4g}")
         how = f"always answering the mean gives {variance:.4g}"
-    elif len(layout.classes) > 1 or (layout.classes and layout.generator is None):
+    elif layout.classes and layout.generator is None:  # Else the first items may be of any class.
         threshold, how = choose_threshold(layout)
     side = "above" if option.startswith("max") else "below"
     reason = f"; {how}" if how else ""
