@@ -95,7 +95,7 @@ class OwnSource:
             return function(*arguments)
         except (BadImage, OSError, UserError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise UserError(f"{what}{self.root} fails: {describe_error(error)}") from error
 
 

@@ -224,7 +224,7 @@ _READERS: dict[str, Callable[[BinaryIO], Iterator[Row]]] = {
 # The function that reads a file by its path, by its room and module.
 _READERS_OF_PATHS = {
     **dict.fromkeys((".parquet", ".pq"), "record_files.columnar_rows.read_parquet"),
-    ".arrow": "record_files.columnar_rows.read_arrow",
+    **dict.fromkeys((".arrow", ".feather"), "record_files.columnar_rows.read_arrow"),
     ".tfrecord": "record_files.tfrecord_rows.read_examples",
     ".tar": "archives.web_dataset.read_samples",
 }

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 COUNT = 30
 IMAGES = [encode_png(draw(number)) for number in range(COUNT)]
-WRITERS = {"a.parquet": write_parquet, "a.arrow": write_arrow}
+WRITERS = {"a.parquet": write_parquet, "a.arrow": write_arrow, "a.feather": write_arrow}
 FEATURES = {
     "image": {"_type": "Image"},
     "label": {"_type": "ClassLabel", "names": ["cat", "dog", "cow"]},

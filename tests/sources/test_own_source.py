@@ -20,6 +20,8 @@ class Photos:
         yield ImageRef("a.png", 3, 7, said=Said("photos:1", label=self.text))
         if self.text == "fails":
             raise KeyError("gone")
+        if self.text == "exits":
+            raise SystemExit("no photos")
         if self.text == "wrong":
             yield "b.png"
     def read(self, ref, most_bytes):
@@ -87,6 +89,7 @@ def test_its_own_reports_of_bad_images_pass(module):
     ("text", "message"),
     [
         ("Photos:fails", r"list\(\) of source:.*:Photos:fails fails: KeyError: 'gone'"),
+        ("Photos:exits", r"list\(\) of source:.*:Photos:exits fails: SystemExit: no photos"),
         ("Photos:wrong", r"must give an ImageRef with a path, but gave 'b.png' \(number 1\)"),
         ("Answers:None", r"must give ImageRefs, but gave NoneType; yield them"),
         ("Answers:[ImageRef('a', 1, 0), None]", r"with a path, but gave None \(number 1\)"),
