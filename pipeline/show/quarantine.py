@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from image_pipeline.components.dataset.lists import Quarantined, read_list
-from image_pipeline.components.dataset.manifest import read_whole_manifest
+from image_pipeline.components.dataset.manifest import has_manifest, read_whole_manifest
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.retry import is_interrupted, retry_work_dir
 from image_pipeline.components.names import printable
+from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.rows import print_rows
 
 
@@ -42,7 +44,12 @@ def check_data_set(output_dir: str) -> None:
     """Makes sure that there is a data set, or an interrupted retry, before anything is written.
 
     Raises:
-      UserError: if there is neither.
+      UserError: if there is neither; or if it is a run, whose data sets later steps have used.
     """
+    if not has_manifest(output_dir) and RunFolder(output_dir).list_data_sets():
+        raise UserError(
+            f"{output_dir!r} is a run's folder, whose data sets stay as they are; run again with "
+            "the same --images and --output: it ingests what was repaired, too."
+        )
     if not is_interrupted(output_dir, retry_work_dir(output_dir)):
         read_whole_manifest(output_dir)

@@ -15,6 +15,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.run_folder import DATA_SETS
 from image_pipeline.show.forecast import free_disk_bytes, warning_rows
 from tests.drawings import draw, encode_png, write_folder
 
@@ -140,6 +141,13 @@ def test_quarantine_retry_refuses_other_options(folder):
     retry = ("quarantine", "retry", "--images", folder / "images", "--output", folder / "out")
     _, message = call(*retry, "--set", "ingest.prepare.jpeg_quality=50")
     assert "ingest.prepare.jpeg_quality was 90, now 50" in message
+
+
+def test_quarantine_retry_of_a_run_says_to_run_again(folder, tmp_path):
+    data_set = tmp_path / DATA_SETS / "3"
+    shutil.copytree(folder / "out", data_set)
+    _, message = call("quarantine", "retry", "--images", folder / "images", "--output", tmp_path)
+    assert "is a run's folder, whose data sets stay as they are; run again" in message
 
 
 def test_quarantine_retry_of_no_data_set_writes_nothing(tmp_path):
