@@ -159,7 +159,7 @@ def test_a_run_that_stopped_before_it_wrote_goes_on(pairs, output, tmp_path, mon
             ingest(pairs, tmp_path, masks=MASKS)
     prepared = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.payload")}
     assert prepared and not list(tmp_path.glob("Split-*/*"))
-    read = "image_pipeline.components.ingest.prepare.prepare_mask"
+    read = "image_pipeline.components.ingest.prepare_source.prepare_mask"
     monkeypatch.setattr(read, stop)  # No mask is read again.
     ingest(pairs, tmp_path, masks=MASKS)
     assert read_all(tmp_path) == read_all(output)
