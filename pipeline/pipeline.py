@@ -22,6 +22,7 @@ from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.training.choose_task import choose_task
 from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
@@ -172,10 +173,8 @@ def _create_evaluator(
     )
 
 
-def _create_pusher(
-    model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: str
-) -> tfx.components.Pusher:
-    return tfx.components.Pusher(
+def _create_pusher(model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: str) -> Pusher:
+    return Pusher(
         model=model,
         model_blessing=blessing,
         push_destination=tfx.proto.PushDestination(
