@@ -4,15 +4,15 @@ import pathlib
 import tempfile
 from typing import Any
 
+from google.protobuf import json_format
 from tfx import v1 as tfx
 from tfx.components.pusher import executor as pusher
 from tfx.dsl.components.base import executor_spec
-from tfx.proto import pusher_pb2
-from tfx.types import artifact_utils, standard_component_specs
-from tfx.utils import proto_utils
+from tfx.types import artifact_utils
 
 from image_pipeline.components import files
 
+_DESTINATION, _PUSHED = "push_destination", "pushed_model"  # as TFX's Pusher calls them
 _LAST = "saved_model.pb"
 """Whoever serves models takes one for whole as soon as it has this file."""
 
@@ -22,20 +22,17 @@ class PusherExecutor(pusher.Executor):
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Lets TFX push to a folder of this machine, which is then copied to the store."""
-        key = standard_component_specs.PUSH_DESTINATION_KEY
-        destination = pusher_pb2.PushDestination()
-        proto_utils.json_to_proto(exec_properties[key], destination)
+        destination = tfx.proto.PushDestination()
+        json_format.Parse(exec_properties[_DESTINATION], destination)
         base_dir = destination.filesystem.base_directory
         if files.is_known_to_tensorflow(base_dir):
             super().Do(input_dict, output_dict, exec_properties)
             return
         with tempfile.TemporaryDirectory() as folder:
             destination.filesystem.base_directory = folder
-            local = exec_properties | {key: proto_utils.proto_to_json(destination)}
-            super().Do(input_dict, output_dict, local)
-            pushed = artifact_utils.get_single_instance(
-                output_dict[standard_component_specs.PUSHED_MODEL_KEY]
-            )
+            local = json_format.MessageToJson(destination, preserving_proto_field_name=True)
+            super().Do(input_dict, output_dict, exec_properties | {_DESTINATION: local})
+            pushed = artifact_utils.get_single_instance(output_dict[_PUSHED])
             for version in pathlib.Path(folder).iterdir():  # None if the model was not blessed.
                 uri = files.join(base_dir, version.name)
                 copy_model(version, uri)
