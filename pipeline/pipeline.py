@@ -66,7 +66,11 @@ def create_pipeline(
     check_pixels_fit(config)
     check_user_steps(config.feeding.augment)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
-    example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))
+    # Engines may give each run, or each attempt, folders of its own.
+    work_root = files.join(pipeline_root, "working") if metadata_path is None else ""
+    example_gen = ImageExampleGen(
+        images_dir, config.ingest, fingerprint, _span_parameter(span), work_root
+    )
     # The data to analyse, train and evaluate on: that data set, or those of several spans.
     examples, span_resolvers = join_spans(example_gen, config.spans, span)
     # Statistics of the columns that describe images, a schema, and a check of all splits.

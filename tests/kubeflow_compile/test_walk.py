@@ -224,6 +224,11 @@ def test_the_model_is_pushed_to_that_store(stored, plan, tmp_path):
     assert pushed["pushed_destination"] == f"{stored.root}/models/{version.name}"
 
 
+def test_nothing_is_left_of_the_working_folder(stored):
+    below = {name.split("/")[1] for name in stored.tree if name.startswith("root/")}
+    assert below == {"image-pipeline"}
+
+
 def test_what_steps_say_names_the_store_and_never_a_pods_folder(stored):
     said = json.dumps(stored.made)
     assert "/pod/" not in said and said.count(f'"uri": "{stored.root}/root/') >= 10
