@@ -22,6 +22,7 @@ from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.training.choose_task import choose_task
 from image_pipeline.components.training.evaluation import evaluation_config
 from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
@@ -65,7 +66,11 @@ def create_pipeline(
     check_pixels_fit(config)
     check_user_steps(config.feeding.augment)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
-    example_gen = ImageExampleGen(images_dir, config.ingest, fingerprint, _span_parameter(span))
+    # Engines may give each run, or each attempt, folders of its own.
+    work_root = files.join(pipeline_root, "working") if metadata_path is None else ""
+    example_gen = ImageExampleGen(
+        images_dir, config.ingest, fingerprint, _span_parameter(span), work_root
+    )
     # The data to analyse, train and evaluate on: that data set, or those of several spans.
     examples, span_resolvers = join_spans(example_gen, config.spans, span)
     # Statistics of the columns that describe images, a schema, and a check of all splits.
@@ -172,10 +177,8 @@ def _create_evaluator(
     )
 
 
-def _create_pusher(
-    model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: str
-) -> tfx.components.Pusher:
-    return tfx.components.Pusher(
+def _create_pusher(model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: str) -> Pusher:
+    return Pusher(
         model=model,
         model_blessing=blessing,
         push_destination=tfx.proto.PushDestination(

@@ -32,7 +32,8 @@ ALLOWED = {
     "tfx": (
         *("components/beam/tfx_components.py", "components/ingest/component.py"),
         *("components/ingest/span_resolver.py", "components/transform/component.py"),
-        *("pipeline/kubeflow/compile.py", "pipeline/pipeline.py"),
+        *("components/training/pusher.py", "pipeline/kubeflow/compile.py"),
+        *("pipeline/kubeflow/step.py", "pipeline/pipeline.py"),
         *("pipeline/run/resolvers.py", "pipeline/run/local.py"),
     ),
     "tensorflow": (

@@ -20,6 +20,7 @@ LIBRARIES = {
 MODULES = {
     "tfx.components.evaluator": {"executor"},
     "tfx.components.example_gen": {"utils"},
+    "tfx.components.pusher": {"executor"},
     "tfx.components.statistics_gen": {"executor"},
     "tfx.components.util": {"examples_utils"},
     "tfx.dsl.components.base": {
@@ -28,6 +29,7 @@ MODULES = {
     "tfx.dsl.components.base.base_component": {"BaseComponent"},
     "tfx.dsl.components.common": {"resolver"},
     "tfx.orchestration": {"data_types", "data_types_utils", "metadata"},
+    "tfx.orchestration.kubeflow.v2.container": {"kubeflow_v2_run_executor"},
     "tfx.orchestration.pipeline": {"RunOptions"},
     "tfx.orchestration.portable": {"base_driver", "launcher"},
     "tfx.orchestration.portable.data_types": {"ExecutionInfo"},

@@ -44,7 +44,7 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         manifest = run_ingest(
             folder.path,
             examples.uri,
-            _work_dir(examples.uri, resolved),
+            find_work_dir(examples.uri, resolved),
             options,
             self._make_beam_pipeline,
         )
@@ -113,10 +113,18 @@ def _describe_input(
         examples.set_int_custom_property(utils.VERSION_PROPERTY_NAME, folder.version)
 
 
-def _work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
-    """Beside the outputs of all executions, so that the next one continues after a failed one."""
-    folder = examples_uri.rstrip("/").rpartition("/")[0]
-    return files.join(folder, f".work-{_hash(exec_properties)}")
+def find_work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
+    """The working folder: the same one for the same images and options, to go on after a failure.
+
+    Args:
+      examples_uri: the output's folder. Beside it are those of all executions, if the pipeline
+        names no other place.
+      exec_properties: the component's parameters.
+    """
+    folder, named = exec_properties["work_root"], _hash(exec_properties)
+    if folder:
+        return files.join(folder, named)
+    return files.join(examples_uri.rstrip("/").rpartition("/")[0], f".work-{named}")
 
 
 def _hash(values: dict[str, Any]) -> str:
@@ -131,6 +139,7 @@ class ImageExampleGenSpec(component_spec.ComponentSpec):
         "options": component_spec.ExecutionParameter(type=str),
         "fingerprint": component_spec.ExecutionParameter(type=str),
         "span": component_spec.ExecutionParameter(type=str),
+        "work_root": component_spec.ExecutionParameter(type=str),
         "code_version": component_spec.ExecutionParameter(type=str),
     }
     INPUTS: dict = {}  # noqa: RUF012
@@ -152,6 +161,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         options: IngestOptions | None = None,
         fingerprint: str | data_types.RuntimeParameter = "",
         span: str | data_types.RuntimeParameter = LATEST,
+        work_root: str = "",
     ):
         """Declares the component.
 
@@ -164,6 +174,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
             drivers (LocalDagRunner does). A pipeline compiled for Kubeflow takes it as a parameter
             of each run.
           span: which of a pattern's spans is ingested: its number, its date or `LATEST`.
+          work_root: the folder of working folders, where an execution goes on that failed in
+            another run or on another machine; empty for beside the outputs.
         """
         super().__init__(
             ImageExampleGenSpec(
@@ -171,6 +183,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 options=(options or IngestOptions()).to_json(),
                 fingerprint=fingerprint,
                 span=span,
+                work_root=work_root,
                 code_version=code_version("images", "ingest", *SOURCES),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )

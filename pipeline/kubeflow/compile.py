@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FINGERPRINT_PARAMETER = "images-fingerprint"
 SPAN_PARAMETER = "images-span"
+STEP = "image_pipeline.kubeflow.step"
+"""The module that a step's container runs."""
 
 
 def compile_pipeline(
@@ -98,8 +100,11 @@ def _make_runner(image: str) -> Any:
 
 
 def _complete_spec(spec: dict[str, Any], pipeline_root: str) -> None:
-    """Adds what TFX writes into the job only, since Kubeflow is given the spec only."""
-    spec["defaultPipelineRoot"] = pipeline_root
+    """Adds what TFX writes into the job only, and has steps begun by `step`."""
+    spec["defaultPipelineRoot"] = pipeline_root  # Kubeflow is given the spec only.
+    for executor in spec["deploymentSpec"]["executors"].values():
+        if "container" in executor:
+            executor["container"]["command"] = ["python", "-m", STEP]
     parameters = spec["root"]["inputDefinitions"]["parameters"]
     if SPAN_PARAMETER in parameters:
         parameters[SPAN_PARAMETER]["defaultValue"] = LATEST

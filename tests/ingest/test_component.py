@@ -93,6 +93,15 @@ def test_an_attempt_goes_on_only_from_one_of_the_same_span(execute, photos):
     assert first != second
 
 
+def test_where_each_run_has_its_own_folders_an_attempt_still_goes_on(execute, photos, tmp_path):
+    (_, beside), _ = execute(photos / "7")
+    (_, named), _ = execute(photos / "7", work_root=f"{tmp_path}/working")
+    assert beside.startswith(f"{tmp_path}/examples/.work-")
+    assert named.startswith(f"{tmp_path}/working/") and "/" not in named.removeprefix(
+        f"{tmp_path}/working/"
+    )
+
+
 def test_the_artifact_tells_patterns_and_options_apart(execute, photos):
     pattern = photos / "{SPAN}" / "v1"
     _, one = execute(pattern, span="7")

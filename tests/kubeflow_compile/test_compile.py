@@ -17,7 +17,7 @@ from tests.kubeflow_compile.conftest import SCRIPT
 
 pytestmark = pytest.mark.e2e
 
-RUN_EXECUTOR = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+RUN_EXECUTOR = "image_pipeline.kubeflow.step"
 BEAM_ARGS = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
 WHERE = {"images_dir": "gs://b/images", "pipeline_root": "gs://b/root", "push_dir": "gs://b/push"}
 

@@ -4,7 +4,9 @@ No cluster is needed: see `walk`. What this does not show is the image, the clus
 and its scheduling.
 """
 
+import dataclasses
 import hashlib
+import json
 import pathlib
 import sys
 
@@ -14,14 +16,28 @@ import pytest
 import tensorflow as tf
 import yaml
 
+from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.run.local import run_locally
 from image_pipeline.run.run_plan import RunPlan
 from tests.drawings import encode_png
+from tests.kubeflow_compile.launcher import ObjectStore
 from tests.kubeflow_compile.walk import fill_in, run_step, walk_pipeline
+from tests.object_store.runs import read_tree
+from tests.object_store.store import run_store, use_store
 
 pytestmark = pytest.mark.e2e
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A walk in a store: where, each step's artifacts, and all files by their names."""
+
+    root: str
+    made: dict
+    tree: dict[str, bytes]
+
 
 # All but the flip is the same in every run; the flip shows that the records' seeds are, too.
 CONFIG = """
@@ -160,6 +176,62 @@ def test_the_commands_push_the_model_of_the_local_run(walked, local, plan, folde
     np.testing.assert_array_equal(one["label"].numpy(), other["label"].numpy())
     np.testing.assert_array_equal(one["probabilities"].numpy(), other["probabilities"].numpy())
     assert walked["Evaluator"]["blessing"]["metadata"]["blessed"] == 1
+
+
+@pytest.fixture(scope="module")
+def stored(folder, script):
+    """The walk with all that is read and written in an S3 bucket: what that holds in the end."""
+    (folder / "store").mkdir()
+    with run_store(folder / "store") as store, use_store(store):
+        root = store.uri.replace("gs://", "s3://")
+        for name, content in read_tree(str(folder / "images")).items():
+            files.write_file(f"{root}/images/{name}", content)
+        job = script.compile_pipeline(
+            load_config(str(folder / "config.yaml")),
+            *(f"{root}/{name}" for name in ("images", "root", "models")),
+            "registry/name:tag",
+            str(folder / "stored.yaml"),
+            LOCAL_BEAM_ARGS,
+        )
+        launcher, parameters = ObjectStore(store.environment), {"images-fingerprint": "today"}
+        made = walk_pipeline(job["pipelineSpec"], parameters, folder / "pods", launcher)
+        return Stored(root, made, read_tree(root))
+
+
+def test_in_a_store_that_tensorflow_does_not_open_the_data_set_is_the_same(stored, local):
+    examples = stored.made["ImageExampleGen"]["examples"]["uri"]
+    assert examples == f"{stored.root}/root/image-pipeline/ImageExampleGen/examples"
+    below = examples.removeprefix(f"{stored.root}/")
+    in_store = {
+        name.removeprefix(f"{below}/"): hashlib.sha256(content).hexdigest()
+        for name, content in stored.tree.items()
+        if name.startswith(f"{below}/")
+    }
+    assert in_store == _hash_files(local["ImageExampleGen"]["examples"])
+
+
+def test_the_model_is_pushed_to_that_store(stored, plan, tmp_path):
+    models = {name: data for name, data in stored.tree.items() if name.startswith("models/")}
+    for name, data in models.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    (version,) = (tmp_path / "models").iterdir()
+    (local_version,) = pathlib.Path(plan.folder.pushed_dir).iterdir()
+    of_store, of_local = (tf.saved_model.load(str(path)) for path in (version, local_version))
+    for one, other in zip(of_store.weights, of_local.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    pushed = stored.made["Pusher"]["pushed_model"]["metadata"]
+    assert pushed["pushed_destination"] == f"{stored.root}/models/{version.name}"
+
+
+def test_nothing_is_left_of_the_working_folder(stored):
+    below = {name.split("/")[1] for name in stored.tree if name.startswith("root/")}
+    assert below == {"image-pipeline"}
+
+
+def test_what_steps_say_names_the_store_and_never_a_pods_folder(stored):
+    said = json.dumps(stored.made)
+    assert "/pod/" not in said and said.count(f'"uri": "{stored.root}/root/') >= 10
 
 
 def test_steps_leave_nothing_in_their_working_directories(walked, folder):

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests import warm
+from tests.kubeflow_compile.launcher import SharedDisk
 
 # Steps that wait for no other run side by side, as on a cluster.
 STEPS_AT_ONCE = 2
@@ -26,7 +27,10 @@ Artifacts = dict[str, dict[str, Any]]  # Output name → artifact, as in Runtime
 
 
 def walk_pipeline(
-    spec: Mapping[str, Any], parameters: Mapping[str, str], folder: pathlib.Path
+    spec: Mapping[str, Any],
+    parameters: Mapping[str, str],
+    folder: pathlib.Path,
+    launcher: SharedDisk | None = None,
 ) -> dict[str, Artifacts]:
     """Runs all steps, each as soon as those that it waits for have ended.
 
@@ -34,6 +38,7 @@ def walk_pipeline(
       spec: the compiled pipeline.
       parameters: of the run.
       folder: where each step has an empty working directory, beside its output file.
+      launcher: what is done around each step's command; None for nothing.
 
     Returns:
       Each step's artifacts by their names.
@@ -55,7 +60,7 @@ def walk_pipeline(
         while order.is_active():
             for step in order.get_ready():
                 message = fill_in(spec, step, parameters, made, folder)
-                running[pool.submit(run_step, spec, step, message, folder)] = step
+                running[pool.submit(run_step, spec, step, message, folder, (), launcher)] = step
             ended, _ = concurrent.futures.wait(running, return_when="FIRST_COMPLETED")
             for future in ended:
                 step = running.pop(future)
@@ -111,6 +116,7 @@ def run_step(
     message: dict[str, Any],
     folder: pathlib.Path,
     python: Sequence[str] = (),
+    launcher: SharedDisk | None = None,
 ) -> Artifacts:
     """Executes a step's container command in an empty directory.
 
@@ -120,6 +126,7 @@ def run_step(
       message: what `fill_in` returned.
       folder: where the step has its directory.
       python: what runs it; a process with TFX imported by default.
+      launcher: see `walk_pipeline`.
 
     Returns:
       Its artifacts, as later steps see them: named by a number, with what it wrote about them.
@@ -130,21 +137,27 @@ def run_step(
     working_dir = folder / step / "working_dir"
     working_dir.mkdir(parents=True)
     container = spec["deploymentSpec"]["executors"][f"{step}_executor"]["container"]
+    launcher, pod = launcher or SharedDisk(), folder / step / "pod"
+    launcher.begin(message, pod)
     filled = json.dumps(message)
     command = [part.replace("{{$}}", filled) for part in container["command"] + container["args"]]
     # The image's `python` is the one that runs this; nothing else of its environment is passed on.
     assert command[0] == "python"
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     done = subprocess.run(
-        [*(python or warm.python()), *command[1:]],
+        [*(python or warm.python()), *launcher.change(command[1:], pod)],
         cwd=working_dir,
-        env={"PATH": path, "HOME": str(working_dir.parent), "TF_CPP_MIN_LOG_LEVEL": "1"},
+        env={
+            **{"PATH": path, "HOME": str(working_dir.parent), "TF_CPP_MIN_LOG_LEVEL": "1"},
+            **launcher.environment,
+        },
         capture_output=True,
         text=True,
         timeout=STEP_TIMEOUT_S,
     )
     if done.returncode != 0:
         raise RuntimeError(f"{step} failed:\n{done.stderr[-3000:]}")
+    launcher.end(message, pod)
     return _merge(message["outputs"])
 
 

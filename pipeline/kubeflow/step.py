@@ -1,0 +1,100 @@
+"""A step's container: TFX's own entry point, with artifacts where Kubeflow's launcher has them.
+
+The launcher copies a step's inputs to folders of the pod before the step starts, and uploads what
+the step left in those of its outputs (`LocalPathForURI` in `backend/src/v2/component/
+launcher_v2.go`). TensorFlow and Beam open no `minio://`, and `s3://` not everywhere: so a step
+whose artifacts are there works in these folders, and any store that Kubeflow can use will do.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from image_pipeline.components import files
+
+MESSAGE = "--json_serialized_invocation_args"
+"""The flag before what the launcher says of a step: `ExecutorInput`."""
+COPIED = ("s3", "minio")
+"""Schemes of stores that TensorFlow does not open, but the launcher copies from and to."""
+
+
+def find_copy(uri: str, root: str = "/") -> str:
+    """The folder of the pod that an artifact's URI is copied to or from; the URI, if it is not.
+
+    Args:
+      uri: of an artifact.
+      root: the folder below which copies are; the launcher's is the disk's.
+    """
+    scheme, _, path = uri.partition("://")
+    return os.path.join(root, scheme, path) if path and scheme in COPIED else uri
+
+
+def map_artifacts(message: dict[str, Any], root: str = "/") -> dict[str, str]:
+    """Gives all artifacts of a message the URIs of their copies.
+
+    Args:
+      message: `ExecutorInput`, JSON's way; it is changed. An input that was not copied keeps its
+        URI: the launcher was told to leave it where it is.
+      root: see `find_copy`.
+
+    Returns:
+      By the copies' folders, the URIs that they stand for.
+    """
+    uris = {}
+    for side in ("inputs", "outputs"):
+        for listed in message.get(side, {}).get("artifacts", {}).values():
+            for artifact in listed["artifacts"]:
+                copy = find_copy(artifact["uri"], root)
+                if copy != artifact["uri"] and (side == "outputs" or os.path.exists(copy)):
+                    uris[copy] = artifact["uri"]
+                    artifact["uri"] = copy
+    return uris
+
+
+def restore_uris(said: Any, uris: dict[str, str]) -> Any:
+    """What a step said of its outputs, with URIs where their copies' folders are named.
+
+    Args:
+      said: `ExecutorOutput`, JSON's way.
+      uris: see `map_artifacts`.
+    """
+    if isinstance(said, dict):
+        return {key: restore_uris(value, uris) for key, value in said.items()}
+    if isinstance(said, list):
+        return [restore_uris(value, uris) for value in said]
+    if isinstance(said, str):
+        for copy, uri in uris.items():
+            if said == copy or said.startswith(f"{copy}/"):
+                return uri + said[len(copy) :]
+    return said
+
+
+def run_step(arguments: Sequence[str], root: str = "/") -> None:
+    """Runs a step as TFX's `kubeflow_v2_run_executor` does.
+
+    Args:
+      arguments: of the container's command: the executor, the launcher's message, Beam's flags.
+      root: see `find_copy`.
+    """
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for flag in ("--executor_class_path", MESSAGE, "--json_serialized_inputs_spec_args"):
+        parser.add_argument(flag)
+    given, beam_args = parser.parse_known_args(arguments)
+    message = json.loads(getattr(given, MESSAGE.lstrip("-")))
+    uris = map_artifacts(message, root)
+    setattr(given, MESSAGE.lstrip("-"), json.dumps(message))
+    kubeflow_v2_run_executor.main((given, beam_args))
+    if uris:
+        path = message["outputs"]["outputFile"]
+        said = restore_uris(json.loads(files.read_file(path)), uris)
+        with files.write_atomically(path) as file:
+            file.write(json.dumps(said).encode())
+
+
+if __name__ == "__main__":
+    run_step(sys.argv[1:])
