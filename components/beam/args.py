@@ -15,6 +15,9 @@ LOCAL_BEAM_ARGS = (
     "--sdk_container_image=none",
 )
 
+# Tasks have threads of their own; a process for each core would only hold all memory once more.
+DATAFLOW_ARGS = ("--experiments=no_use_multiple_sdk_containers",)
+
 _RUNNERS = (
     *("FnApiRunner", "DirectRunner", "FlinkRunner", "SparkRunner"),
     *("PortableRunner", "DataflowRunner"),
@@ -55,6 +58,9 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
     if runs_locally:
         named = {flag.partition("=")[0] for flag in flags}
         flags += [flag for flag in LOCAL_BEAM_ARGS[1:] if flag.partition("=")[0] not in named]
+    is_said = any("use_multiple_sdk_containers" in flag for flag in flags)
+    if "--runner=DataflowRunner" in flags and not is_said:
+        flags += DATAFLOW_ARGS
     return [flag.replace("--runner=DirectRunner", LOCAL_BEAM_ARGS[0]) for flag in flags]
 
 

@@ -37,6 +37,15 @@ def test_another_runner_gets_no_local_mode():
     assert complete_beam_args(given) == given
 
 
+def test_dataflows_machines_have_one_process_each_unless_it_is_said():
+    given = ["--runner=DataflowRunner", "--project=p", "--experiments=use_runner_v2"]
+    one = "--experiments=no_use_multiple_sdk_containers"
+    assert complete_beam_args(given) == [*given, one]
+    assert complete_beam_args([*given, one]) == [*given, one]
+    several = [*given, "--experiments=use_multiple_sdk_containers"]
+    assert complete_beam_args(several) == several
+
+
 def test_the_mode_that_loses_records_is_refused():
     with pytest.raises(UserError, match=r"multi_threading is refused: .* loses records"):
         complete_beam_args(["--direct_running_mode=multi_threading"])
