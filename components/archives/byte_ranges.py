@@ -39,7 +39,7 @@ def read_zipped(ref: ImageRef, wanted: int) -> bytes:
         start, name = find_zipped(file.read_some, place.start)
     except BadImage as error:
         raise BadImage(error.reason, f"in {place.file!r} {error.message}") from error
-    if clean_name(name) != ref.path:
+    if ref.path not in ("", clean_name(name)):  # In place, a record says no name.
         raise BadImage(CORRUPT, f"{place.file!r} lists it so, but its own header says {name!r}")
     is_packed = place.kind == "zip_deflated"
     # A damaged list may say any length; what unpacks to less than half of itself is damage, too.

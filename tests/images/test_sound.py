@@ -93,7 +93,7 @@ def test_one_sample_is_a_sound():
         (build_wav(b""), "empty: the sound has no samples"),
         (b"fLaC", "corrupt: the FLAC data is damaged or cut off: "),
         (encode(NOISE, kind="FLAC")[:-1_000], "corrupt: the FLAC data is damaged or cut off: "),
-        (b"ID3\3" + bytes(100), "not_an_image: a sound; convert it: ffmpeg -i FILE FILE.wav"),
+        (b"ID3\3" + bytes(100), "not_an_image: a sound; convert it, for example: ffmpeg -i FILE"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(data, expected):
