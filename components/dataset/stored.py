@@ -45,6 +45,14 @@ def take_image(features: Mapping[str, Any]) -> StoredImage:
     return StoredImage(encoded, *sides, dtype is not None, dtype or "uint8")
 
 
+def take_parsed_image(feature: Mapping[str, Any]) -> StoredImage:
+    """The image of a `tf.train.Example`, from its `features.feature`; see `take_image`."""
+    lists = {key: feature[key] for key in IMAGE_KEYS}
+    return take_image(
+        {key: (each.bytes_list.value or each.int64_list.value)[0] for key, each in lists.items()}
+    )
+
+
 class StoredRecords:
     """Reads serialized records by their row in the index. Threads may share it.
 

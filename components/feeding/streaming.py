@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from image_pipeline.components.arrays.in_place import check_file, fetch, refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
+from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image, take_parsed_image
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
@@ -239,11 +239,7 @@ class StreamedRecords:
         stored_as = found[record.FORMAT].bytes_list.value[:1]
         check_type(record.RAW_FORMATS.get(b"".join(stored_as), "uint8"), self._view, self.paths[0])
         if refers(serialized):
-            values = {
-                key: (found[key].bytes_list.value or found[key].int64_list.value)[0]
-                for key in IMAGE_KEYS
-            }
-            check_file(take_image(values))
+            check_file(take_parsed_image(found))
 
     def _keep_by_id(self, serialized: tf.Tensor) -> tf.Tensor:
         """Asks `keep` about a record without parsing more than its id."""

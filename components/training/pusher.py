@@ -11,6 +11,7 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import artifact_utils
 
 from image_pipeline.components import files
+from image_pipeline.components.dataset.checksums import copy_file
 
 _DESTINATION, _PUSHED = "push_destination", "pushed_model"  # as TFX's Pusher calls them
 _LAST = "saved_model.pb"
@@ -48,9 +49,7 @@ def copy_model(folder: pathlib.Path, uri: str) -> None:
     """
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in sorted(paths, key=lambda path: path.name == _LAST):
-        target = files.join(uri, path.relative_to(folder).as_posix())
-        with files.write_atomically(target) as file:
-            file.write(path.read_bytes())
+        copy_file(str(path), files.join(uri, path.relative_to(folder).as_posix()))
 
 
 class Pusher(tfx.components.Pusher):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components.arrays.in_place import fetch, refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
+from image_pipeline.components.dataset.stored import take_parsed_image
 from image_pipeline.components.training.non_finite import check_probabilities
 from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
 
@@ -48,9 +48,5 @@ def fetch_record(serialized: bytes) -> bytes:
         return serialized
     example = tf.train.Example.FromString(serialized)
     feature = example.features.feature
-    values = {
-        key: (feature[key].bytes_list.value or feature[key].int64_list.value)[0]
-        for key in IMAGE_KEYS
-    }
-    feature[record.IMAGE].bytes_list.value[0] = bytes(fetch(take_image(values)).encoded)
+    feature[record.IMAGE].bytes_list.value[0] = bytes(fetch(take_parsed_image(feature)).encoded)
     return example.SerializeToString()

@@ -16,7 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.span_pattern import LATEST, has_span
 from image_pipeline.kubeflow.platform import platform_spec
-from image_pipeline.kubeflow.steps import check_kubeflow, check_vertex, put_step_options
+from image_pipeline.kubeflow.steps import check_engine, put_step_options
 
 if TYPE_CHECKING:
     from image_pipeline.config import PipelineConfig
@@ -83,7 +83,7 @@ def compile_pipeline(
     spec, options = job["pipelineSpec"], config.kubeflow
     _complete_spec(spec, pipeline_root)
     is_vertex = output_path.endswith(".json")
-    (check_vertex if is_vertex else check_kubeflow)(spec, options)
+    check_engine(spec, options, is_vertex=is_vertex)
     put_step_options(spec, options, beam_args)
     _write_job(job, output_path, {} if is_vertex else platform_spec(spec, options))
     return job

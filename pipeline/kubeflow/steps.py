@@ -43,46 +43,38 @@ def put_step_options(
             task["cachingOptions"] = {"enableCache": given.caching}
 
 
-def check_vertex(spec: Mapping[str, Any], options: KubeflowOptions) -> None:
-    """Checks that Vertex AI can express all options.
+def check_engine(spec: Mapping[str, Any], options: KubeflowOptions, *, is_vertex: bool) -> None:
+    """Checks that the engine can express all options.
+
+    Args:
+      spec: `pipelineSpec`, whose steps are meant.
+      options: of all steps.
+      is_vertex: whether it is Vertex AI, or else open-source Kubeflow.
 
     Raises:
       UserError: naming the first option that it cannot, and its step.
     """
     for step in spec["root"]["dag"]["tasks"]:
         given = options.of_step(step)
-        for name in KUBEFLOW_ONLY:
+        for name in KUBEFLOW_ONLY if is_vertex else ():
             if getattr(given, name):
                 raise UserError(
                     f"kubeflow sets {name} for {step}, which Vertex AI has nothing like; leave it "
                     "out, or compile for Kubeflow (.yaml)."
                 )
-        _check_accelerator(step, given, is_vertex=True)
+        _check_accelerator(step, given.accelerator, *(_VERTEX if is_vertex else _KUBERNETES))
 
 
-def check_kubeflow(spec: Mapping[str, Any], options: KubeflowOptions) -> None:
-    """Checks that open-source Kubeflow can express all options.
-
-    Raises:
-      UserError: naming the accelerator that it cannot, and its step.
-    """
-    for step in spec["root"]["dag"]["tasks"]:
-        _check_accelerator(step, options.of_step(step), is_vertex=False)
+# Whose names of accelerators, with an example: Kubernetes's resources begin with a domain.
+_VERTEX, _KUBERNETES = ("Vertex AI", "NVIDIA_TESLA_T4"), ("Kubernetes", "nvidia.com/gpu")
 
 
-def _check_accelerator(step: str, given: StepOptions, *, is_vertex: bool) -> None:
-    """Kubernetes takes a resource's name with a domain, Vertex AI one of its own names."""
-    accelerator = given.accelerator
-    if accelerator is None or ("/" in accelerator.type) != is_vertex:
-        return
-    engine, example = ("Vertex AI", "NVIDIA_TESLA_T4") if is_vertex else _KUBERNETES
-    raise UserError(
-        f"kubeflow's accelerator type of {step} must be as {engine} calls it, for example "
-        f"{example}, got {accelerator.type!r}."
-    )
-
-
-_KUBERNETES = ("Kubernetes", "nvidia.com/gpu")
+def _check_accelerator(step: str, given: Accelerator | None, engine: str, example: str) -> None:
+    if given is not None and ("/" in given.type) != ("/" in example):
+        raise UserError(
+            f"kubeflow's accelerator type of {step} must be as {engine} calls it, for example "
+            f"{example}, got {given.type!r}."
+        )
 
 
 def _put_container(container: dict[str, Any], given: StepOptions, beam_args: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.kubeflow.options import KubeflowOptions
-from image_pipeline.kubeflow.steps import check_kubeflow, check_vertex, put_step_options
+from image_pipeline.kubeflow.steps import check_engine, put_step_options
 
 pytestmark = pytest.mark.unit
 
@@ -160,8 +160,8 @@ def test_flags_that_lose_records_are_refused_for_a_step_too():
 def test_what_vertex_has_nothing_like_is_an_error(name, value):
     options = KubeflowOptions.model_validate({"Trainer": {name: value}})
     with pytest.raises(UserError, match=f"kubeflow sets {name} for Trainer, which Vertex AI"):
-        check_vertex(SPEC, options)
-    check_kubeflow(SPEC, options)
+        check_engine(SPEC, options, is_vertex=True)
+    check_engine(SPEC, options, is_vertex=False)
 
 
 def test_each_engine_has_its_names_of_accelerators():
@@ -169,9 +169,9 @@ def test_each_engine_has_its_names_of_accelerators():
         KubeflowOptions.model_validate({"Trainer": {"accelerator": {"type": kind}}})
         for kind in ("nvidia.com/gpu", "NVIDIA_TESLA_T4")
     )
-    check_kubeflow(SPEC, kubernetes)
-    check_vertex(SPEC, vertex)
+    check_engine(SPEC, kubernetes, is_vertex=False)
+    check_engine(SPEC, vertex, is_vertex=True)
     with pytest.raises(UserError, match=r"as Kubernetes calls it, .*got 'NVIDIA_TESLA_T4'"):
-        check_kubeflow(SPEC, vertex)
+        check_engine(SPEC, vertex, is_vertex=False)
     with pytest.raises(UserError, match=r"as Vertex AI calls it, .*got 'nvidia\.com/gpu'"):
-        check_vertex(SPEC, kubernetes)
+        check_engine(SPEC, kubernetes, is_vertex=True)
