@@ -169,7 +169,7 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
         with remote.create(path) as file:
             yield file
         return
-    temporary = f"{path}.{uuid.uuid4().hex}.tmp"
+    temporary = _name_temporary(path, uuid.uuid4().hex)
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with open(temporary, "wb") as file:
@@ -187,6 +187,20 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
                 "what is finished is kept."
             ) from error
         raise
+
+
+def delete_unfinished(*paths: str) -> None:
+    """Deletes what processes that were killed while they wrote these files have left beside them.
+
+    Nobody else may be writing them. A store has nothing of a file that was not finished.
+    """
+    for path in filter(is_local, paths):
+        pattern = _name_temporary(glob.escape(path), "[0-9a-f]" * 32)
+        delete(*glob.glob(pattern, include_hidden=True))
+
+
+def _name_temporary(path: str, unique: str) -> str:
+    return f"{path}.{unique}.tmp"
 
 
 def write_file(path: str, content: bytes) -> None:

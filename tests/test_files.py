@@ -26,6 +26,16 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
     assert [each.name for each in path.parent.iterdir()] == ["file"]
 
 
+def test_what_a_killed_writer_left_is_deleted(tmp_path):
+    path, other = tmp_path / "[a].bin", tmp_path / "[a].bin2"
+    left = files.write_atomically(str(path))
+    left.__enter__().write(b"half")
+    files.write_file(str(other), b"whole")
+    assert len(list(tmp_path.iterdir())) == 2
+    files.delete_unfinished(str(path), str(other), str(tmp_path / "none"), "gs://bucket/name")
+    assert list(tmp_path.iterdir()) == [other]
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")

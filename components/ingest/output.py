@@ -38,6 +38,7 @@ from image_pipeline.components.ingest.partition import ShardTask
 from image_pipeline.components.ingest.shards import WrittenShard, read_index
 from image_pipeline.components.threads import call_together, map_in_order
 
+_ALWAYS = (INDEX, QUARANTINE, DUPLICATES)
 FINISHED = "finished.json"  # In the working folder: the manifest, as a sign that this run wrote it.
 
 
@@ -97,9 +98,11 @@ def _name_lists(books: Books) -> list[str]:
 def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
     """Makes sure, before the first shard, that no incomplete output passes for a complete one.
 
-    Deletes the manifest of an earlier run, and what this run may not overwrite.
+    Deletes the manifest of an earlier run, what this run may not overwrite, and what was not
+    finished when an earlier one was killed.
     """
     old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
+    files.delete_unfinished(*old, *(files.join(output_dir, name) for name in _ALWAYS))
     _, found = call_together(
         lambda: files.delete(*old), lambda: files.list_files(output_dir, in_split("*"))
     )

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+import uuid
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -299,6 +300,19 @@ def test_shards_of_an_earlier_layout_do_not_stay(images, output, tmp_path):
     ingest(images, tmp_path, shards=5)
     ingest(images, tmp_path)
     assert read_bytes(tmp_path) == read_bytes(output)
+
+
+def test_what_a_killed_run_was_writing_does_not_stay(images, output, tmp_path):
+    files_of_output = [path for path in output.rglob("*") if path.is_file()]
+    for path in files_of_output:
+        killed = tmp_path / f"{path.relative_to(output)}.{uuid.uuid4().hex}.tmp"
+        killed.parent.mkdir(parents=True, exist_ok=True)
+        killed.write_bytes(b"half")
+    (tmp_path / "manifest.json.mine.tmp").write_bytes(b"someone's own")
+    ingest(images, tmp_path)
+    assert (tmp_path / "manifest.json.mine.tmp").read_bytes() == b"someone's own"
+    (tmp_path / "manifest.json.mine.tmp").unlink()
+    assert len(files_of_output) >= 8 and read_bytes(tmp_path) == read_bytes(output)
 
 
 def test_a_manifest_of_an_earlier_run_goes_before_the_first_shard_changes(
