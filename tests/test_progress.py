@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from image_pipeline.components import progress
-from image_pipeline.components.ingest.counts import list_chunks
+from image_pipeline.components.ingest.listed import list_chunks, read_chunk
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import prepare_chunk
 from image_pipeline.components.progress import Progress
@@ -56,5 +56,5 @@ def test_ingest_counts_images_and_those_quarantined(tmp_path):
     for _ in range(2):  # The second time, all is prepared already.
         (chunk,) = list_chunks(str(images), work, IngestOptions())
         assert progress.look() == Progress("images", 12)
-        prepare_chunk(chunk, str(images), work, IngestOptions(threads=2))
+        prepare_chunk(read_chunk(chunk, work), str(images), work, IngestOptions(threads=2))
         assert progress.look() == Progress("images", 12, done=12, bad=1, skipped=1)

@@ -1,7 +1,8 @@
 """The books of an ingest: every file found is written, a duplicate, quarantined, or skipped.
 
-They are left in the working folder: the counts as `books.json`, and the lists, each in the order of
-the listing. Copies that are written nevertheless are listed, but not counted as duplicates.
+They are left in a folder of the working folder that is named as the plan: the counts as
+`books.json`, and the lists, each in the order of the listing. Copies that are written nevertheless
+are listed, but not counted as duplicates.
 """
 
 import collections
@@ -34,12 +35,17 @@ Lists = dict[type[Line], list[Any]]  # each list's lines, by their type
 NOTED_COLUMNS = ["path", "sha256", "reason", "message", "source_bytes", "label"]
 
 
+def find_books(work_dir: str, plan: str) -> str:
+    """The folder of a plan's books in the working folder."""
+    return files.join(work_dir, f"books-{plan}")
+
+
 def write_books(
     tables: Iterable[pa.Table],
     sources: Sources,
     placement: Placement,
     labels: list[str],
-    work_dir: str,
+    books_dir: str,
     options: IngestOptions,
 ) -> None:
     """Writes the counts and the lists.
@@ -49,14 +55,14 @@ def write_books(
       sources: the columns that the plan used.
       placement: the plan's decisions.
       labels: the label that each code in `sources.label` stands for.
-      work_dir: the working folder.
+      books_dir: see `find_books`.
     """
     lists = _list_files(tables, sources, placement, options)
     books = _count_files(lists, sources, placement, labels, options)
     content = json.dumps(books.stored_form()).encode() + b"\n"
     call_together(
-        *(functools.partial(write_list, work_dir, *entry) for entry in lists.items()),
-        lambda: files.write_file(files.join(work_dir, BOOKS), content),
+        *(functools.partial(write_list, books_dir, *entry) for entry in lists.items()),
+        lambda: files.write_file(files.join(books_dir, BOOKS), content),
     )
 
 

@@ -6,38 +6,19 @@ the plan's books and the written shards.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from image_pipeline.components import files, progress
+from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
-from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
-from image_pipeline.components.ingest.books import BOOKS
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.listed import count_path
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
-from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.ingest.unpack import list_shards
-from image_pipeline.components.sources.references import Chunk, make_chunks
 
 
 def start_counts(work_dir: str) -> None:
     """Deletes the counts of an earlier run, before this one begins."""
-    files.delete(_listed(work_dir), *(files.join(work_dir, name) for name in (BOOKS, FINISHED)))
-
-
-def list_chunks(images_dir: str, work_dir: str, options: IngestOptions) -> Iterator[Chunk]:
-    """Lists the images in chunks, and writes their number for `check_prepared`.
-
-    Of a generator, these are the shards; how many images they hold is not known yet.
-    """
-    listed, refs = 0, open_source(images_dir, options).list()
-    are_shards = not kind_of(images_dir).lists_images
-    for chunk in make_chunks(refs, SHARDS_AT_ONCE) if are_shards else make_chunks(refs):
-        listed += len(chunk.refs)
-        yield chunk
-    progress.begin("images", 0 if are_shards else listed)
-    files.write_file(_listed(work_dir), json.dumps(listed).encode())
+    files.delete(count_path(work_dir), files.join(work_dir, FINISHED))
 
 
 def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[PreparedChunk]:
@@ -47,7 +28,7 @@ def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[P
       RuntimeError: if the runner or the stage lost one.
     """
     try:
-        listed = json.loads(files.read_file(_listed(work_dir)))
+        listed = json.loads(files.read_file(count_path(work_dir)))
     except FileNotFoundError as error:
         raise RuntimeError("Stage List lost the images folder: 1 in, 0 out.") from error
     if (found := sum(chunk.listed for chunk in chunks)) != listed:
@@ -85,7 +66,3 @@ def check_finished(work_dir: str) -> Manifest:
             "Stage WriteManifest lost the list of shards: 1 in, 0 out, so this run wrote no "
             "manifest. The Beam runner is at fault."
         ) from error
-
-
-def _listed(work_dir: str) -> str:
-    return files.join(work_dir, "listed.json")

@@ -4,12 +4,12 @@ How many images these hold is known when they have run, so a unit's rows and pay
 parts of bounded size. A unit that is interrupted is run again from its beginning.
 """
 
-import dataclasses
 import itertools
-import json
 from collections.abc import Iterator
 
-from image_pipeline.components import files, progress
+from image_pipeline.components import progress
+from image_pipeline.components.ingest.fence import check_after
+from image_pipeline.components.ingest.listed import ListedChunk, read_chunk
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepare import (
     count_progress,
@@ -21,6 +21,9 @@ from image_pipeline.components.ingest.prepare_source import prepare_source
 from image_pipeline.components.ingest.prepared_rows import (
     PreparedChunk,
     count_unusable,
+    find_done,
+    mark_done,
+    name_anew,
     name_parts,
     write_rows,
 )
@@ -31,10 +34,12 @@ from image_pipeline.components.threads import map_in_order
 _PART_ROWS = 4096
 
 
-def prepare(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> PreparedChunk:
-    """Prepares a chunk's images, or the shards of a generator."""
+def prepare(
+    listed: ListedChunk, images_dir: str, work_dir: str, options: IngestOptions
+) -> PreparedChunk:
+    """Prepares a chunk's images, or the shards of a generator; raises as `check_run`."""
     prepares = prepare_chunk if kind_of(images_dir).lists_images else prepare_shards
-    return prepares(chunk, images_dir, work_dir, options)
+    return prepares(read_chunk(listed, work_dir), images_dir, work_dir, options)
 
 
 def prepare_shards(
@@ -52,16 +57,15 @@ def prepare_shards(
       What was prepared.
     """
     name = name_chunk(chunk, images_dir, work_dir, options)
-    mark = files.join(work_dir, "prepared", f"{name}.json")
-    if files.is_file(mark):
-        done = PreparedChunk(**json.loads(files.read_file(mark)))
+    if (done := find_done(chunk, name, work_dir)) is not None:
         progress.advance(done.found, done.bad, done.skipped)
         return done
-    parts = list(_write_parts(chunk, images_dir, work_dir, name, options))
+    unique = name_anew(name)
+    parts = list(_write_parts(chunk, images_dir, work_dir, unique, options))
     found, bad, skipped = (sum(counts) for counts in zip(*parts, strict=True))
-    shards = len(chunk.refs)
-    done = PreparedChunk(chunk.number, chunk.is_last, found, bad, name, skipped, shards, len(parts))
-    files.write_file(mark, json.dumps(dataclasses.asdict(done)).encode())
+    shards, place = len(chunk.refs), (chunk.number, chunk.is_last)
+    done = PreparedChunk(*place, found, bad, unique, skipped, shards, len(parts), chunk.run)
+    mark_done(done, name, work_dir)
     return done
 
 
@@ -81,5 +85,6 @@ def _write_parts(
     while rows is None or len(rows) == _PART_ROWS:
         parts += 1
         part_name = name_parts(name, parts)[-1]
-        rows = write_rows(itertools.islice(results, _PART_ROWS), part_name, work_dir, options)
+        part = check_after(itertools.islice(results, _PART_ROWS), work_dir, chunk.run)
+        rows = write_rows(part, part_name, work_dir, options)
         yield len(rows), *count_unusable(rows)

@@ -32,7 +32,8 @@ from image_pipeline.components.dataset.paths import (
     name_copy,
 )
 from image_pipeline.components.dataset.record import further_columns
-from image_pipeline.components.ingest.books import BOOKS
+from image_pipeline.components.ingest.books import BOOKS, find_books
+from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.partition import ShardTask
 from image_pipeline.components.ingest.shards import WrittenShard, read_index
@@ -57,15 +58,22 @@ def write_manifest(
 
     Raises:
       RuntimeError: if a shard or a record was lost on the way.
+      UserError: if another run has begun.
     """
+    if not written:
+        raise RuntimeError(
+            "Stage Plan lost the list of chunks, or Stage Write all of its shards: none arrived."
+        )
     shards = sorted(written, key=lambda shard: shard.task.number)
-    books = _read_books(work_dir)
+    check_run(work_dir, shards[0].task.run)
+    books_dir = find_books(work_dir, shards[0].task.plan)
+    books = Books(**json.loads(files.read_file(files.join(books_dir, BOOKS))))
     check_books(books, shards)
     names = _name_lists(books)
     index, _, *lists = call_together(
         lambda: _write_index(shards, output_dir, options),
-        lambda: _copy_quarantined(work_dir, output_dir),
-        *(functools.partial(_copy, name, work_dir, output_dir) for name in names),
+        lambda: _copy_quarantined(books_dir, work_dir, output_dir),
+        *(functools.partial(_copy, name, books_dir, output_dir) for name in names),
     )
     manifest = Manifest(
         format_version=FORMAT_VERSION,
@@ -75,6 +83,7 @@ def write_manifest(
         options=options.stored_form(),
     )
     content = manifest.to_bytes()
+    check_run(work_dir, shards[0].task.run)
     call_together(
         lambda: files.write_file(files.join(output_dir, MANIFEST), content),
         lambda: files.write_file(files.join(work_dir, FINISHED), content),
@@ -82,25 +91,21 @@ def write_manifest(
     return parse_manifest(content)
 
 
-def _read_books(work_dir: str) -> Books:
-    """Reads the plan's counts; `start_counts` has deleted those of an earlier run."""
-    try:
-        return Books(**json.loads(files.read_file(files.join(work_dir, BOOKS))))
-    except FileNotFoundError as error:
-        raise RuntimeError("Stage Plan lost the list of chunks: 1 in, 0 out.") from error
-
-
 def _name_lists(books: Books) -> list[str]:
     near = [NEAR_DUPLICATES] if books.near_duplicates is not None else []
     return [QUARANTINE, DUPLICATES, *near, *([SKIPPED] if books.skipped else [])]
 
 
-def start_output(tasks: Sequence[ShardTask], output_dir: str) -> Sequence[ShardTask]:
+def start_output(tasks: Sequence[ShardTask], work_dir: str, output_dir: str) -> Sequence[ShardTask]:
     """Makes sure, before the first shard, that no incomplete output passes for a complete one.
 
     Deletes the manifest of an earlier run, what this run may not overwrite, and what was not
     finished when an earlier one was killed.
+
+    Raises:
+      UserError: if another run has begun.
     """
+    check_run(work_dir, tasks[0].run)
     old = [files.join(output_dir, name) for name in (MANIFEST, NEAR_DUPLICATES, SKIPPED)]
     files.delete_unfinished(*old, *(files.join(output_dir, name) for name in _ALWAYS))
     _, found = call_together(
@@ -192,10 +197,10 @@ def _copy(name: str, source_dir: str, target_dir: str) -> ListedFile:
     return copy_file(files.join(source_dir, name), files.join(target_dir, name))
 
 
-def _copy_quarantined(work_dir: str, output_dir: str) -> None:
-    """Copies the files listed in the working folder, and deletes those of an earlier run."""
+def _copy_quarantined(books_dir: str, work_dir: str, output_dir: str) -> None:
+    """Copies the files listed in the books, and deletes those of an earlier run."""
     lines, found = call_together(
-        lambda: read_list(work_dir, Quarantined),
+        lambda: read_list(books_dir, Quarantined),
         lambda: files.list_files(output_dir, name_copy("*")),
     )
     names = [name_copy(content) for content in kept_copies(lines)]

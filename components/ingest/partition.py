@@ -26,7 +26,8 @@ from image_pipeline.components.dataset.record import (
     order_names,
 )
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.books import write_books
+from image_pipeline.components.ingest.books import find_books, write_books
+from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.own_names import Names
 from image_pipeline.components.ingest.payloads import rows_path
@@ -50,10 +51,11 @@ class ShardTask:
       shards: how many the split has.
       number: number over all splits.
       total: how many there are over all splits.
-      rows_file: the file in the working folder that has all shards' rows.
-      row_span: where in it this shard's rows are.
+      plan: a name for all that the plan depends on, which its files in the working folder have.
+      row_span: where in the file of all shards' rows this shard's are.
       further: the records' further columns.
       has_masks: whether images have masks.
+      run: the run that writes it, see `fence`.
     """
 
     split: str
@@ -61,10 +63,11 @@ class ShardTask:
     shards: int
     number: int
     total: int
-    rows_file: str
+    plan: str
     row_span: RowSpan
     further: tuple[Column, ...] = ()
     has_masks: bool = False
+    run: str = ""
 
     @property
     def path(self) -> str:
@@ -88,6 +91,8 @@ def plan_shards(
       UserError: if there is nothing to write, or too many files are bad.
       RuntimeError: if the runner lost a chunk.
     """
+    run = prepared[0].run if prepared else ""
+    check_run(work_dir, run)
     chunks = sorted(prepared, key=lambda chunk: chunk.number)
     if [chunk.number for chunk in chunks] != list(range(len(chunks))) or not chunks[-1].is_last:
         raise RuntimeError(
@@ -95,15 +100,15 @@ def plan_shards(
             "the Beam runner's failure (its local multi_threading mode is known for it)."
         )
     check_share_of_bad(chunks, work_dir, options)
-    rows_file = f"placed-{_hash_plan(chunks, options)}.arrow"
+    plan = _hash_plan(chunks, options)
     with _local_rows(chunks, work_dir) as paths:
         sources, labels = _read_sources(chunks, paths, options)
         placement = place_sources(sources, options)
         tables = map(read_rows, paths)
         scratch_dir = work_dir if files.is_local(work_dir) else None
-        target = files.join(work_dir, rows_file)
+        target, books_dir = _placed_path(work_dir, plan), find_books(work_dir, plan)
         _, row_spans = call_together(
-            lambda: write_books(tables, sources, placement, labels, work_dir, options),
+            lambda: write_books(tables, sources, placement, labels, books_dir, options),
             lambda: write_placed_rows(paths, placement, target, scratch_dir),
         )
     total = sum(placement.split_shards)
@@ -114,7 +119,7 @@ def plan_shards(
         for shard in range(shards)
     ]
     return [
-        ShardTask(*pair, number, total, rows_file, row_spans[number], further, options.has_masks)
+        ShardTask(*pair, number, total, plan, row_spans[number], further, options.has_masks, run)
         for number, pair in enumerate(pairs)
     ]
 
@@ -146,7 +151,11 @@ def check_share_of_bad(
 
 def read_task_rows(task: ShardTask, work_dir: str) -> pa.Table:
     """Reads the rows of a shard, in their final order."""
-    return read_placed_rows(files.join(work_dir, task.rows_file), task.row_span)
+    return read_placed_rows(_placed_path(work_dir, task.plan), task.row_span)
+
+
+def _placed_path(work_dir: str, plan: str) -> str:
+    return files.join(work_dir, f"placed-{plan}.arrow")
 
 
 def _hash_plan(chunks: Sequence[PreparedChunk], options: IngestOptions) -> str:

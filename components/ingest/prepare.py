@@ -1,8 +1,8 @@
 """Prepares a chunk of images, in threads.
 
-A chunk becomes two files in the working folder: `<chunk>.payload`, the prepared images one after
-the other, and `<chunk>.arrow`, a row for every source (see `prepared_rows`), written last: its
-presence means that the chunk is done, so an interrupted run continues after it.
+A chunk becomes three files in the working folder: `….payload`, the prepared images one after the
+other, `….arrow`, a row for every source (see `prepared_rows`), and last a mark that it is done,
+which names the other two, so an interrupted run continues after it.
 """
 
 import hashlib
@@ -11,14 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from image_pipeline.components import files, progress
 from image_pipeline.components.archives.read_ahead import read_ahead
+from image_pipeline.components.ingest.fence import check_after
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.payloads import rows_path
 from image_pipeline.components.ingest.prepare_source import prepare_data, prepare_source, read_pair
 from image_pipeline.components.ingest.prepared_rows import (
     PreparedChunk,
     count_unusable,
-    read_rows,
+    find_done,
+    mark_done,
+    name_anew,
     write_rows,
 )
 from image_pipeline.components.ingest.source_kind import kind_of
@@ -44,23 +46,26 @@ def prepare_chunk(
     Returns:
       What was prepared.
     """
-    name = name_chunk(chunk, images_dir, work_dir, options)
-    path = rows_path(work_dir, name)
+    key = name_chunk(chunk, images_dir, work_dir, options)
+    done = find_done(chunk, key, work_dir)
+    if done is not None and not _may_be_repaired(chunk, done):
+        progress.advance(done.found, done.bad, done.skipped)
+        return done
     source = open_source(images_dir, options)
-    if not files.is_file(path) or _may_be_repaired(chunk, path):
-        source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
-        results = _prepare_unchanged(chunk.refs, source, work_dir, options)
-        bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
-    else:
-        bad, skipped = count_unusable(read_rows(path))
-        progress.advance(len(chunk.refs), bad, skipped)
-    return PreparedChunk(chunk.number, chunk.is_last, len(chunk.refs), bad, name, skipped)
+    source = read_ahead(chunk.refs, source, options.prepare.max_file_bytes)
+    results = _prepare_unchanged(chunk.refs, source, work_dir, options)
+    results, name = check_after(results, work_dir, chunk.run), name_anew(key)
+    bad, skipped = count_unusable(write_rows(results, name, work_dir, options))
+    place = chunk.number, chunk.is_last
+    done = PreparedChunk(*place, len(chunk.refs), bad, name, skipped, run=chunk.run)
+    mark_done(done, key, work_dir)
+    return done
 
 
-def _may_be_repaired(chunk: Chunk, path: str) -> bool:
+def _may_be_repaired(chunk: Chunk, done: PreparedChunk) -> bool:
     """Whether unusable files may have changed unseen: those of a table behind URIs."""
     is_seen = all(ref.said is None or ref.modified_ns or ref.problem for ref in chunk.refs)
-    return not is_seen and count_unusable(read_rows(path))[0] > 0
+    return not is_seen and done.bad > 0
 
 
 def name_chunk(chunk: Chunk, images_dir: str, work_dir: str, options: IngestOptions) -> str:

@@ -6,6 +6,8 @@ exact.
 """
 
 import dataclasses
+import json
+import uuid
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
+from image_pipeline.components.sources.references import Chunk
 
 ROW_SCHEMA = pa.schema(
     [
@@ -60,6 +63,7 @@ class PreparedChunk:
       skipped: how many of them are not images.
       shards: of a generator, how many shards these images are of, which were listed instead.
       parts: into how many pairs of files they are divided; None: they have one, called `name`.
+      run: the run that passes it on, see `fence`.
     """
 
     number: int
@@ -70,6 +74,7 @@ class PreparedChunk:
     skipped: int = 0
     shards: int | None = None
     parts: int | None = None
+    run: str = ""
 
     @property
     def listed(self) -> int:
@@ -80,6 +85,34 @@ class PreparedChunk:
     def names(self) -> list[str]:
         """The names of its files."""
         return [self.name] if self.parts is None else name_parts(self.name, self.parts)
+
+
+def name_anew(key: str) -> str:
+    """A name for a chunk's files that no other attempt to prepare it uses.
+
+    So if a worker that was given up writes on, the rows and the payloads of one attempt never meet
+    those of another.
+    """
+    return f"{key}-{uuid.uuid4().hex[:8]}"
+
+
+def mark_done(done: PreparedChunk, key: str, work_dir: str) -> None:
+    """Marks a chunk as prepared, under the name of all that it depends on."""
+    files.write_file(_mark_path(work_dir, key), json.dumps(dataclasses.asdict(done)).encode())
+
+
+def find_done(chunk: Chunk, key: str, work_dir: str) -> PreparedChunk | None:
+    """What an earlier run prepared of a chunk; None if it did not."""
+    mark = _mark_path(work_dir, key)
+    if not files.is_file(mark):
+        return None
+    done = PreparedChunk(**json.loads(files.read_file(mark)))
+    number, is_last, run = chunk.number, chunk.is_last, chunk.run
+    return dataclasses.replace(done, number=number, is_last=is_last, run=run)
+
+
+def _mark_path(work_dir: str, key: str) -> str:
+    return files.join(work_dir, "prepared", f"{key}.json")
 
 
 def name_parts(name: str, parts: int) -> list[str]:

@@ -1,5 +1,6 @@
 """Runs ingest, and the retry of quarantined files, as Beam jobs without TFX."""
 
+import dataclasses
 from collections.abc import Callable
 
 import apache_beam as beam
@@ -9,6 +10,7 @@ from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.counts import check_finished, start_counts
+from image_pipeline.components.ingest.fence import begin_run
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
@@ -45,8 +47,9 @@ def run_ingest(
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
     start_counts(work_dir)
+    ingest = IngestImages(images_dir, output_dir, work_dir, options, begin_run(work_dir))
     with run_job(make_pipeline(), work_dir) as root:
-        root | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)
+        root | "Ingest" >> ingest
     manifest = check_finished(work_dir)
     files.delete_tree(work_dir)
     return manifest
@@ -91,6 +94,8 @@ def run_retry(
     chunks, retry, stored = read_marker(work_dir)
     options = choose_options(stored, options)
     start_counts(work_dir)
+    run = begin_run(work_dir)
+    chunks = [dataclasses.replace(chunk, run=run) for chunk in chunks]
     with run_job(make_pipeline(), work_dir) as root:
         chunks_in_one = root | "Start" >> beam.Create([chunks])
         chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)

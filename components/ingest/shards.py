@@ -20,6 +20,7 @@ from image_pipeline.components.dataset.index_file import (
     index_schema,
 )
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
+from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
 from image_pipeline.components.sources.column_types import feature_value
@@ -68,7 +69,11 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
 
     Returns:
       What was written.
+
+    Raises:
+      UserError: if another run has begun.
     """
+    check_run(work_dir, task.run)
     shard_path = files.join(output_dir, task.path)
     rows, has_name = call_together(
         lambda: read_task_rows(task, work_dir), lambda: files.is_file(shard_path)
@@ -96,6 +101,7 @@ def _write_shard_and_index(
             content = json.dumps(described).encode()
             description = start(lambda: files.write_file(f"{index_path}.json", content))
         description.result()
+        check_run(work_dir, task.run)
     return described
 
 

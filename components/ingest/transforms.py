@@ -16,9 +16,9 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
-from image_pipeline.components.generators.generator import is_shard
-from image_pipeline.components.ingest.counts import check_prepared, check_unpacked, list_chunks
+from image_pipeline.components.ingest.counts import check_prepared, check_unpacked
 from image_pipeline.components.ingest.generated import prepare
+from image_pipeline.components.ingest.listed import ListedChunk, list_chunks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
@@ -26,7 +26,6 @@ from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
 from image_pipeline.components.ingest.unpack import list_rows, list_shards, unpack_shard
-from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import start
 
 
@@ -38,20 +37,23 @@ class IngestImages(beam.PTransform):
       images_dir: the folder of images, or its URI.
       output_dir: where shards, index, books and, last, the manifest are written.
       work_dir: the working folder; kept after a failure, it lets the next run go on.
+      run: the name of the run, see `fence`; "" for a template, of many runs.
     """
 
     images_dir: str
     output_dir: str
     work_dir: str
     options: IngestOptions
+    run: str = ""
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
         """Builds the pipeline; its result has one element, the manifest."""
         return (
             root
             | "Start" >> beam.Create([self.images_dir])
-            | "List" >> beam.FlatMap(list_chunks, self.work_dir, self.options)  # Chunk
-            | "CountListed" >> beam.Map(_count_listed)  # Chunk
+            | "List"
+            >> beam.FlatMap(list_chunks, self.work_dir, self.options, self.run)  # ListedChunk
+            | "CountListed" >> beam.Map(_count_listed)  # ListedChunk
             | "SpreadChunks" >> beam.Reshuffle()
             | "Prepare"
             >> beam.Map(prepare, self.images_dir, self.work_dir, self.options)  # PreparedChunk
@@ -151,7 +153,8 @@ class WriteDataSet(beam.PTransform):
         return (
             prepared
             | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]
-            | "StartOutput" >> beam.FlatMap(start_output, self.output_dir)  # ShardTask
+            | "StartOutput"
+            >> beam.FlatMap(start_output, self.work_dir, self.output_dir)  # ShardTask
             | "SpreadShards" >> beam.Reshuffle()
             | "Write" >> beam.ParDo(WriteShards(self.work_dir, self.output_dir))  # WrittenShard
             | "CollectShards" >> beam.combiners.ToList()  # [WrittenShard]
@@ -160,8 +163,8 @@ class WriteDataSet(beam.PTransform):
         )
 
 
-def _count_listed(chunk: Chunk) -> Chunk:
-    count(listed=sum(not is_shard(ref) for ref in chunk.refs))
+def _count_listed(chunk: ListedChunk) -> ListedChunk:
+    count(listed=chunk.images)
     return chunk
 
 

@@ -28,6 +28,13 @@ def prepare_folder(images, work, options=LOSSLESS):
     return prepared, rows, payload
 
 
+def _key(prepared):
+    """What the chunk depends on, without what tells one attempt from another."""
+    key, _, attempt = prepared.name.partition("-")
+    assert len(key) == 32 and len(attempt) == 8
+    return key
+
+
 def test_payloads_lie_behind_one_another_in_the_order_of_the_listing(tmp_path):
     images = write_folder(tmp_path / "images", per_class=30)
     prepared, rows, payload = prepare_folder(images, tmp_path / "work")
@@ -84,7 +91,7 @@ def test_the_perceptual_hash_is_computed_only_where_asked(tmp_path):
     assert hashes[None][1] == [None] * 7
     assert [each is None for each in hashes[4][1]] == [False] * 3 + [True] + [False] * 3
     assert hashes[0] == hashes[4]  # The distance matters to the plan, not to the chunk.
-    assert hashes[0][0] != hashes[None][0]
+    assert hashes[0][0].partition("-")[0] != hashes[None][0].partition("-")[0]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_other_options_are_another_chunk(tmp_path, other):
     images = write_folder(tmp_path / "images", per_class=3)
     first, _, _ = prepare_folder(images, tmp_path / "work")
     second, _, _ = prepare_folder(images, tmp_path / "work", IngestOptions(**other))
-    assert first.name != second.name
+    assert _key(first) != _key(second)
 
 
 def test_a_changed_file_is_another_chunk(tmp_path):
@@ -102,15 +109,17 @@ def test_a_changed_file_is_another_chunk(tmp_path):
     first, _, _ = prepare_folder(images, tmp_path / "work")
     os.utime(images / "cat" / "000.png", ns=(1, 1))
     second, _, _ = prepare_folder(images, tmp_path / "work")
-    assert first.name != second.name
+    assert _key(first) != _key(second)
 
 
 def test_threads_change_nothing(tmp_path):
     images = write_folder(tmp_path / "images", per_class=30)
-    results = [
-        prepare_folder(images, tmp_path / str(threads), IngestOptions(threads=threads))[1:]
-        for threads in (1, 4)
-    ]
+    results = []
+    for threads in (1, 4):
+        options = IngestOptions(threads=threads)
+        done, rows, payload = prepare_folder(images, tmp_path / str(threads), options)
+        assert {row.pop("chunk") for row in rows} == {done.name}
+        results.append((_key(done), rows, payload))
     assert results[0] == results[1]
 
 

@@ -7,7 +7,6 @@ import re
 import shutil
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,7 +21,7 @@ from image_pipeline.components.ingest import prepare, shards
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.prepared_rows import ROW_SCHEMA
+from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said
 from tests.drawings import draw, encode_png, write_folder
@@ -310,15 +309,10 @@ def test_the_fingerprint_sees_a_renamed_column(images, rows, tmp_path):
     assert found[0] != found[1]
 
 
-def test_a_missing_object_is_asked_for_again(tmp_path):
+def test_a_missing_object_is_asked_for_again():
     refs = (ImageRef("1.png", 0, 0, said=Said("t.csv:2")),)
-    path = str(tmp_path / "rows.arrow")
-    for reason, again in ((None, False), ("missing_file", True)):
-        with (
-            pa.OSFile(path, "wb") as file,
-            pa.ipc.new_file(file, ROW_SCHEMA) as writer,
-        ):
-            writer.write_table(pa.Table.from_pylist([{"reason": reason}], ROW_SCHEMA))
-        assert prepare._may_be_repaired(Chunk(0, True, refs), path) is again
+    for bad, again in ((0, False), (1, True)):
+        done = PreparedChunk(0, True, 1, bad, "name")
+        assert prepare._may_be_repaired(Chunk(0, True, refs), done) is again
     seen = (ImageRef("1.png", 9, 9, said=Said("t.csv:2")), ImageRef("2.png", 0, 0))
-    assert not prepare._may_be_repaired(Chunk(0, True, seen), path)
+    assert not prepare._may_be_repaired(Chunk(0, True, seen), done)
