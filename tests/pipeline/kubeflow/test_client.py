@@ -73,5 +73,5 @@ def test_a_name_that_is_no_machines_is_a_sentence():
 
 
 def test_a_server_that_speaks_no_tls_is_a_sentence(server):
-    with pytest.raises(UserError, match="Cannot connect: https://.* did not answer: "):
+    with pytest.raises(UserError, match=r"Cannot connect: https://.* did not answer: "):
         client.connect(server.host.replace("http:", "https:"), None)
