@@ -23,6 +23,7 @@ from image_pipeline.components import files
 from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.held_folder import hold_folder
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
@@ -43,13 +44,11 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         folder = _find_folder(exec_properties)
         options = complete_options(folder.path, options)
         resolved = exec_properties | {"images_dir": folder.path}
-        manifest = run_ingest(
-            folder.path,
-            examples.uri,
-            find_work_dir(examples.uri, resolved),
-            options,
-            self._make_beam_pipeline,
-        )
+        work_dir = find_work_dir(examples.uri, resolved)
+        with hold_folder(work_dir):
+            manifest = run_ingest(
+                folder.path, examples.uri, work_dir, options, self._make_beam_pipeline
+            )
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
