@@ -3,6 +3,7 @@ import json
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.training.choose_task import TASKS
 from image_pipeline.components.training.evaluation import evaluation_config
@@ -76,6 +77,10 @@ def test_a_table_of_other_columns_is_refused(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("image,label,age\na.png,cat,3\n")
     values = {"images_dir": str(table), "options": IngestOptions().to_json(), "set_ingest": ""}
+    compiled = complete_options(str(table), IngestOptions()).to_json()
+    own = values | {"options": compiled}
+    set_values(own)
+    assert own["options"] == compiled
     with pytest.raises(UserError, match=r"has the columns .*age.*, but the pipeline was compiled"):
         set_values(values)
 
@@ -107,7 +112,6 @@ def test_what_a_model_must_reach_is_written_as_if_it_were_compiled(task):
     unchanged = dict(values)
     set_values(unchanged)
     assert unchanged == {"eval_config": "compiled"}
-    set_values(values | {"set_evaluation": ""})
     values["set_evaluation"] = "{confidence_intervals: true}"
     set_values(values)
     expected = compiled.model_copy(update={"confidence_intervals": True})
