@@ -8,8 +8,7 @@ import os
 import click
 
 from image_pipeline.commands.shared import EndsIfInterrupted, say
-from image_pipeline.components.sources.span_pattern import has_span
-from image_pipeline.kubeflow.compile import FINGERPRINT_PARAMETER, SPAN_PARAMETER, compile_pipeline
+from image_pipeline.kubeflow.compile import compile_pipeline, prepare_options
 
 
 @click.command(
@@ -44,33 +43,23 @@ def compile_command(
 
     Beam flags go after a separate --, for example: -- --runner=DataflowRunner --project=…
     """
-    from image_pipeline.components.beam.args import complete_beam_args
-    from image_pipeline.components.ingest.complete_options import complete_options
-    from image_pipeline.components.ingest.source_kind import TABLE, kind_of
     from image_pipeline.config import load_config
-    from image_pipeline.run.dataflow import check_dataflow_flags
-    from image_pipeline.run.engine import split_flags
     from image_pipeline.show.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
-    if kind_of(images_dir) is TABLE:  # What its columns are is then part of the pipeline.
-        ingest = complete_options(images_dir, config.ingest)
-        config = config.model_copy(update={"ingest": ingest})
-    beam_args = complete_beam_args(beam_flags)
-    given = split_flags(beam_args)
-    # The steps, not this machine, need the credentials.
-    if given.get("runner") == "DataflowRunner":
-        check_dataflow_flags(given)
+    config, beam_args = prepare_options(config, images_dir, beam_flags)
     # Drops what libraries say while they are imported; errors still get through.
     with quiet_terminal(os.devnull):
         job = compile_pipeline(
             config, images_dir, pipeline_root, push_dir, image, output_path, beam_args
         )
-    steps = job["pipelineSpec"]["root"]["dag"]["tasks"]
+    root = job["pipelineSpec"]["root"]
+    steps, parameters = root["dag"]["tasks"], root["inputDefinitions"]["parameters"]
     say(f"Wrote {output_path}, {len(steps)} steps: {', '.join(sorted(steps))}.")
-    say(f"Give each run the parameter {FINGERPRINT_PARAMETER}: new when the images are.")
-    if has_span(images_dir):
-        say(f"The parameter {SPAN_PARAMETER} chooses a span; without it, the latest is run.")
+    say(f"Parameters of a run: {', '.join(parameters)}.")
+    for name, parameter in parameters.items():
+        if "defaultValue" not in parameter:
+            say(f"Each run must give {name}: new when the images are.")
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from image_pipeline.commands.quarantine import quarantine
 from image_pipeline.commands.report import report
 from image_pipeline.commands.run import demo, run
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
+from image_pipeline.commands.submit import submit
 from image_pipeline.commands.verify import verify
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
@@ -56,6 +57,7 @@ for command in (
     quarantine,
     report,
     run,
+    submit,
     verify,
 ):
     cli.add_command(command)

@@ -33,7 +33,7 @@ _USED_IN_TRAINING = ("augment", "feeding", "order", "served", "training", "trans
 
 def create_pipeline(
     config: PipelineConfig,
-    images_dir: str,
+    images_dir: str | tfx.dsl.experimental.RuntimeParameter,
     pipeline_root: str,
     push_dir: str,
     fingerprint: str | tfx.dsl.experimental.RuntimeParameter = "",
@@ -45,7 +45,8 @@ def create_pipeline(
 
     Args:
       config: every component's options.
-      images_dir: the folder of images, or its URI; or a pattern of spans' folders.
+      images_dir: the folder of images, or its URI; or a pattern of spans' folders; or the parameter
+        by which each run of a compiled pipeline passes it.
       pipeline_root: where the components' outputs are kept, a folder or a URI.
       push_dir: where a blessed model is pushed.
       fingerprint: fingerprint of the images, so that a changed folder is ingested again; or the

@@ -21,7 +21,9 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import SOURCES, code_version
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.held_folder import hold_folder
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
@@ -37,17 +39,16 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Unpacks the artifact and the parameters and ingests."""
         examples = artifact_utils.get_single_instance(output_dict["examples"])
+        exec_properties = _identify_images(exec_properties)  # Where no driver has.
         options = IngestOptions.model_validate_json(exec_properties["options"])
         folder = _find_folder(exec_properties)
         options = complete_options(folder.path, options)
         resolved = exec_properties | {"images_dir": folder.path}
-        manifest = run_ingest(
-            folder.path,
-            examples.uri,
-            find_work_dir(examples.uri, resolved),
-            options,
-            self._make_beam_pipeline,
-        )
+        work_dir = find_work_dir(examples.uri, resolved)
+        with hold_folder(work_dir):
+            manifest = run_ingest(
+                folder.path, examples.uri, work_dir, options, self._make_beam_pipeline
+            )
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
@@ -56,8 +57,8 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
 class ImageExampleGenDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver):
     """Identifies the images before TFX looks into its cache, if the pipeline does not.
 
-    It corresponds to the driver of TFX's own ExampleGens. Engines without drivers (open-source
-    Kubeflow) need the fingerprint as a parameter of the run.
+    It corresponds to the driver of TFX's own ExampleGens. Where engines run none (Kubeflow), the
+    step itself identifies them, after the engine has looked into its cache.
     """
 
     def __init__(self, metadata_handle: metadata.Metadata):
@@ -95,6 +96,12 @@ def _find_folder(exec_properties: dict[str, Any]) -> SpanFolder:
     """
     images_dir = exec_properties["images_dir"]
     if not has_span(images_dir):
+        if exec_properties["span"] != LATEST:
+            raise UserError(
+                f"The span {exec_properties['span']!r} is chosen from a pattern such as "
+                f"day-{{SPAN}}, but the images {images_dir!r} are one folder; leave out the span, "
+                "or give a pattern."
+            )
         return SpanFolder(0, None, images_dir)
     return choose_span(images_dir, exec_properties["span"])
 
@@ -157,7 +164,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
 
     def __init__(
         self,
-        images_dir: str,
+        images_dir: str | data_types.RuntimeParameter,
         options: IngestOptions | None = None,
         fingerprint: str | data_types.RuntimeParameter = "",
         span: str | data_types.RuntimeParameter = LATEST,
@@ -170,9 +177,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
           options: of ingest; None for its defaults.
           fingerprint: of the images (`sources.folder.fingerprint_refs`). TFX reuses the outputs of
             an earlier run with the same parameters, so a changed folder must change one of them. If
-            it is empty, each run lists the folder and computes it, on engines that run TFX's
-            drivers (LocalDagRunner does). A pipeline compiled for Kubeflow takes it as a parameter
-            of each run.
+            it is empty, each run lists the folder and computes it: before TFX looks for such
+            outputs, on engines that run TFX's drivers (LocalDagRunner does); on others, after.
           span: which of a pattern's spans is ingested: its number, its date or `LATEST`.
           work_root: the folder of working folders, where an execution goes on that failed in
             another run or on another machine; empty for beside the outputs.

@@ -20,6 +20,14 @@ from image_pipeline.components.training.segmentation import SEGMENTATION
 from image_pipeline.components.training.tagging import TAGGING
 from image_pipeline.components.training.task import Task
 
+TASKS: dict[str, Task] = {
+    "classification": CLASSIFICATION,
+    "detection": DETECTION,
+    "regression": REGRESSION,
+    "segmentation": SEGMENTATION,
+    "tagging": TAGGING,
+}
+"""All tasks by their names."""
 # By the column of labels that are no class.
 _BY_COLUMN: dict[Column | None, Task] = {
     None: CLASSIFICATION,

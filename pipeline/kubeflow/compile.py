@@ -13,18 +13,42 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.span_pattern import LATEST, has_span
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.source_kind import TABLE, kind_of
+from image_pipeline.components.sources.span_pattern import LATEST
+from image_pipeline.kubeflow import parameters
 from image_pipeline.kubeflow.platform import platform_spec
 from image_pipeline.kubeflow.steps import check_engine, put_step_options
+from image_pipeline.run.dataflow import check_dataflow_flags
+from image_pipeline.run.engine import split_flags
 
 if TYPE_CHECKING:
     from image_pipeline.config import PipelineConfig
 
-FINGERPRINT_PARAMETER = "images-fingerprint"
-SPAN_PARAMETER = "images-span"
 STEP = "image_pipeline.kubeflow.step"
 """The module that a step's container runs."""
+_INGEST = "ImageExampleGen"
+
+
+def prepare_options(
+    config: "PipelineConfig", images_dir: str, beam_flags: Sequence[str]
+) -> tuple["PipelineConfig", list[str]]:
+    """Completes what a person gave: the columns of a table, and flags of Beam.
+
+    Raises:
+      UserError: if the table cannot be read, or flags are missing that Dataflow needs.
+    """
+    if kind_of(images_dir) is TABLE:  # What its columns are is then part of the pipeline.
+        ingest = complete_options(images_dir, config.ingest)
+        config = config.model_copy(update={"ingest": ingest})
+    beam_args = complete_beam_args(beam_flags)
+    given = split_flags(beam_args)
+    # The steps, not this machine, need the credentials.
+    if given.get("runner") == "DataflowRunner":
+        check_dataflow_flags(given)
+    return config, beam_args
 
 
 def compile_pipeline(
@@ -38,11 +62,13 @@ def compile_pipeline(
 ) -> dict[str, Any]:
     """Compiles the pipeline and writes it to a file.
 
-    What the images are is not known before a run, but engines re-use the outputs of a step whose
-    parameters are the same. So the fingerprint is a parameter of the run, and without a default:
-    a run that does not say which images it means is refused, instead of re-using old ones. Where
-    the images are a pattern of spans, which one is another parameter, by default the latest, which
-    the step finds itself.
+    What is given here are defaults: each run may name other images, another span of a pattern,
+    another folder for models and other options (`parameters`).
+
+    Engines reuse the outputs of a step whose parameters are the same, and images can change under
+    the same name. Whoever starts a run, or a schedule, cannot know their fingerprint. So ingest
+    always runs, and computes the fingerprint itself, unless `kubeflow:` switches its caching on:
+    then each run must give a text that identifies the images, and is refused without.
 
     Args:
       config: every component's options.
@@ -69,19 +95,19 @@ def compile_pipeline(
     from image_pipeline.pipeline import create_pipeline
 
     parameter = tfx.dsl.experimental.RuntimeParameter
-    span = parameter(name=SPAN_PARAMETER, ptype=str, default=LATEST)
     pipeline = create_pipeline(
         config,
-        images_dir,
+        parameter(name=parameters.IMAGES, ptype=str, default=images_dir),
         pipeline_root,
         push_dir,
-        parameter(name=FINGERPRINT_PARAMETER, ptype=str),
+        parameter(name=parameters.FINGERPRINT, ptype=str),
         beam_args=tuple(beam_args),
-        span=span if has_span(images_dir) else None,
+        span=parameter(name=parameters.SPAN, ptype=str, default=LATEST),
     )
     job = _make_runner(image).run(pipeline, write_out=False)
     spec, options = job["pipelineSpec"], config.kubeflow
     _complete_spec(spec, pipeline_root)
+    _put_parameters(spec, config, images_dir, push_dir)
     is_vertex = output_path.endswith(".json")
     check_engine(spec, options, is_vertex=is_vertex)
     put_step_options(spec, options, beam_args)
@@ -105,9 +131,21 @@ def _complete_spec(spec: dict[str, Any], pipeline_root: str) -> None:
     for executor in spec["deploymentSpec"]["executors"].values():
         if "container" in executor:
             executor["container"]["command"] = ["python", "-m", STEP]
-    parameters = spec["root"]["inputDefinitions"]["parameters"]
-    if SPAN_PARAMETER in parameters:
-        parameters[SPAN_PARAMETER]["defaultValue"] = LATEST
+
+
+def _put_parameters(
+    spec: dict[str, Any], config: "PipelineConfig", images_dir: str, push_dir: str
+) -> None:
+    """Gives the pipeline the run's parameters, and says whether ingest's output may be reused."""
+    is_reused = config.kubeflow.of_step(_INGEST).caching is True
+    defaults = {
+        parameters.IMAGES: images_dir,
+        parameters.SPAN: LATEST,
+        parameters.FINGERPRINT: None if is_reused else "",
+        parameters.MODELS: push_dir,
+    }
+    parameters.put_parameters(spec, config, defaults)
+    spec["root"]["dag"]["tasks"][_INGEST]["cachingOptions"] = {"enableCache": is_reused}
 
 
 def _write_job(job: dict[str, Any], path: str, platform: dict[str, Any]) -> None:

@@ -91,7 +91,8 @@ class StepOptions(Options):
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     """Environment variables by their names."""
     caching: bool | None = None
-    """Whether an earlier run's output may be reused; None for yes."""
+    """Whether an earlier run's output may be reused; None for yes, but for ingest no. If yes for
+    ingest, too, each run must give a text that identifies the images (`images-fingerprint`)."""
     beam_args: tuple[str, ...] = ()
     """Beam's flags for this step alone; they go before those of the same name of all steps."""
     node_selector: dict[str, str] = pydantic.Field(default_factory=dict)
@@ -112,6 +113,8 @@ class StepOptions(Options):
 class KubeflowOptions(Options):
     """Every step's container, on Kubeflow and Vertex AI; nothing here changes a local run."""
 
+    service_account: str | None = pydantic.Field(default=None, min_length=1)
+    """The Kubernetes service account of a run's pods; `image-pipeline submit` passes it."""
     defaults: StepOptions = StepOptions()
     """Of all steps; a step's own keys replace these, key by key."""
     ImageExampleGen: StepOptions = StepOptions()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.kubeflow.parameters import set_values
 
 MESSAGE = "--json_serialized_invocation_args"
 """The flag before what the launcher says of a step: `ExecutorInput`."""
@@ -87,6 +88,7 @@ def run_step(arguments: Sequence[str], root: str = "/") -> None:
     given, beam_args = parser.parse_known_args(arguments)
     message = json.loads(getattr(given, MESSAGE.lstrip("-")))
     uris = map_artifacts(message, root)
+    set_values(message.get("inputs", {}).get("parameterValues", {}))
     setattr(given, MESSAGE.lstrip("-"), json.dumps(message))
     kubeflow_v2_run_executor.main((given, beam_args))
     if uris:

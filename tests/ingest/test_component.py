@@ -102,6 +102,28 @@ def test_where_each_run_has_its_own_folders_an_attempt_still_goes_on(execute, ph
     )
 
 
+def test_a_run_that_says_nothing_of_its_images_goes_on_from_one_of_the_same_images(tmp_path):
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    (tmp_path / "images" / "cat" / "1.png").touch()
+
+    def find(images_dir, **parameters):
+        gen = ImageExampleGen(str(images_dir), IngestOptions(**parameters), work_root="/working")
+        return component.find_work_dir("/out", component._identify_images(gen.exec_properties))
+
+    first = find(tmp_path / "images")
+    assert first.startswith("/working/") and find(tmp_path / "images") == first
+    assert find(tmp_path / "images", seed=1) != first
+    (tmp_path / "images" / "cat" / "2.png").touch()
+    assert find(tmp_path / "images") != first
+
+
+def test_a_span_of_one_folder_is_an_error(execute, photos):
+    with pytest.raises(
+        UserError, match=r"The span '7' is chosen from a pattern such as day-{SPAN}"
+    ):
+        execute(photos / "7", span="7")
+
+
 def test_the_artifact_tells_patterns_and_options_apart(execute, photos):
     pattern = photos / "{SPAN}" / "v1"
     _, one = execute(pattern, span="7")

@@ -23,7 +23,7 @@ from image_pipeline.run.local import run_locally
 from image_pipeline.run.run_plan import RunPlan
 from tests.drawings import encode_png
 from tests.kubeflow_compile.launcher import ObjectStore
-from tests.kubeflow_compile.walk import fill_in, run_step, walk_pipeline
+from tests.kubeflow_compile.walk import complete_parameters, fill_in, run_step, walk_pipeline
 from tests.object_store.runs import read_tree
 from tests.object_store.store import run_store, use_store
 
@@ -82,7 +82,7 @@ def spec(folder, script):
 @pytest.fixture(scope="module")
 def walked(folder, spec):
     """Each step's artifacts, made by the container commands."""
-    return walk_pipeline(spec, {"images-fingerprint": "today"}, folder / "steps")
+    return walk_pipeline(spec, {}, folder / "steps")
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def _hash_files(folder: str) -> dict[str, str]:
 def test_the_engines_own_sdk_loads_the_file(folder, spec):
     component = kfp.components.load_component_from_file(str(folder / "pipeline.yaml"))
     assert component.name == PipelineConfig().name
-    assert list(component.component_spec.inputs) == ["images-fingerprint"]
+    assert all(each.optional for each in component.component_spec.inputs.values())
     assert set(component.pipeline_spec.root.dag.tasks) == set(spec["root"]["dag"]["tasks"])
 
 
@@ -123,11 +123,6 @@ def test_no_step_needs_a_hook_that_open_source_kubeflow_ignores(spec):
     containers = [each["container"] for each in spec["deploymentSpec"]["executors"].values()]
     assert len(containers) == 8
     assert all(container.keys() == {"command", "args", "image"} for container in containers)
-
-
-def test_a_run_that_does_not_say_which_images_it_means_is_refused(spec, tmp_path):
-    with pytest.raises(ValueError, match="lacks the parameters \\['images-fingerprint'\\]"):
-        walk_pipeline(spec, {}, tmp_path)
 
 
 def test_a_step_finds_the_latest_span_and_says_which(folder, script, local):
@@ -144,8 +139,7 @@ def test_a_step_finds_the_latest_span_and_says_which(folder, script, local):
         LOCAL_BEAM_ARGS,
     )
     spec, step = job["pipelineSpec"], "ImageExampleGen"
-    default = spec["root"]["inputDefinitions"]["parameters"]["images-span"]["defaultValue"]
-    parameters = {"images-fingerprint": "today", "images-span": default}
+    parameters = complete_parameters(spec, {})
     message = fill_in(spec, step, parameters, {}, folder / "span_steps")
     # A step alone imports for itself, as in a container.
     made = run_step(spec, step, message, folder / "span_steps", [sys.executable])
@@ -193,8 +187,8 @@ def stored(folder, script):
             str(folder / "stored.yaml"),
             LOCAL_BEAM_ARGS,
         )
-        launcher, parameters = ObjectStore(store.environment), {"images-fingerprint": "today"}
-        made = walk_pipeline(job["pipelineSpec"], parameters, folder / "pods", launcher)
+        launcher = ObjectStore(store.environment)
+        made = walk_pipeline(job["pipelineSpec"], {}, folder / "pods", launcher)
         return Stored(root, made, read_tree(root))
 
 

@@ -36,7 +36,7 @@ def walk_pipeline(
 
     Args:
       spec: the compiled pipeline.
-      parameters: of the run.
+      parameters: of the run, where it takes others than the pipeline's defaults.
       folder: where each step has an empty working directory, beside its output file.
       launcher: what is done around each step's command; None for nothing.
 
@@ -47,8 +47,7 @@ def walk_pipeline(
       ValueError: if a parameter of the run is missing.
       RuntimeError: if a step's command fails; with the end of what it said.
     """
-    if missing := spec["root"]["inputDefinitions"]["parameters"].keys() - parameters:
-        raise ValueError(f"the run lacks the parameters {sorted(missing)}")
+    parameters = complete_parameters(spec, parameters)
     tasks = spec["root"]["dag"]["tasks"]
     order = graphlib.TopologicalSorter(
         {name: task.get("dependentTasks", []) for name, task in tasks.items()}
@@ -67,6 +66,21 @@ def walk_pipeline(
                 made[step] = future.result()
                 order.done(step)
     return made
+
+
+def complete_parameters(spec: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
+    """A run's parameters with the pipeline's defaults.
+
+    Raises:
+      ValueError: if one without a default is missing, or there is none of a name.
+    """
+    known = spec["root"]["inputDefinitions"]["parameters"]
+    if unknown := given.keys() - known:
+        raise ValueError(f"the pipeline has no parameters {sorted(unknown)}")
+    defaults = {n: each["defaultValue"] for n, each in known.items() if "defaultValue" in each}
+    if missing := known.keys() - defaults - given.keys():
+        raise ValueError(f"the run lacks the parameters {sorted(missing)}")
+    return defaults | dict(given)
 
 
 def fill_in(

@@ -1,0 +1,152 @@
+"""A connection to Kubeflow Pipelines, made by kfp's own client; its errors in a sentence.
+
+Who asks, and where, is found as kfp finds it: its environment variables, `~/.config/kfp`, a pod's
+service account and `kubeconfig`.
+"""
+
+import contextlib
+import io
+import json
+import os
+import socket
+import urllib.parse
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import find_line
+
+if TYPE_CHECKING:
+    import kfp
+
+HOST_VARIABLES = ("KF_PIPELINES_ENDPOINT", "KFP_ENDPOINT", "KFP_API_URL")
+"""Where the address may be: kfp's client reads the first, its command line the second."""
+TOKEN_VARIABLE = "KFP_EXISTING_TOKEN"
+"""As kfp's command line has it. A token on a command line would be seen by others."""
+_CONNECT_S, _ANSWER_S = 10, 60
+
+
+def find_host(host: str | None) -> str | None:
+    """The API's address; None if kfp is to look for it in a pod or in `kubeconfig`.
+
+    Raises:
+      UserError: if it would find nothing there.
+    """
+    given = [host, *map(os.environ.get, HOST_VARIABLES)]
+    if found := next(filter(None, given), None):
+        return (found if "://" in found else f"https://{found}").rstrip("/")
+    config = os.environ.get("KUBECONFIG", os.path.expanduser("~/.kube/config"))
+    if "KUBERNETES_SERVICE_HOST" in os.environ or os.path.exists(config.split(os.pathsep)[0]):
+        return None
+    raise UserError(
+        f"submit needs the address of Kubeflow's API; give --host, or set {HOST_VARIABLES[0]}."
+    )
+
+
+def connect(host: str | None, namespace: str | None) -> "kfp.Client":
+    """Connects, and asks for a sign of life.
+
+    Args:
+      host: as `find_host` gives it.
+      namespace: of the person's own, where Kubeflow has many users.
+
+    Raises:
+      UserError: if there is no answer, or access is refused.
+    """
+    if host is not None:
+        _check_listens(host)
+    import kfp
+
+    class Client(kfp.Client):
+        """Asks once: kfp's own asks five times, and waits between."""
+
+        def get_kfp_healthz(self, sleep_duration: int = 0):
+            return self.healthzs.healthz_service_get_healthz()
+
+    token = os.environ.get(TOKEN_VARIABLE)
+    authority = os.environ.get("SSL_CERT_FILE")
+    with explain_errors(host, "connect"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = Client(
+            host,
+            namespace=namespace or "kubeflow",
+            existing_token=token,
+            ssl_ca_cert=authority,
+        )
+        answer = client.healthzs.healthz_service_get_healthz(_preload_content=False)
+        if "json" not in answer.headers.get("content-type", ""):
+            raise UserError(
+                f"{host} answers, but not as Kubeflow's API does: a page to log in, perhaps; give "
+                f"a token in {TOKEN_VARIABLE}, or check --host."
+            )
+    return client
+
+
+def _check_listens(host: str) -> None:
+    """Tries the port: kfp's client would try four times, each until the system gives up."""
+    address = urllib.parse.urlsplit(host)
+    try:
+        port = address.port or {"http": 80}.get(address.scheme, 443)
+        socket.create_connection((address.hostname or "", port), _CONNECT_S).close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(
+            f"Kubeflow's API at {host} cannot be reached: {reason}; check --host, or whether a "
+            "port-forward is still open."
+        ) from error
+
+
+@contextlib.contextmanager
+def explain_errors(host: str | None, task: str) -> Iterator[None]:
+    """Says in a sentence what kfp's client raises, keeps it from printing, and limits its waits.
+
+    Args:
+      host: as `find_host` gives it.
+      task: what is tried, a verb and its object.
+
+    Raises:
+      UserError: if the server refuses, fails, or does not answer.
+    """
+    import kfp_server_api
+    import urllib3.exceptions
+
+    place = host or "the cluster"
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_ANSWER_S)  # kfp gives no time-out to what it asks.
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    except kfp_server_api.ApiException as error:
+        raise UserError(_describe(error.status, _read_message(error), place, task)) from error
+    except urllib3.exceptions.HTTPError as error:
+        reason = find_line(str(getattr(error, "reason", error)))
+        raise UserError(f"Cannot {task}: {place} did not answer: {reason}; try again.") from error
+    except (ValueError, TimeoutError) as error:  # What kfp's client itself raises.
+        raise UserError(f"Cannot {task} at {place}: {find_line(str(error))}") from error
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _describe(status: int, message: str, place: str, task: str) -> str:
+    """What an answer means that is no success."""
+    if status in (401, 403):
+        return (
+            f"Cannot {task}: {place} refuses access (HTTP {status}: {message}); give a token in "
+            f"{TOKEN_VARIABLE}, and your namespace with --namespace."
+        )
+    if status == 404 and task == "connect":
+        return f"{place} has no Kubeflow Pipelines API (v2beta1) there; check --host."
+    return f"Cannot {task}: {place} answers HTTP {status}: {message}"
+
+
+def _read_message(error: Exception) -> str:
+    """The server's own words, which are in JSON if they are Kubeflow's."""
+    body = getattr(error, "body", None) or ""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return str(getattr(error, "reason", "")) or "no reason given"
+    if not isinstance(said, dict):
+        return str(getattr(error, "reason", ""))
+    return find_line(str(said.get("error_message") or said.get("message") or said.get("error")))
