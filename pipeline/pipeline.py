@@ -110,8 +110,10 @@ def _choose_roots(pipeline_root: str, metadata_path: str | None) -> dict[str, st
     """
     if metadata_path is not None:
         return {}
-    data_root = "" if files.is_local(pipeline_root) else files.join(pipeline_root, "data")
-    return {"work_root": files.join(pipeline_root, "working"), "data_root": data_root}
+    if files.is_local(pipeline_root):
+        return {"work_root": files.join(pipeline_root, "working")}
+    root = pipeline_root.partition("?")[0]  # Kubeflow lets it say how to reach the store.
+    return {"work_root": files.join(root, "working"), "data_root": files.join(root, "data")}
 
 
 def _span_parameter(
