@@ -14,7 +14,6 @@ from tfx import v1 as tfx
 from tfx.components.evaluator import executor as evaluator
 from tfx.components.statistics_gen import executor as statistics_gen
 from tfx.dsl.components.base import base_beam_executor, executor_spec
-from tfx.types.artifact import Artifact
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.job_pipeline import JobPipeline
@@ -42,7 +41,9 @@ class _JobExecutor(base_beam_executor.BaseBeamExecutor):
         return JobPipeline(made.runner, made.options, self._shared_dir)
 
 
-def _name_for_beam(examples: Artifact) -> Artifact:
+def _name_for_beam(
+    examples: tfx.types.standard_artifacts.Examples,
+) -> tfx.types.standard_artifacts.Examples:
     """The artifact with a URI that Beam's sources read."""
     named = copy.deepcopy(examples)
     named.uri = name_for_beam(examples.uri)

@@ -65,7 +65,9 @@ class StoredInS3(FileSystem):
         compression_type: str = CompressionTypes.AUTO,
     ) -> BinaryIO:
         """Opens a file for reading; ingest packs none."""
-        if self._get_compression_type(path, compression_type) != CompressionTypes.UNCOMPRESSED:
+        if compression_type == CompressionTypes.AUTO:
+            compression_type = CompressionTypes.detect_compression_type(path)
+        if compression_type != CompressionTypes.UNCOMPRESSED:
             raise BeamIOError(
                 f"{path} is compressed, but {_PREFIX} URIs are for files that are not"
             )
