@@ -67,10 +67,12 @@ def create_pipeline(
     check_pixels_fit(config)
     check_user_steps(config.feeding.augment)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
-    # Engines may give each run, or each attempt, folders of its own.
-    work_root = files.join(pipeline_root, "working") if metadata_path is None else ""
     example_gen = ImageExampleGen(
-        images_dir, config.ingest, fingerprint, _span_parameter(span), work_root
+        images_dir,
+        config.ingest,
+        fingerprint,
+        _span_parameter(span),
+        **_choose_roots(pipeline_root, metadata_path),
     )
     # The data to analyse, train and evaluate on: that data set, or those of several spans.
     examples, span_resolvers = join_spans(example_gen, config.spans, span)
@@ -99,6 +101,20 @@ def create_pipeline(
         metadata_connection_config=_metadata_connection(metadata_path),
         beam_pipeline_args=list(beam_args),
     )
+
+
+def _choose_roots(pipeline_root: str, metadata_path: str | None) -> dict[str, str]:
+    """Where ingest keeps what is not in its output's folder: `ImageExampleGen`'s arguments.
+
+    Engines with a store of metadata of their own may give each run, or each attempt, folders of its
+    own, and copy those that are in a store to and from each step's machine.
+    """
+    if metadata_path is not None:
+        return {}
+    if files.is_local(pipeline_root):
+        return {"work_root": files.join(pipeline_root, "working")}
+    root = pipeline_root.partition("?")[0]  # Kubeflow lets it say how to reach the store.
+    return {"work_root": files.join(root, "working"), "data_root": files.join(root, "data")}
 
 
 def _span_parameter(

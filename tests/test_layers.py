@@ -23,6 +23,7 @@ ROOMS = (
 ALLOWED = {
     "apache_beam": (
         *("components/beam/", "components/stores/beam_files.py"),
+        "components/stores/beam_reads.py",
         *("components/stores/google.py", "components/stores/remote.py"),
         *("components/ingest/transforms.py", "components/ingest/run.py"),
         *("components/transform/analysis.py", "components/transform/run.py"),

@@ -1,10 +1,12 @@
 """TFX's own components that run Beam jobs, with their jobs run as ours are.
 
 Otherwise a run would wait forever for a job whose workers cannot start, workers with other code
-would not be noticed, and an interrupted run would leave its job on the cluster.
+would not be noticed, and an interrupted run would leave its job on the cluster. They read data sets
+from the stores that we read, too.
 """
 
 import contextlib
+import copy
 from typing import Any
 
 import apache_beam as beam
@@ -16,6 +18,7 @@ from tfx.dsl.components.base import base_beam_executor, executor_spec
 from image_pipeline.components import files
 from image_pipeline.components.beam.job_pipeline import JobPipeline
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.stores.beam_reads import name_for_beam
 
 
 class _JobExecutor(base_beam_executor.BaseBeamExecutor):
@@ -26,8 +29,9 @@ class _JobExecutor(base_beam_executor.BaseBeamExecutor):
         output = next(artifact for artifacts in output_dict.values() for artifact in artifacts)
         folder, _, name = output.uri.rstrip("/").rpartition("/")
         self._shared_dir = files.join(folder, f".begun-{name}")
+        readable = input_dict | {"examples": list(map(_name_for_beam, input_dict["examples"]))}
         try:
-            super().Do(input_dict, output_dict, exec_properties)
+            super().Do(readable, output_dict, exec_properties)
         finally:
             with contextlib.suppress(UserError, OSError):  # A leftover does no harm.
                 files.delete_tree(self._shared_dir)
@@ -35,6 +39,15 @@ class _JobExecutor(base_beam_executor.BaseBeamExecutor):
     def _make_beam_pipeline(self) -> beam.Pipeline:
         made = super()._make_beam_pipeline()
         return JobPipeline(made.runner, made.options, self._shared_dir)
+
+
+def _name_for_beam(
+    examples: tfx.types.standard_artifacts.Examples,
+) -> tfx.types.standard_artifacts.Examples:
+    """The artifact with a URI that Beam's sources read."""
+    named = copy.deepcopy(examples)
+    named.uri = name_for_beam(examples.uri)
+    return named
 
 
 class StatisticsGenExecutor(_JobExecutor, statistics_gen.Executor):

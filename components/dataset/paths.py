@@ -18,6 +18,7 @@ QUARANTINE = "quarantine.jsonl"
 DUPLICATES = "duplicates.jsonl"
 NEAR_DUPLICATES = "near_duplicates.jsonl"  # only with the option near_duplicates
 SKIPPED = "skipped.jsonl"  # only if a file was skipped
+POINTER = "data_set.json"  # in the folder of an artifact whose data set lies elsewhere
 _SPLIT, _SHARD = "Split-", "data_tfrecord-"  # TFX's and TFRecord's conventions
 _SHARD_PATH = re.compile(rf"(?P<root>.+)/{_SPLIT}(?P<split>[^/]+)/{_SHARD}(?P<shard>\d+)-of-\d+")
 

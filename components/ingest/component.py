@@ -21,6 +21,8 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import SOURCES, code_version
+from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.dataset.pointer import find_place, make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.held_folder import hold_folder
@@ -44,14 +46,14 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         folder = _find_folder(exec_properties)
         options = complete_options(folder.path, options)
         resolved = exec_properties | {"images_dir": folder.path}
+        data_dir = find_data_dir(examples.uri, resolved)
         work_dir = find_work_dir(examples.uri, resolved)
-        with hold_folder(work_dir):
-            manifest = run_ingest(
-                folder.path, examples.uri, work_dir, options, self._make_beam_pipeline
-            )
+        manifest = run_ingest(folder.path, data_dir, work_dir, options, self._make_beam_pipeline)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
+        if data_dir != examples.uri:
+            _point(examples, data_dir, manifest, folder)
 
 
 class ImageExampleGenDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver):
@@ -120,6 +122,28 @@ def _describe_input(
         examples.set_int_custom_property(utils.VERSION_PROPERTY_NAME, folder.version)
 
 
+def _point(
+    examples: standard_artifacts.Examples, data_dir: str, manifest: Manifest, folder: SpanFolder
+) -> None:
+    """Leaves a pointer in the artifact's folder, and says what it says where engines show it."""
+    pointer = make_pointer(data_dir, manifest, folder.span, folder.version)
+    write_pointer(examples.uri, pointer)
+    examples.set_string_custom_property("data_set_uri", pointer.uri)
+    examples.set_string_custom_property("manifest_sha256", pointer.manifest_sha256)
+    examples.set_int_custom_property("records", pointer.records)
+
+
+def find_data_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
+    """Where the data set is written: the output's folder, or a place of its own in a store.
+
+    Args:
+      examples_uri: the output's folder.
+      exec_properties: the component's parameters.
+    """
+    data_root = exec_properties["data_root"]
+    return find_place(data_root, _hash(exec_properties)) if data_root else examples_uri
+
+
 def find_work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
     """The working folder: the same one for the same images and options, to go on after a failure.
 
@@ -147,6 +171,7 @@ class ImageExampleGenSpec(component_spec.ComponentSpec):
         "fingerprint": component_spec.ExecutionParameter(type=str),
         "span": component_spec.ExecutionParameter(type=str),
         "work_root": component_spec.ExecutionParameter(type=str),
+        "data_root": component_spec.ExecutionParameter(type=str),
         "code_version": component_spec.ExecutionParameter(type=str),
     }
     INPUTS: dict = {}  # noqa: RUF012
@@ -169,6 +194,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
         fingerprint: str | data_types.RuntimeParameter = "",
         span: str | data_types.RuntimeParameter = LATEST,
         work_root: str = "",
+        data_root: str = "",
     ):
         """Declares the component.
 
@@ -182,6 +208,8 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
           span: which of a pattern's spans is ingested: its number, its date or `LATEST`.
           work_root: the folder of working folders, where an execution goes on that failed in
             another run or on another machine; empty for beside the outputs.
+          data_root: the folder of data sets, where engines copy the outputs' folders to and from
+            their machines: these then hold a pointer only. Empty for in the outputs' folders.
         """
         super().__init__(
             ImageExampleGenSpec(
@@ -190,6 +218,7 @@ class ImageExampleGen(base_beam_component.BaseBeamComponent):
                 fingerprint=fingerprint,
                 span=span,
                 work_root=work_root,
+                data_root=data_root,
                 code_version=code_version("images", "ingest", *SOURCES),
                 examples=channel_utils.as_channel([standard_artifacts.Examples()]),
             )

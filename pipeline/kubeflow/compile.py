@@ -20,6 +20,7 @@ from image_pipeline.components.ingest.source_kind import TABLE, kind_of
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.kubeflow import parameters
 from image_pipeline.kubeflow.platform import platform_spec
+from image_pipeline.kubeflow.remote_beam import check_remote_beam
 from image_pipeline.kubeflow.steps import check_engine, put_step_options
 from image_pipeline.run.dataflow import check_dataflow_flags
 from image_pipeline.run.engine import split_flags
@@ -84,8 +85,8 @@ def compile_pipeline(
 
     Raises:
       UserError: if the file's ending is none of these, or it cannot be written; if `spans.window`
-        is set, since engines have no resolver of spans; or if the engine cannot express one of the
-        steps' options (`kubeflow:`).
+        is set, since engines have no resolver of spans; if the engine cannot express one of the
+        steps' options (`kubeflow:`); or if Beam's workers could not write a step's outputs.
     """
     if not output_path.endswith((".json", ".yaml", ".yml")):
         raise UserError(f"The output must end in .yaml, .yml or .json, got {output_path!r}.")
@@ -111,6 +112,7 @@ def compile_pipeline(
     is_vertex = output_path.endswith(".json")
     check_engine(spec, options, is_vertex=is_vertex)
     put_step_options(spec, options, beam_args)
+    check_remote_beam(spec, pipeline_root)
     _write_job(job, output_path, {} if is_vertex else platform_spec(spec, options))
     return job
 

@@ -3,7 +3,8 @@
 The launcher copies a step's inputs to folders of the pod before the step starts, and uploads what
 the step left in those of its outputs (`LocalPathForURI` in `backend/src/v2/component/
 launcher_v2.go`). TensorFlow and Beam open no `minio://`, and `s3://` not everywhere: so a step
-whose artifacts are there works in these folders, and any store that Kubeflow can use will do.
+whose artifacts are there works in these folders, and any store that Kubeflow can use will do. The
+data set alone is not copied: see `data_sets`.
 """
 
 import argparse
@@ -14,12 +15,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.kubeflow.data_sets import follow_pointers
 from image_pipeline.kubeflow.parameters import set_values
 
 MESSAGE = "--json_serialized_invocation_args"
 """The flag before what the launcher says of a step: `ExecutorInput`."""
 COPIED = ("s3", "minio")
 """Schemes of stores that TensorFlow does not open, but the launcher copies from and to."""
+
+_MINIO, _ADDRESSES = "minio://", ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
 
 
 def find_copy(uri: str, root: str = "/") -> str:
@@ -31,6 +36,27 @@ def find_copy(uri: str, root: str = "/") -> str:
     """
     scheme, _, path = uri.partition("://")
     return os.path.join(root, scheme, path) if path and scheme in COPIED else uri
+
+
+def name_stores(message: dict[str, Any]) -> None:
+    """Writes `s3://` for `minio://` in a step's parameters: only Kubeflow tells them apart.
+
+    Args:
+      message: `ExecutorInput`, JSON's way; it is changed.
+
+    Raises:
+      UserError: if nothing says where the MinIO server is: Amazon would be asked.
+    """
+    values = message.get("inputs", {}).get("parameterValues", {})
+    for name, value in values.items():
+        if isinstance(value, str) and _MINIO in value:
+            if not any(os.environ.get(variable) for variable in _ADDRESSES):
+                raise UserError(
+                    f"{name} of this step is in a MinIO server, whose address must be in "
+                    f"{_ADDRESSES[0]}, for example http://minio-service.kubeflow:9000; set it in "
+                    "the configuration, under kubeflow.defaults.env, and compile again."
+                )
+            values[name] = value.replace(_MINIO, "s3://")
 
 
 def map_artifacts(message: dict[str, Any], root: str = "/") -> dict[str, str]:
@@ -74,22 +100,28 @@ def restore_uris(said: Any, uris: dict[str, str]) -> Any:
 
 
 def run_step(arguments: Sequence[str], root: str = "/") -> None:
-    """Runs a step as TFX's `kubeflow_v2_run_executor` does.
+    """Runs a step as TFX's `kubeflow_v2_run_executor` does, on data sets where they are.
 
     Args:
       arguments: of the container's command: the executor, the launcher's message, Beam's flags.
       root: see `find_copy`.
-    """
-    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
+    Raises:
+      UserError: if the person who runs the pipeline can put it right.
+    """
     parser = argparse.ArgumentParser(allow_abbrev=False)
     for flag in ("--executor_class_path", MESSAGE, "--json_serialized_inputs_spec_args"):
         parser.add_argument(flag)
     given, beam_args = parser.parse_known_args(arguments)
     message = json.loads(getattr(given, MESSAGE.lstrip("-")))
+    name_stores(message)
     uris = map_artifacts(message, root)
+    uris |= follow_pointers(message, given.executor_class_path)
     set_values(message.get("inputs", {}).get("parameterValues", {}))
     setattr(given, MESSAGE.lstrip("-"), json.dumps(message))
+    # Late: importing TFX takes many seconds, and what is wrong above is told before.
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+
     kubeflow_v2_run_executor.main((given, beam_args))
     if uris:
         path = message["outputs"]["outputFile"]
@@ -99,4 +131,7 @@ def run_step(arguments: Sequence[str], root: str = "/") -> None:
 
 
 if __name__ == "__main__":
-    run_step(sys.argv[1:])
+    try:
+        run_step(sys.argv[1:])
+    except UserError as error:
+        sys.exit(f"Error: {error}")

@@ -41,9 +41,22 @@ def test_the_executor_s_job_is_ours(own, theirs, flags, tmp_path, monkeypatch):
     output = standard_artifacts.ExampleStatistics()
     output.uri = str(tmp_path / "out" / "7")
     context = base_beam_executor.BaseBeamExecutor.Context(beam_pipeline_args=[*flags])
-    own(context).Do({}, {"first": [output], "second": [output]}, {})
+    own(context).Do({"examples": []}, {"first": [output], "second": [output]}, {})
     assert signs == ([".begun-7"] if flags == PORTABLE else [])
     assert list(tmp_path.glob("out/*")) == []
+
+
+def test_they_read_the_stores_that_beam_does_not_open(tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(statistics_gen.Executor, "Do", lambda self, *taken: given.append(taken))
+    examples, output = standard_artifacts.Examples(), standard_artifacts.ExampleStatistics()
+    examples.uri, output.uri = "s3://bucket/data/abc-1", str(tmp_path / "out")
+    examples.split_names = '["train"]'
+    tfx_components.StatisticsGenExecutor().Do({"examples": [examples]}, {"any": [output]}, {})
+    ((input_dict, _, _),) = given
+    (read,) = input_dict["examples"]
+    assert read.uri == "stored+s3://bucket/data/abc-1" and read.split_names == '["train"]'
+    assert examples.uri == "s3://bucket/data/abc-1"
 
 
 def test_they_keep_tfx_s_names():

@@ -1,14 +1,14 @@
 """ImageExampleGen's contract: which folder is ingested, and what its artifact says."""
 
-from types import SimpleNamespace
-
 import pytest
 from tfx.types import standard_artifacts
 
+from image_pipeline.components.dataset.pointer import follow_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import component
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
 from image_pipeline.components.ingest.options import IngestOptions
+from tests.dataset.listed import write_listed
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ def execute(tmp_path, monkeypatch):
 
     def run(images_dir, output_dir, work_dir, options, make_pipeline):
         calls.append((images_dir, work_dir))
-        return SimpleNamespace(splits={"train": None, "eval": None})
+        return write_listed(output_dir, {"train": [b"abc"], "eval": [b"de"]})
 
     monkeypatch.setattr(component, "run_ingest", run)
 
@@ -122,6 +122,24 @@ def test_a_span_of_one_folder_is_an_error(execute, photos):
         UserError, match=r"The span '7' is chosen from a pattern such as day-{SPAN}"
     ):
         execute(photos / "7", span="7")
+def test_with_a_folder_of_data_sets_the_artifact_is_a_pointer(execute, photos, tmp_path):
+    places = {"work_root": f"{tmp_path}/working", "data_root": f"{tmp_path}/data"}
+    (_, work_dir), examples = execute(photos / "{SPAN}" / "v{VERSION}", **places)
+    pointer = follow_pointer(examples.uri)
+    assert pointer.uri == f"{tmp_path}/data/{work_dir.removeprefix(f'{tmp_path}/working/')}-1"
+    assert (pointer.records, pointer.bytes, pointer.span, pointer.version) == (5, 5, 8, 1)
+    assert examples.get_string_custom_property("data_set_uri") == pointer.uri
+    assert examples.get_string_custom_property("manifest_sha256") == pointer.manifest_sha256
+    assert examples.get_int_custom_property("records") == 5
+    assert [path.name for path in (tmp_path / "examples/1").iterdir()] == ["data_set.json"]
+    _, again = execute(photos / "{SPAN}" / "v{VERSION}", **places)
+    assert follow_pointer(again.uri).uri == pointer.uri.removesuffix("1") + "2"
+
+
+def test_without_one_the_artifact_is_the_data_set(execute, photos, tmp_path):
+    _, examples = execute(photos / "7")
+    assert follow_pointer(examples.uri) is None and (tmp_path / "examples/1/manifest.json").exists()
+    assert not examples.has_custom_property("data_set_uri")
 
 
 def test_the_artifact_tells_patterns_and_options_apart(execute, photos):

@@ -103,6 +103,31 @@ def test_ingest_gets_the_configs_options(spec):
     assert parameters["options"] == expected.to_json()
 
 
+@pytest.mark.parametrize(
+    ("root", "places"),
+    [
+        ("gs://b/root", ("gs://b/root/working", "gs://b/root/data")),
+        ("minio://b/root?region=x", ("minio://b/root/working", "minio://b/root/data")),
+        ("/shared/root", ("/shared/root/working", "")),
+    ],
+)
+def test_below_a_root_in_a_store_data_sets_have_a_place_of_their_own(compiled, root, places):
+    parameters = constants(compiled(pipeline_root=root)[1]["pipelineSpec"], "ImageExampleGen")
+    assert (parameters["work_root"], parameters["data_root"]) == places
+
+
+def test_beams_work_goes_elsewhere_only_where_its_workers_can_write(compiled):
+    flink = ["--runner=FlinkRunner", "--flink_master=flink:8081"]
+    ingest = f"kubeflow.ImageExampleGen.beam_args={json.dumps(flink)}"
+    _, job = compiled(ingest, pipeline_root="s3://b/root")
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    assert executors["ImageExampleGen_executor"]["container"]["args"][-2:] == flink
+    with pytest.raises(
+        UserError, match=r"StatisticsGen must run Beam in its own pod, got --runner=F"
+    ):
+        compiled(pipeline_root="s3://b/root", beam_args=flink)
+
+
 def test_trainer_and_pusher_get_theirs(spec):
     assert (
         constants(spec, "Trainer")["run_fn"] == "image_pipeline.components.training.trainer.run_fn"

@@ -32,11 +32,29 @@ pytestmark = pytest.mark.e2e
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A walk in a store: where, each step's artifacts, and all files by their names."""
+    """A walk in a store: where, what was run, each step's artifacts, and all files by names."""
 
     root: str
+    spec: dict
+    launcher: ObjectStore
     made: dict
     tree: dict[str, bytes]
+
+    def below(self, uri: str) -> dict[str, bytes]:
+        """The files of a folder."""
+        folder = f"{uri.removeprefix(f'{self.root}/')}/"
+        named = (name for name in self.tree if name.startswith(folder))
+        return {name.removeprefix(folder): self.tree[name] for name in named}
+
+    @property
+    def examples(self) -> dict:
+        """The artifact of the data set."""
+        return self.made["ImageExampleGen"]["examples"]
+
+    @property
+    def data_set(self) -> dict[str, bytes]:
+        """The files of the data set that it points to."""
+        return self.below(self.examples["metadata"]["data_set_uri"])
 
 
 # All but the flip is the same in every run; the flip shows that the records' seeds are, too.
@@ -187,21 +205,77 @@ def stored(folder, script):
             str(folder / "stored.yaml"),
             LOCAL_BEAM_ARGS,
         )
-        launcher = ObjectStore(store.environment)
-        made = walk_pipeline(job["pipelineSpec"], {}, folder / "pods", launcher)
-        return Stored(root, made, read_tree(root))
+        launcher, spec = ObjectStore(store.environment), job["pipelineSpec"]
+        made = walk_pipeline(spec, {}, folder / "pods", launcher)
+        yield Stored(root, spec, launcher, made, read_tree(root))
 
 
 def test_in_a_store_that_tensorflow_does_not_open_the_data_set_is_the_same(stored, local):
-    examples = stored.made["ImageExampleGen"]["examples"]["uri"]
-    assert examples == f"{stored.root}/root/image-pipeline/ImageExampleGen/examples"
-    below = examples.removeprefix(f"{stored.root}/")
-    in_store = {
-        name.removeprefix(f"{below}/"): hashlib.sha256(content).hexdigest()
-        for name, content in stored.tree.items()
-        if name.startswith(f"{below}/")
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in stored.data_set.items()}
+    assert hashes == _hash_files(local["ImageExampleGen"]["examples"])
+
+
+def test_its_artifact_is_a_pointer_and_says_what_it_points_to(stored):
+    assert stored.examples["uri"] == f"{stored.root}/root/image-pipeline/ImageExampleGen/examples"
+    (pointer,) = (json.loads(data) for data in stored.below(stored.examples["uri"]).values())
+    said = stored.examples["metadata"]
+    assert said["data_set_uri"] == pointer["uri"]
+    assert pointer["uri"].startswith(f"{stored.root}/root/data/")
+    manifest_sha256 = hashlib.sha256(stored.data_set["manifest.json"]).hexdigest()
+    assert said["manifest_sha256"] == pointer["manifest_sha256"] == manifest_sha256
+    assert said["records"] == pointer["records"] == 48
+
+
+def test_the_launcher_copies_the_pointer_and_never_a_shard(stored):
+    copied = {
+        step: size for (step, name), size in stored.launcher.copied.items() if name == "examples"
     }
-    assert in_store == _hash_files(local["ImageExampleGen"]["examples"])
+    (pointer,) = stored.below(stored.examples["uri"]).values()
+    readers = {"StatisticsGen", "ImageTransform", "Trainer", "Evaluator"}
+    assert copied == dict.fromkeys({"ImageExampleGen", *readers}, len(pointer))
+    assert len(pointer) < 400 < sum(map(len, stored.data_set.values())) / 50
+
+
+def test_shards_are_on_the_disk_of_the_trainers_pod_alone_and_once(stored, folder):
+    found = sorted((folder / "pods").rglob("data_tfrecord-*"))
+    assert {path.relative_to(folder / "pods").parts[0] for path in found} == {"Trainer"}
+    shards = sorted(data for name, data in stored.data_set.items() if "Split-" in name)
+    assert sorted(path.read_bytes() for path in found) == shards and len(shards) == 4
+
+
+def test_a_step_that_runs_again_on_a_cached_data_set_makes_the_same(stored, folder):
+    made = _run_again(stored, folder / "again")
+    uri = made["statistics"]["uri"]
+    before, after = stored.below(uri), read_tree(uri)
+    assert before.keys() == {"Split-train/FeatureStats.pb", "Split-eval/FeatureStats.pb"}
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda uri, content: files.delete(uri), "was deleted, or its manifest.json was; run in"),
+        (lambda uri, content: files.write_file(uri, content + b" "), "was replaced: the SHA-256 "),
+    ],
+    ids=["deleted", "replaced"],
+)
+def test_a_cached_data_set_that_is_no_longer_there_is_named(stored, folder, change, message):
+    uri = f"{stored.examples['metadata']['data_set_uri']}/manifest.json"
+    content = stored.data_set["manifest.json"]
+    try:
+        change(uri, content)
+        with pytest.raises(
+            RuntimeError, match=f"The data set '{uri.rpartition('/')[0]}' {message}"
+        ):
+            _run_again(stored, folder / message.split()[1].strip(",:"))
+    finally:
+        files.write_file(uri, content)
+
+
+def _run_again(stored: Stored, folder: pathlib.Path) -> dict:
+    """Another run's StatisticsGen, for which the engine has cached the data set."""
+    message = fill_in(stored.spec, "StatisticsGen", {}, stored.made, folder)
+    return run_step(stored.spec, "StatisticsGen", message, folder, launcher=stored.launcher)
 
 
 def test_the_model_is_pushed_to_that_store(stored, plan, tmp_path):
@@ -220,7 +294,7 @@ def test_the_model_is_pushed_to_that_store(stored, plan, tmp_path):
 
 def test_nothing_is_left_of_the_working_folder(stored):
     below = {name.split("/")[1] for name in stored.tree if name.startswith("root/")}
-    assert below == {"image-pipeline"}
+    assert below == {"image-pipeline", "data"}
 
 
 def test_what_steps_say_names_the_store_and_never_a_pods_folder(stored):

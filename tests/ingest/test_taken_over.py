@@ -1,3 +1,5 @@
+"""An execution whose working folder another one took, or ended in, can be run again."""
+
 import hashlib
 
 import pytest
@@ -8,7 +10,6 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import transforms
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
-from image_pipeline.components.ingest.held_folder import hold_folder
 from image_pipeline.components.ingest.options import IngestOptions
 from tests.drawings import write_folder
 
@@ -22,40 +23,6 @@ def hash_files(folder):
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in paths
     }
-
-
-def _begin_and_fail(work_dir, meanwhile):
-    with hold_folder(work_dir):
-        meanwhile()
-        raise FileNotFoundError("rows-0.parquet")
-
-
-def _begin(work_dir):
-    with hold_folder(work_dir):
-        pass
-
-
-def test_what_fails_in_a_folder_of_its_own_fails_as_it_is(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"rows-0\.parquet"):
-        _begin_and_fail(str(tmp_path / "work"), lambda: None)
-
-
-@pytest.mark.parametrize("meanwhile", [_begin, files.delete_tree])
-def test_what_fails_where_another_run_began_or_ended_says_so(tmp_path, meanwhile):
-    work_dir = str(tmp_path / "work")
-    with pytest.raises(UserError, match="Another run with the same images and options used the"):
-        _begin_and_fail(work_dir, lambda: meanwhile(work_dir))
-
-
-def test_what_a_person_can_put_right_is_said_as_it_is(tmp_path):
-    with pytest.raises(UserError, match="no images"), hold_folder(str(tmp_path / "work")):
-        files.delete_tree(str(tmp_path / "work"))
-        raise UserError("no images")
-
-
-def test_a_folder_that_is_gone_in_the_end_is_no_failure(tmp_path):
-    with hold_folder(str(tmp_path / "work")):
-        files.delete_tree(str(tmp_path / "work"))
 
 
 def test_a_failed_ingest_is_run_again_and_the_folder_is_gone(tmp_path, monkeypatch):
@@ -75,7 +42,7 @@ def test_a_failed_ingest_is_run_again_and_the_folder_is_gone(tmp_path, monkeypat
         return plan_shards(prepared, work_dir, options)
 
     monkeypatch.setattr(transforms, "plan_shards", plan_late)
-    with pytest.raises(UserError, match="run this one again when that has ended"):
+    with pytest.raises(UserError, match="Another run has ended in"):
         execute("first")
     monkeypatch.undo()
     again, other = execute("first"), execute("second")

@@ -1,0 +1,117 @@
+"""A pointer: a small file in place of a data set that lies elsewhere in a store.
+
+An engine that copies a step's inputs to the machine of the step then copies the pointer only.
+"""
+
+import itertools
+
+import pydantic
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset.checksums import ManifestPart
+from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
+from image_pipeline.components.dataset.paths import MANIFEST, POINTER
+from image_pipeline.components.errors import UserError
+
+
+class Pointer(ManifestPart):
+    """Where a data set is, and which one.
+
+    Attributes:
+      uri: its folder.
+      manifest_sha256: of its manifest, 64 hexadecimal digits.
+      records: how many it holds, in all splits.
+      bytes: its shards' size in all.
+      span: the number of the span that it was made of; 0 for a plain folder of images.
+      version: the span's version, if it has any.
+    """
+
+    uri: str
+    manifest_sha256: str
+    records: int
+    bytes: int
+    span: int = 0
+    version: int | None = None
+
+
+def make_pointer(
+    data_dir: str, manifest: Manifest, span: int = 0, version: int | None = None
+) -> Pointer:
+    """Describes a complete data set.
+
+    Args:
+      data_dir: its folder.
+      manifest: what it holds.
+      span: see `Pointer`.
+      version: see `Pointer`.
+    """
+    splits = manifest.splits.values()
+    return Pointer(
+        uri=data_dir,
+        manifest_sha256=hash_manifest(data_dir),
+        records=sum(split.records for split in splits),
+        bytes=sum(split.bytes for split in splits),
+        span=span,
+        version=version,
+    )
+
+
+def write_pointer(folder: str, pointer: Pointer) -> None:
+    """Writes a pointer into a folder that stands for the data set."""
+    content = pointer.model_dump_json(indent=1, exclude_none=True)
+    files.write_file(files.join(folder, POINTER), content.encode() + b"\n")
+
+
+def follow_pointer(folder: str) -> Pointer | None:
+    """Reads the pointer in a folder, and makes sure that its data set is still there.
+
+    Args:
+      folder: which stands for a data set.
+
+    Returns:
+      The pointer; None if there is none, because the folder is the data set itself.
+
+    Raises:
+      UserError: if the data set was deleted or replaced, or the pointer is damaged.
+    """
+    path = files.join(folder, POINTER)
+    try:
+        pointer = Pointer.model_validate_json(files.read_file(path))
+    except FileNotFoundError:
+        return None
+    except pydantic.ValidationError as error:
+        raise UserError(
+            f"{path!r} is no pointer to a data set ({error.errors()[0]['msg']}); run ingest again."
+        ) from error
+    _check_unchanged(pointer)
+    return pointer
+
+
+def _check_unchanged(pointer: Pointer) -> None:
+    try:
+        found = hash_manifest(pointer.uri)
+    except FileNotFoundError as error:
+        raise UserError(
+            f"The data set {pointer.uri!r} was deleted, or its {MANIFEST} was; run ingest again, "
+            "with caching off or another fingerprint of the images."
+        ) from error
+    if found != pointer.manifest_sha256:
+        raise UserError(
+            f"The data set {pointer.uri!r} was replaced: the SHA-256 of its {MANIFEST} must be "
+            f"{pointer.manifest_sha256}, got {found}; run ingest again, with caching off or "
+            "another fingerprint of the images."
+        )
+
+
+def find_place(root: str, name: str) -> str:
+    """The first folder NAME-1, NAME-2, … without a complete data set.
+
+    So one that failed goes on where it began, and one that is complete is never written again:
+    a step that reads it may run meanwhile, and later runs may point to it.
+
+    Args:
+      root: the folder of data sets.
+      name: the same one for the same images and options.
+    """
+    places = (files.join(root, f"{name}-{number}") for number in itertools.count(1))
+    return next(place for place in places if not files.is_file(files.join(place, MANIFEST)))
