@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick check flink image-check lock clean
+.PHONY: demo test quick check flink spark prism image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -42,6 +42,12 @@ $(READY): requirements.lock pyproject.toml
 
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
+
+spark: $(READY)  ## both Beam jobs on an embedded Spark here; make spark IMAGES=folder
+	$(BIN)/python -m benchmarks.engines spark $(if $(IMAGES),--images $(IMAGES))
+
+prism: $(READY)  ## both Beam jobs on Prism, built here with Go; make prism IMAGES=folder
+	$(BIN)/python -m benchmarks.engines prism $(if $(IMAGES),--images $(IMAGES))
 
 image-check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
 	$(BIN)/python kubeflow/check_image.py
