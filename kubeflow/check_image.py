@@ -113,7 +113,8 @@ def start_pool(image: Image) -> Iterator[int]:
         port = free.getsockname()[1]
     module = "apache_beam.runners.worker.worker_pool_main"
     given = [f"--service_port={port}", f"--container_executable={image.folder / BOOT}"]
-    pool = subprocess.Popen(["python", "-m", module, *given], env=image.environment)
+    command = ["python", "-m", module, *given]
+    pool = subprocess.Popen(command, cwd=image.working_dir, env=image.environment)
     try:
         until_s = time.monotonic() + 120
         while time.monotonic() < until_s and pool.poll() is None:
@@ -138,6 +139,7 @@ def check_worker(image: Image) -> None:
         cv2.imwrite(str(images / f"{value}.png"), np.full((8, 8, 3), value, np.uint8))
     with start_pool(image) as port:
         places = ["--images", str(images.parent), "--output", str(images.parents[1] / "data")]
+        places += ["--set", "ingest.splits={train: 1}"]
         flags = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=EXTERNAL"]
         pool = f"--environment_config=127.0.0.1:{port}"
         said = ask(["image-pipeline", "ingest", *places, "--json", "--", *flags, pool], image)
