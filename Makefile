@@ -50,7 +50,7 @@ spark: $(READY)  ## both Beam jobs on an embedded Spark here; make spark IMAGES=
 prism: $(READY)  ## both Beam jobs on Prism, built here with Go; make prism IMAGES=folder
 	$(BIN)/python -m benchmarks.engines prism $(if $(IMAGES),--images $(IMAGES))
 
-image-check: $(READY)  ## the Dockerfile's steps without Docker (3 GB); make image-check GPU=1 (7 GB)
+image-check: $(READY)  ## the Dockerfile's steps without Docker (4 GB); make image-check GPU=1 (9 GB)
 	$(BIN)/python kubeflow/check_image.py $(if $(GPU),--gpu)
 
 COMPILE := uv pip compile --python-version 3.11 --generate-hashes --no-header --no-annotate

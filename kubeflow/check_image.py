@@ -2,7 +2,7 @@
 
 Every module of the project must come from what was installed, with the checkout out of sight; the
 commands of a compiled pipeline must start; and Beam's boot must start a worker that does an ingest.
-It takes 3 GB, with CUDA's libraries 7.
+It takes 4 GB, with CUDA's libraries 9.
 """
 
 import argparse
@@ -159,6 +159,8 @@ def main() -> None:
         check_files(image.folder / "opt" / "build", image.folder / "opt" / "venv")
         shutil.rmtree(image.folder / "opt" / "build")
         shutil.rmtree(image.folder / "opt" / "project")
+        size = sum(path.lstat().st_size for path in image.folder.glob("opt/venv/**/*"))
+        print(f"/opt/venv: {size / 1e9:.1f} GB", flush=True)
         check_commands(image)
         if (image.folder / BOOT).exists():
             check_worker(image)
