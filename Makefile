@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick check flink image-check lock clean
+.PHONY: demo test quick check flink spark prism image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -20,13 +20,14 @@ test: $(READY) check  ## every test, a file at a time on every core, the longest
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
 	$(BIN)/python -m pytest --quick -m unit --numprocesses auto
 
-check: $(READY)  ## style, types, and that all imported packages are declared
+check: $(READY)  ## style, types, the Dockerfile, and that all imported packages are declared
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@mkdir -p build/links/image_pipeline
 	@ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 	$(BIN)/mypy
 	$(BIN)/deptry .
+	$(BIN)/hadolint kubeflow/Dockerfile
 
 $(READY): requirements.lock pyproject.toml
 	@python3 -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
@@ -43,12 +44,23 @@ $(READY): requirements.lock pyproject.toml
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
 
-image-check: $(READY)  ## the Dockerfile's steps in a fresh environment, without Docker (about 3 GB)
-	$(BIN)/python kubeflow/check_image.py
+spark: $(READY)  ## both Beam jobs on an embedded Spark here; make spark IMAGES=folder
+	$(BIN)/python -m benchmarks.engines spark $(if $(IMAGES),--images $(IMAGES))
 
+prism: $(READY)  ## both Beam jobs on Prism, built here with Go; make prism IMAGES=folder
+	$(BIN)/python -m benchmarks.engines prism $(if $(IMAGES),--images $(IMAGES))
+
+image-check: $(READY)  ## the Dockerfile's steps without Docker (4 GB); make image-check GPU=1 (9 GB)
+	$(BIN)/python kubeflow/check_image.py $(if $(GPU),--gpu)
+
+COMPILE := uv pip compile --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+# The image's packages are those of the first lock without the tools; with CUDA's added, it uses GPUs.
 lock:  ## resolve pyproject.toml again
-	uv pip compile pyproject.toml --extra dev --override requirements/overrides.txt \
-	  --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements.lock
+	$(COMPILE) pyproject.toml --extra dev --override requirements/overrides.txt -o requirements.lock
+	$(COMPILE) pyproject.toml --override requirements/overrides.txt -c requirements.lock \
+	  -o requirements/image.lock
+	$(COMPILE) requirements/gpu.in -o requirements/gpu.lock
 
 clean:  ## everything that was made here
 	rm -rf $(VENV) demo-output build

@@ -1,26 +1,29 @@
-"""Executes the Dockerfile's steps in a fresh virtual environment, where there is no Docker.
+"""Does the Dockerfile's steps where there is no Docker (`image_steps.py`), and tries the result.
 
-COPY and RUN are done as they stand in the Dockerfile, with the environment in the place of the
-image's Python (`--system` becomes `--python`) and with the downloads kept (`--no-cache` is left
-out). Then every module of the project must come from what was installed, with the checkout out of
-sight, and each step's command must start. It takes the packages of the lock, about 3 GB.
+Every module of the project must come from what was installed, with the checkout out of sight; the
+commands of a compiled pipeline must start; and Beam's boot must start a worker that does an ingest.
+It takes 4 GB, with CUDA's libraries 9.
 """
 
-import os
+import argparse
+import contextlib
+import json
 import pathlib
-import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-ROOT = pathlib.Path(__file__).parents[1]
-DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
+import yaml
+from image_steps import Image, do_stages
+
+COMPILE = pathlib.Path(__file__).with_name("compile.py")
 FOLDERS = {"components": "image_pipeline/components", "pipeline": "image_pipeline"}
-STEP_TIMEOUT_S = 1800
+BOOT = "opt/apache/beam/boot"
 _IMPORT_ALL = """
 import importlib, pathlib, pkgutil, sys
 
@@ -33,62 +36,18 @@ for package in sys.argv[1:]:
             sys.exit(f"{name} comes from {path}, not from {sys.prefix}.")
     print(f"{len(names)} modules of {package}")
 """
+_LOAD_CUDA = """
+import ctypes, pathlib, sys
+
+(folder,) = pathlib.Path(sys.prefix).glob("lib/python*/site-packages/nvidia")
+for name in ("cudart", "nvJitLink", "cublasLt", "cublas", "cudnn", "cufft", "cusparse", "cusolver"):
+    (path,) = folder.glob(f"*/lib/lib{name}.so.*")
+    ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+    print(f"loads: {path.name}")
+"""
 
 
-def read_steps(text: str) -> Iterator[tuple[str, str]]:
-    """The instructions of a Dockerfile: (name in capitals, the rest of the line)."""
-    for line in text.replace("\\\n", " ").splitlines():
-        if line.strip() and not line.startswith("#"):
-            name, _, rest = line.strip().partition(" ")
-            yield name.upper(), rest.strip()
-
-
-def do_step(
-    name: str, rest: str, app_dir: pathlib.Path, environment: Mapping[str, str]
-) -> list[str]:
-    """Does one instruction.
-
-    Args:
-      name: the instruction.
-      rest: what stands behind it.
-      app_dir: the working directory of the image.
-      environment: variables of the commands, among them VIRTUAL_ENV.
-
-    Returns:
-      The image's command if this names it, else nothing.
-
-    Raises:
-      ValueError: for an instruction that this does not know.
-      subprocess.CalledProcessError: if the command fails.
-    """
-    if name == "COPY":
-        copy(rest, app_dir)
-    elif name == "RUN":
-        python = shlex.quote(f"{environment['VIRTUAL_ENV']}/bin/python")
-        command = rest.replace("--system", f"--python {python}")
-        command = re.sub(r"--no-cache(-dir)?\b", "", command)
-        subprocess.run(
-            command, shell=True, check=True, cwd=app_dir, env=environment, timeout=STEP_TIMEOUT_S
-        )
-    elif name == "ENTRYPOINT":
-        return [part.strip().strip('"') for part in rest.strip("[]").split(",")]
-    elif name not in ("FROM", "WORKDIR"):
-        raise ValueError(f"{DOCKERFILE} must have COPY and RUN steps only, got {name}.")
-    return []
-
-
-def copy(rest: str, app_dir: pathlib.Path) -> None:
-    """COPY: files into a folder, or a folder to a folder, from the repository."""
-    *sources, target = rest.split()
-    for source in sources:
-        if (ROOT / source).is_dir():
-            ignore = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / source, app_dir / target, ignore=ignore)
-        else:
-            shutil.copy(ROOT / source, app_dir / target)
-
-
-def check_files(app_dir: pathlib.Path, venv: pathlib.Path) -> None:
+def check_files(build_dir: pathlib.Path, venv: pathlib.Path) -> None:
     """Every file of the packages must be installed, templates and styles among them.
 
     Raises:
@@ -96,9 +55,9 @@ def check_files(app_dir: pathlib.Path, venv: pathlib.Path) -> None:
     """
     (site_packages,) = venv.glob("lib/python*/site-packages")
     names = [
-        pathlib.Path(installed) / path.relative_to(app_dir / name)
+        pathlib.Path(installed) / path.relative_to(build_dir / name)
         for name, installed in FOLDERS.items()
-        for path in (app_dir / name).rglob("*")
+        for path in (build_dir / name).rglob("*")
         if path.is_file()
     ]
     if missing := [str(name) for name in names if not (site_packages / name).is_file()]:
@@ -108,50 +67,105 @@ def check_files(app_dir: pathlib.Path, venv: pathlib.Path) -> None:
         )
 
 
-def check_installed(entrypoint: list[str], environment: Mapping[str, str]) -> None:
-    """Imports all of the project, and starts the steps' command, in an empty directory."""
+def ask(command: list[str], image: Image) -> str:
+    """What a command says in an empty folder; exits with what it complains of, if it fails."""
     with tempfile.TemporaryDirectory() as empty:
-        for command in (
-            ["python", "-c", _IMPORT_ALL, "image_pipeline"],
-            [*entrypoint, "--help"],
-            ["image-pipeline", "--help"],
-        ):
-            done = subprocess.run(
-                command, cwd=empty, env=environment, capture_output=True, text=True
-            )
-            # absl prints its help and ends with 1.
-            if done.returncode != 0 and "--executor_class_path" not in done.stdout:
-                sys.exit(f"{shlex.join(command)} failed:\n{done.stderr[-3000:]}")
-            print(done.stdout if "-c" in command else f"starts: {shlex.join(command)}")
+        done = subprocess.run(
+            command, cwd=empty, env=image.environment, capture_output=True, text=True
+        )
+    # absl prints its help and ends with 1.
+    if done.returncode != 0 and "--executor_class_path" not in done.stdout:
+        sys.exit(f"{shlex.join(command)} failed:\n{done.stderr[-3000:]}")
+    return done.stdout
 
 
-def make_environment(venv: pathlib.Path) -> dict[str, str]:
-    """The variables of the image's commands: nothing of this checkout's environment."""
-    # Where packages come from, and whom to trust, is this machine's affair.
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in ("HOME", "TMPDIR") or name.startswith(("PIP_", "UV_", "SSL_"))
-    }
-    return kept | {"PATH": f"{venv}/bin:{os.environ['PATH']}", "VIRTUAL_ENV": str(venv)}
+def check_commands(image: Image) -> None:
+    """Imports all of the project, and starts every command that a compiled pipeline names."""
+    print(ask(["python", "-c", _IMPORT_ALL, "image_pipeline"], image))
+    pipeline = image.folder / "tmp" / "pipeline.yaml"
+    places = ["--images=gs://i", "--root=gs://r", "--push=gs://p", "--image=registry/name:tag"]
+    ask(["python", str(COMPILE), *places, f"--output={pipeline}"], image)
+    for command in [["image-pipeline"], *list_commands(pipeline.read_text())]:
+        ask([*command, "--help"], image)
+        print(f"starts: {shlex.join(command)}")
+
+
+def list_commands(compiled: str) -> list[list[str]]:
+    """The different commands of a compiled pipeline's steps.
+
+    Raises:
+      SystemExit: for a step that names none: its container would start the image's ENTRYPOINT.
+    """
+    spec, *_ = yaml.safe_load_all(compiled)
+    commands = {}
+    for name, executor in spec["deploymentSpec"]["executors"].items():
+        if not (command := executor["container"].get("command")):
+            sys.exit(f"{name} names no command: its container would start Beam's boot.")
+        commands[tuple(command)] = list(command)
+    return list(commands.values())
+
+
+@contextlib.contextmanager
+def start_pool(image: Image) -> Iterator[int]:
+    """What `boot --worker_pool` runs, on a port of its own; yields the port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    module = "apache_beam.runners.worker.worker_pool_main"
+    given = [f"--service_port={port}", f"--container_executable={image.folder / BOOT}"]
+    command = ["python", "-m", module, *given]
+    pool = subprocess.Popen(command, cwd=image.working_dir, env=image.environment)
+    try:
+        until_s = time.monotonic() + 120
+        while time.monotonic() < until_s and pool.poll() is None:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            time.sleep(0.2)
+        yield port
+    finally:
+        pool.terminate()
+        pool.wait()
+
+
+def check_worker(image: Image) -> None:
+    """Has boot start a worker as Flink's and Spark's pools do, and ingests with it."""
+    import cv2
+    import numpy as np
+
+    images = image.folder / "tmp" / "images" / "class"
+    images.mkdir(parents=True)
+    for value in range(3):
+        cv2.imwrite(str(images / f"{value}.png"), np.full((8, 8, 3), value, np.uint8))
+    with start_pool(image) as port:
+        places = ["--images", str(images.parent), "--output", str(images.parents[1] / "data")]
+        places += ["--set", "ingest.splits={train: 1}"]
+        flags = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=EXTERNAL"]
+        pool = f"--environment_config=127.0.0.1:{port}"
+        said = ask(["image-pipeline", "ingest", *places, "--json", "--", *flags, pool], image)
+    if json.loads(said)["written"] != 3:
+        sys.exit(f"A worker that boot started has not written three images: {said}")
+    print("works: a worker that boot starts")
 
 
 def main() -> None:
     """Builds, checks and deletes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpu", action="store_true", help="with CUDA's libraries, too")
+    arguments = parser.parse_args()
     started_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        app_dir, venv = pathlib.Path(folder, "app"), pathlib.Path(folder, "venv")
-        app_dir.mkdir()
-        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        environment = make_environment(venv)
-        entrypoint: list[str] = []
-        for name, rest in read_steps(DOCKERFILE.read_text()):
-            step_s = time.monotonic()
-            entrypoint = do_step(name, rest, app_dir, environment) or entrypoint
-            print(f"{name} {rest}: {time.monotonic() - step_s:.0f} s", flush=True)
-        check_files(app_dir, venv)
-        shutil.rmtree(app_dir)
-        check_installed(entrypoint, environment)
+        image = do_stages(pathlib.Path(folder), arguments.gpu)
+        check_files(image.folder / "opt" / "build", image.folder / "opt" / "venv")
+        shutil.rmtree(image.folder / "opt" / "build")
+        shutil.rmtree(image.folder / "opt" / "project")
+        size = sum(path.lstat().st_size for path in image.folder.glob("opt/venv/**/*"))
+        print(f"/opt/venv: {size / 1e9:.1f} GB", flush=True)
+        check_commands(image)
+        if (image.folder / BOOT).exists():
+            check_worker(image)
+        if arguments.gpu:
+            print(ask(["python", "-c", _LOAD_CUDA], image))
     print(f"The Dockerfile's steps work: {time.monotonic() - started_s:.0f} s.")
 
 

@@ -19,6 +19,7 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 # What takes longest, in that order: begun last, it would be waited for alone.
 LONGEST = (
     "tests/beam/test_on_flink.py",
+    "tests/beam/test_on_engines.py",
     "tests/test_docs.py",
     "tests/kubeflow_compile",
     "tests/feeding/test_indexed.py",

@@ -20,8 +20,8 @@ import tempfile
 from benchmarks.flink.broken_pool import check_broken_pool
 from benchmarks.flink.cluster import FlinkCluster, start_cluster
 from benchmarks.flink.drawings import draw_images
-from benchmarks.flink.jars import NotAvailable, fetch_flink
 from benchmarks.flink.jobs import Timing, read_results, run_both
+from benchmarks.jars import FLINK, NotAvailable, fetch_job_server
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/flink"))
     arguments = parser.parse_args()
     try:
-        job_server = fetch_flink(arguments.build).resolve()
+        job_server = fetch_job_server(FLINK, arguments.build).resolve()
     except NotAvailable as error:
         sys.exit(f"Flink cannot run here: {error}")
     with tempfile.TemporaryDirectory() as folder:

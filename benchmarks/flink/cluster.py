@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks.flink.jars import CONFIG_DIR, FLINK_VERSION
+from benchmarks.jars import FLINK
 
 TASK_MANAGERS = ("task-manager-1", "task-manager-2")
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -49,7 +49,7 @@ class FlinkCluster:
         """The Beam flags that run a job here."""
         return [
             "--runner=FlinkRunner",
-            f"--flink_version={FLINK_VERSION}",
+            f"--flink_version={FLINK.version}",
             f"--flink_master=127.0.0.1:{self.rest_port}",
             f"--flink_job_server_jar={self.job_server}",
             "--environment_type=EXTERNAL",
@@ -108,7 +108,7 @@ def start_cluster(job_server: pathlib.Path, log_dir: pathlib.Path) -> Iterator[F
     """Starts the processes, waits until both task managers are registered; stops all in the end.
 
     Args:
-      job_server: what `fetch_flink` returned.
+      job_server: what `fetch_job_server` returned.
       log_dir: what each process says goes to `<its name>.log` in it.
     """
     rest_port, rpc_port, pool_port = find_free_ports(3)
@@ -165,7 +165,7 @@ def _java(job_server: pathlib.Path, heap_mb: int) -> list[str]:
 
 
 def _configured(settings: list[str]) -> list[str]:
-    return ["--configDir", str(CONFIG_DIR), *settings]
+    return ["--configDir", str(FLINK.config_dir), *settings]
 
 
 @contextlib.contextmanager

@@ -20,11 +20,11 @@ DATAFLOW_ARGS = ("--experiments=no_use_multiple_sdk_containers",)
 
 _RUNNERS = (
     *("FnApiRunner", "DirectRunner", "FlinkRunner", "SparkRunner"),
-    *("PortableRunner", "DataflowRunner"),
+    *("PrismRunner", "PortableRunner", "DataflowRunner"),
 )
 _REFUSED = {
     "DaskRunner": "it gives wrong results, silently, where a stage has several outputs",
-    "PrismRunner": "Beam would first fetch its program from the internet, without a time limit",
+    "RayRunner": "Beam has none, and ray-beam, the one on PyPI, has been left as it was in 2022",
 }
 
 
@@ -67,14 +67,17 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
 def _complete_runner(flag: str) -> str:
     """Beam also takes `--runner=flink`; everything else looks for the full name."""
     name, equals, value = flag.partition("=")
-    if (
-        name != "--runner" or not equals or "." in value
-    ):  # A dotted path names a runner of the user's own.
+    if name != "--runner" or not equals:
         return flag
+    path, _, last = value.rpartition(".")
     names = {known.lower(): known for known in (*_RUNNERS, *_REFUSED)}
-    runner = names.get(value.lower()) or names.get(f"{value.lower()}runner")
+    runner = names.get(last.lower()) or names.get(f"{last.lower()}runner")
     if runner in _REFUSED:
-        raise UserError(f"--runner={runner} is refused: {_REFUSED[runner]}; use FlinkRunner.")
+        raise UserError(
+            f"--runner={runner} is refused: {_REFUSED[runner]}; use FlinkRunner or SparkRunner."
+        )
+    if path:  # A dotted path names a runner of the user's own.
+        return flag
     if runner is None:
         hint = suggest(value, names.values())
         raise UserError(f"unknown Beam runner {value!r}; {hint}known: {', '.join(_RUNNERS)}.")

@@ -25,7 +25,6 @@ from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.pointer import find_place, make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.held_folder import hold_folder
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest

@@ -15,6 +15,11 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.run.dataflow import check_credentials, check_dataflow_flags, check_places
 
 CONNECT_TIMEOUT_S = 5
+# Runners whose jobs go through a server in Java, the flag that names its jar, and what makes one.
+_JOB_SERVERS = {
+    "FlinkRunner": ("flink_job_server_jar", "make flink", "build/flink/job-server.jar"),
+    "SparkRunner": ("spark_job_server_jar", "make spark", "build/spark/job-server.jar"),
+}
 _NAMED = re.compile(r"(source|generator):")
 
 
@@ -48,15 +53,21 @@ def check_engine(beam_args: Sequence[str]) -> None:
       beam_args: completed Beam flags.
 
     Raises:
-      UserError: if a job server's jar or Java is missing; if a Flink cluster, a job server or a
-        worker pool does not answer within `CONNECT_TIMEOUT_S` or has too few slots; or if a flag,
-        the credentials or a folder of a Dataflow job are missing.
+      UserError: if a job server's jar, Java or Prism is missing; if a Flink or Spark cluster, a job
+        server or a worker pool does not answer within `CONNECT_TIMEOUT_S` or has too few slots; or
+        if a flag, the credentials or a folder of a Dataflow job are missing.
     """
     given = split_flags(beam_args)
-    if given.get("runner") == "FlinkRunner":
-        _check_job_server(given)
+    runner = given.get("runner")
+    if runner in _JOB_SERVERS:
+        _check_job_server(runner, given)
+    if runner == "FlinkRunner":
         _check_flink(given)
-    if given.get("runner") == "DataflowRunner":
+    if runner == "SparkRunner":
+        _check_spark(given)
+    if runner == "PrismRunner":
+        _check_prism(given)
+    if runner == "DataflowRunner":
         check_dataflow_flags(given)
         check_credentials(given)
         check_places(given)
@@ -72,17 +83,18 @@ def split_flags(beam_args: Sequence[str]) -> dict[str, str]:
     return dict(flag.removeprefix("--").partition("=")[::2] for flag in beam_args)
 
 
-def _check_job_server(given: Mapping[str, str]) -> None:
-    jar = given.get("flink_job_server_jar", "")
+def _check_job_server(runner: str, given: Mapping[str, str]) -> None:
+    flag, command, made = _JOB_SERVERS[runner]
+    jar = given.get(flag, "")
     if not jar:
         raise UserError(
-            "FlinkRunner needs --flink_job_server_jar=PATH, or Beam would download one without a "
-            "time limit; `make flink` makes build/flink/job-server.jar."
+            f"{runner} needs --{flag}=PATH, or Beam would download one without a time limit; "
+            f"`{command}` makes {made}."
         )
     if "://" not in jar and not os.path.isfile(jar):
-        raise UserError(f"--flink_job_server_jar={jar}: there is no such file; run `make flink`.")
+        raise UserError(f"--{flag}={jar}: there is no such file; run `{command}`.")
     if shutil.which("java") is None:
-        raise UserError("FlinkRunner starts Beam's job server with java, which is not on the PATH.")
+        raise UserError(f"{runner} starts Beam's job server with java, which is not on the PATH.")
 
 
 def _check_flink(given: Mapping[str, str]) -> None:
@@ -110,12 +122,30 @@ def _check_flink(given: Mapping[str, str]) -> None:
         )
 
 
+def _check_spark(given: Mapping[str, str]) -> None:
+    """Asks whether a Spark master listens; `local[2]` is none, and Spark itself finds YARN's."""
+    master = given.get("spark_master_url", "")
+    if master.startswith("spark://") and "," not in master:  # Several: one of them is enough.
+        _check_listens("--spark_master_url", master)
+
+
+def _check_prism(given: Mapping[str, str]) -> None:
+    program = given.get("prism_location", "")
+    if not os.path.isfile(program):
+        found = f"{program}: there is no such file" if program else "is missing"
+        raise UserError(
+            f"PrismRunner needs --prism_location=PATH, which {found}; Beam would download one "
+            "without a time limit. `make prism` builds build/prism/prism."
+        )
+
+
 def _is_beside_far_workers(given: Mapping[str, str]) -> bool:
     """Whether the pool's address is on other machines' loopback: a pool beside each worker.
 
     It cannot be reached from here; if there is none, `beam_job.await_start` ends the job.
     """
-    engine = given.get("flink_master", given.get("job_endpoint", ""))
+    names = ("flink_master", "spark_master_url", "job_endpoint")
+    engine = next((given[name] for name in names if name in given), "")
     return (
         ":" in engine.rpartition("//")[2]
         and not _is_loopback(engine)
@@ -129,7 +159,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _check_listens(flag: str, address: str) -> None:
-    host, _, port = address.removeprefix("http://").rpartition(":")
+    host, _, port = address.rpartition("//")[2].rpartition(":")
     try:
         socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
     except (OSError, ValueError) as error:

@@ -73,8 +73,20 @@ def test_an_unknown_runner_is_named_with_the_nearest_one():
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("dask", "wrong results, silently"), ("PrismRunner", "from the internet")]
+    ("name", "runner", "reason"),
+    [
+        ("dask", "DaskRunner", "wrong results, silently"),
+        ("apache_beam.runners.dask.dask_runner.DaskRunner", "DaskRunner", "wrong results"),
+        ("ray", "RayRunner", "Beam has none"),
+    ],
 )
-def test_runners_that_do_harm_are_refused(name, reason):
-    with pytest.raises(UserError, match=rf"Runner is refused: .*{reason}.*; use FlinkRunner"):
+def test_runners_that_do_harm_are_refused(name, runner, reason):
+    message = rf"--runner={runner} is refused: .*{reason}.*; use FlinkRunner or SparkRunner\."
+    with pytest.raises(UserError, match=message):
         complete_beam_args([f"--runner={name}"])
+
+
+@pytest.mark.parametrize("name", ["spark", "SparkRunner", "prism", "PrismRunner"])
+def test_engines_get_no_local_mode(name):
+    runner = "SparkRunner" if "park" in name else "PrismRunner"
+    assert complete_beam_args([f"--runner={name}"]) == [f"--runner={runner}"]

@@ -13,8 +13,8 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from benchmarks.flink.broken_pool import START_TIMEOUT_S, ingest_with_broken_pool
 from benchmarks.flink.cluster import start_pool
 from benchmarks.flink.drawings import draw_images
-from benchmarks.flink.jars import FLINK_VERSION, NotAvailable, fetch_flink
 from benchmarks.flink.jobs import RUN_TIMEOUT_S, read_results, run_both, run_pipeline
+from benchmarks.jars import FLINK, NotAvailable, fetch_job_server
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
 pytestmark = pytest.mark.e2e
@@ -25,14 +25,14 @@ BUILD_DIR = pathlib.Path(__file__).parents[2] / "build" / "flink"
 @pytest.fixture(scope="module")
 def flink_args(request):
     try:
-        job_server = fetch_flink(BUILD_DIR)
+        job_server = fetch_job_server(FLINK, BUILD_DIR)
     except NotAvailable as error:
         reason = f"Flink was not tested: {error}"
         request.config.pluginmanager.getplugin("terminalreporter").write_line(f"\n{reason}")
         pytest.skip(reason)
     return [
         "--runner=FlinkRunner",
-        f"--flink_version={FLINK_VERSION}",
+        f"--flink_version={FLINK.version}",
         "--flink_master=[local]",
         f"--flink_job_server_jar={job_server}",
         "--environment_type=LOOPBACK",

@@ -1,12 +1,10 @@
-"""The script that does the Dockerfile's steps; `make image-check` does them."""
+"""What is tried of the image; `make image-check` tries it."""
 
-import importlib.util
-import json
 import types
 
 import pytest
 
-from tests.kubeflow_compile.conftest import SCRIPT
+from tests.kubeflow_compile.conftest import load_script
 
 pytestmark = pytest.mark.unit
 
@@ -14,36 +12,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture(scope="module")
 def check_image() -> types.ModuleType:
     """kubeflow/check_image.py."""
-    path = SCRIPT.parent / "check_image.py"
-    spec = importlib.util.spec_from_file_location("kubeflow_check_image_script", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_dockerfile_is_steps_that_the_script_knows(check_image):
-    steps = list(check_image.read_steps(check_image.DOCKERFILE.read_text()))
-    names = [name for name, _ in steps]
-    assert names[:2] == ["FROM", "WORKDIR"] and names[-1] == "ENTRYPOINT"
-    assert set(names[2:-1]) == {"COPY", "RUN"}
-    command = ["python", "-m", "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"]
-    assert json.loads(steps[-1][1]) == command
-
-
-def test_copy_and_run_go_to_the_environment(check_image, tmp_path):
-    environment = {"VIRTUAL_ENV": "/venv", "PATH": "/usr/bin:/bin"}
-    check_image.do_step("COPY", "pyproject.toml README.md ./", tmp_path, environment)
-    check_image.do_step("COPY", "pipeline pipeline", tmp_path, environment)
-    check_image.do_step("RUN", "echo --system --no-cache-dir end > said", tmp_path, environment)
-    assert (tmp_path / "said").read_text() == "--python /venv/bin/python end\n"
-    assert (tmp_path / "README.md").is_file() and (tmp_path / "pipeline" / "cli.py").is_file()
-    assert not list(tmp_path.rglob("__pycache__"))
-
-
-def test_an_unknown_step_is_an_error(check_image, tmp_path):
-    with pytest.raises(ValueError, match="COPY and RUN steps only, got ADD"):
-        check_image.do_step("ADD", "a b", tmp_path, {})
+    return load_script("check_image")
 
 
 def test_a_file_that_was_not_installed_is_named(check_image, tmp_path):
@@ -56,3 +25,25 @@ def test_a_file_that_was_not_installed_is_named(check_image, tmp_path):
     (tmp_path / "app" / "pipeline" / "page.html").touch()
     with pytest.raises(SystemExit, match=r"lacks image_pipeline/page\.html; .*package-data"):
         check_image.check_files(tmp_path / "app", tmp_path / "venv")
+
+
+def _write_spec(**commands):
+    lines = [f"    {name}: {{container: {{command: {c}}}}}\n" for name, c in commands.items()]
+    return f"deploymentSpec:\n  executors:\n{''.join(lines)}---\nplatforms: {{}}\n"
+
+
+def test_each_command_of_the_steps_is_tried_once(check_image):
+    spec = _write_spec(a="[python, -m, x]", b="[other]", c="[python, -m, x]")
+    assert check_image.list_commands(spec) == [["python", "-m", "x"], ["other"]]
+
+
+def test_a_step_without_a_command_would_start_boot(check_image):
+    with pytest.raises(SystemExit, match=r"^b names no command: its container would start Beam's"):
+        check_image.list_commands(_write_spec(a="[x]", b="[]"))
+
+
+def test_what_a_command_complains_of_is_told(check_image, tmp_path):
+    image = check_image.Image(tmp_path, {"PATH": "/usr/bin:/bin"}, tmp_path)
+    assert check_image.ask(["echo", "a"], image) == "a\n"
+    with pytest.raises(SystemExit, match=r"^sh -c 'echo no >&2; exit 3' failed:\nno\n"):
+        check_image.ask(["sh", "-c", "echo no >&2; exit 3"], image)

@@ -47,6 +47,14 @@ def flink(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def spark(tmp_path, monkeypatch):
+    """The same of a Spark job."""
+    (tmp_path / "spark.jar").write_bytes(b"jar")
+    monkeypatch.setattr(engine.shutil, "which", lambda name: f"/bin/{name}")
+    return ["--runner=SparkRunner", f"--spark_job_server_jar={tmp_path / 'spark.jar'}"]
+
+
+@pytest.fixture
 def closed_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -66,10 +74,41 @@ def test_a_missing_jar_is_the_users_error(tmp_path):
         check_engine(["--runner=FlinkRunner", f"--flink_job_server_jar={tmp_path}/gone.jar"])
 
 
-def test_missing_java_is_the_users_error(flink, monkeypatch):
+def test_missing_java_is_the_users_error(flink, spark, monkeypatch):
     monkeypatch.setattr(engine.shutil, "which", lambda name: None)
-    with pytest.raises(UserError, match="with java, which is not on the PATH"):
+    with pytest.raises(UserError, match=r"FlinkRunner .* with java, which is not on the PATH"):
         check_engine(flink)
+    with pytest.raises(UserError, match=r"SparkRunner .* with java, which is not on the PATH"):
+        check_engine(spark)
+
+
+def test_sparks_jar_is_needed_too(tmp_path):
+    with pytest.raises(
+        UserError, match=r"^SparkRunner needs --spark_job_server_jar=.*`make spark`"
+    ):
+        check_engine(["--runner=SparkRunner"])
+    with pytest.raises(UserError, match=r"gone\.jar: there is no such file; run `make spark`"):
+        check_engine(["--runner=SparkRunner", f"--spark_job_server_jar={tmp_path}/gone.jar"])
+
+
+def test_a_spark_master_must_listen(spark, closed_port):
+    check_engine(spark)
+    for master in ("local[2]", "yarn", "k8s://https://k:443", f"spark://{closed_port},b:7077"):
+        check_engine([*spark, f"--spark_master_url={master}"])
+    with pytest.raises(UserError, match=r"--spark_master_url=spark://.*: nothing answers there"):
+        check_engine([*spark, f"--spark_master_url=spark://{closed_port}"])
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        check_engine([*spark, f"--spark_master_url=spark://127.0.0.1:{master.getsockname()[1]}"])
+
+
+def test_prism_is_never_downloaded(tmp_path):
+    with pytest.raises(UserError, match=r"--prism_location=PATH, which is missing; .*`make prism`"):
+        check_engine(["--runner=PrismRunner"])
+    for gone in (f"{tmp_path}/gone", str(tmp_path), "https://example.com/prism.zip"):
+        with pytest.raises(UserError, match=f"which {gone}: there is no such file"):
+            check_engine(["--runner=PrismRunner", f"--prism_location={gone}"])
+    (tmp_path / "prism").touch()
+    check_engine(["--runner=PrismRunner", f"--prism_location={tmp_path / 'prism'}"])
 
 
 def test_a_flink_with_enough_slots_passes(flink):
@@ -129,7 +168,9 @@ def test_a_pool_beside_each_far_worker_cannot_be_asked_from_here(closed_port):
     assert far({"flink_master": "flink.example:8081", "environment_config": closed_port})
     assert far({"job_endpoint": "http://10.0.0.7:8099", "environment_config": "localhost:50000"})
     assert not far({"flink_master": "flink.example:8081", "environment_config": "10.0.0.7:50000"})
+    assert far({"spark_master_url": "spark://10.0.0.7:7077", "environment_config": closed_port})
     assert not far({"flink_master": "[local]", "environment_config": closed_port})
+    assert not far({"spark_master_url": "local[2]", "environment_config": closed_port})
     with pytest.raises(UserError, match="nothing answers there"):
         check_engine(["--runner=PortableRunner", "--job_endpoint=embed", *pool])
 

@@ -1,12 +1,13 @@
-"""What `make flink` does before any Flink runs."""
+"""What `make flink`, `make spark` and `make prism` do before any engine runs."""
 
 import subprocess
 import zipfile
 
 import pytest
 
-from benchmarks.flink import jars
-from benchmarks.flink.jars import NotAvailable, fetch_flink
+from benchmarks import jars, prism
+from benchmarks.jars import FLINK, SPARK, NotAvailable, fetch_job_server
+from benchmarks.prism import fetch_prism
 
 pytestmark = pytest.mark.unit
 
@@ -35,14 +36,16 @@ def _write_jars(folder):
 
 def test_a_missing_program_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(jars.shutil, "which", lambda name: None)
-    with pytest.raises(NotAvailable, match="Flink needs java, which is not on the PATH"):
-        fetch_flink(tmp_path)
+    for server in (FLINK, SPARK):
+        message = f"{server.engine} needs java, which is not on the PATH"
+        with pytest.raises(NotAvailable, match=message):
+            fetch_job_server(server, tmp_path)
 
 
 def test_what_maven_says_is_told(tmp_path, maven):
     maven(lambda _: subprocess.CompletedProcess([], 1, "x\n[ERROR] no such host\n"))
     with pytest.raises(NotAvailable, match=r"cannot fetch Flink's jars: .*no such host"):
-        fetch_flink(tmp_path)
+        fetch_job_server(FLINK, tmp_path)
 
 
 def test_maven_is_not_waited_for(tmp_path, maven):
@@ -51,23 +54,48 @@ def test_maven_is_not_waited_for(tmp_path, maven):
 
     maven(never)
     with pytest.raises(NotAvailable, match="did not fetch Flink's jars within 3 s"):
-        fetch_flink(tmp_path, timeout_s=3)
+        fetch_job_server(FLINK, tmp_path, timeout_s=3)
 
 
 def test_other_jars_are_refused(tmp_path, maven):
     maven(_write_jars)
     with pytest.raises(NotAvailable, match=r"have the checksum [0-9a-f]{64}, not [0-9a-f]{64}"):
-        fetch_flink(tmp_path)
+        fetch_job_server(FLINK, tmp_path)
     assert not (tmp_path / "job-server.jar").exists()
 
 
 def test_the_job_server_names_every_jar_and_is_made_once(tmp_path, maven, monkeypatch):
     maven(_write_jars)
-    monkeypatch.setattr(jars, "_check_jars", lambda folder: None)
-    job_server = fetch_flink(tmp_path)
+    monkeypatch.setattr(jars, "_check_jars", lambda server, folder: None)
+    job_server = fetch_job_server(FLINK, tmp_path)
     manifest = zipfile.ZipFile(job_server).read("META-INF/MANIFEST.MF").decode()
     assert all(len(line.encode()) <= 70 for line in manifest.split("\r\n"))
     named = manifest.replace("\r\n ", "").split("Class-Path: ")[1].split()
     assert named == [f"jars/some-{number:02d}.jar" for number in range(40)]
     maven(lambda _: subprocess.CompletedProcess([], 1, "asked again"))
-    assert fetch_flink(tmp_path) == job_server
+    assert fetch_job_server(FLINK, tmp_path) == job_server
+
+
+def test_prism_is_built_by_go_and_once(tmp_path, monkeypatch):
+    def install(command, env, **_):
+        assert command[:2] == ["go", "install"] and "/cmd/prism@v2." in command[2]
+        tmp_path.joinpath(env["GOBIN"], "prism").write_bytes(b"program")
+        return subprocess.CompletedProcess([], 0)
+
+    monkeypatch.setattr(prism.shutil, "which", lambda name: None)
+    with pytest.raises(NotAvailable, match="Prism needs go, which is not on the PATH"):
+        fetch_prism(tmp_path)
+    monkeypatch.setattr(prism.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(prism.subprocess, "run", install)
+    program = fetch_prism(tmp_path)
+    assert program.read_bytes() == b"program"
+    monkeypatch.setattr(prism.subprocess, "run", None)
+    assert fetch_prism(tmp_path) == program
+
+
+def test_what_go_says_is_told(tmp_path, monkeypatch):
+    failed = subprocess.CompletedProcess([], 1, "", "go: downloading x\ngo: no such host\n")
+    monkeypatch.setattr(prism.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(prism.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(NotAvailable, match=r"Go cannot build .*prism@v.*: go: no such host"):
+        fetch_prism(tmp_path)

