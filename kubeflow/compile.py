@@ -48,8 +48,8 @@ def compile_command(
     from image_pipeline.components.ingest.complete_options import complete_options
     from image_pipeline.components.ingest.source_kind import TABLE, kind_of
     from image_pipeline.config import load_config
-    from image_pipeline.run.dataflow import check_dataflow_flags
-    from image_pipeline.run.engine import split_flags
+    from image_pipeline.run.dataflow import add_dataflow_options, check_dataflow_flags
+    from image_pipeline.run.engine import DATAFLOW
     from image_pipeline.show.terminal import quiet_terminal
 
     config = load_config(config_path, overrides)
@@ -57,10 +57,9 @@ def compile_command(
         ingest = complete_options(images_dir, config.ingest)
         config = config.model_copy(update={"ingest": ingest})
     beam_args = complete_beam_args(beam_flags)
-    given = split_flags(beam_args)
-    # The steps, not this machine, need the credentials.
-    if given.get("runner") == "DataflowRunner":
-        check_dataflow_flags(given)
+    if DATAFLOW in beam_args:  # The steps, not this machine, need the credentials.
+        beam_args = add_dataflow_options(beam_args, config.dataflow)
+        check_dataflow_flags(beam_args)
     # Drops what libraries say while they are imported; errors still get through.
     with quiet_terminal(os.devnull):
         job = compile_pipeline(
