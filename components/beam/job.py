@@ -121,7 +121,15 @@ def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:
                 "ModuleNotFoundError then. Give a busy cluster longer: --start_timeout_s=SECONDS."
             )
         time.sleep(_LOOK_EVERY_S)
-    here, there = code_version(*ROOMS), files.read_file(sign).decode()
+    check_same_code(code_version(*ROOMS), files.read_file(sign).decode())
+
+
+def check_same_code(here: str, there: str) -> None:
+    """Checks the version of the workers' code against that of the machine that described the job.
+
+    Raises:
+      UserError: if they differ.
+    """
     if here != there:
         raise UserError(
             f"The workers have a different version of this project ({there}) from this machine "

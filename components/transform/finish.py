@@ -1,7 +1,7 @@
 """The analysis's last stage: checks the new graph on images, and writes `analysis.json` beside it.
 
 It is a stage of the job, so that a job that nobody waits for, such as a template's, ends with the
-same checks and files as one that is submitted. It needs the graph only, not the user's function.
+same checks and files as one that is submitted.
 """
 
 import collections
@@ -20,7 +20,7 @@ from image_pipeline.components.views.options import ViewOptions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GraphTask:
-    """A transform graph to be made, with all that workers must know of a `preprocessing_fn`.
+    """A transform graph to be made, with what its last stage says of a `preprocessing_fn`.
 
     Attributes:
       output_dir: where the graph and `analysis.json` are written.

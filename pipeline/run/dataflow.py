@@ -15,6 +15,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.flags import find_given, parse_flags
 from image_pipeline.components.errors import UserError
 from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.run.engine import NAMED_CODE
 
 # Any of these installs this project on the workers.
 _CODE = ("sdk_container_image", "setup_file", "extra_packages")
@@ -133,13 +134,13 @@ def _check_google_answers() -> None:
 
 
 def check_remote(**paths: str) -> None:
-    """Refuses paths on this machine, which Dataflow's machines cannot see.
+    """Refuses paths on this machine, which Dataflow's machines cannot see; names of code are none.
 
     Raises:
       UserError: naming the option.
     """
     for name, path in paths.items():
-        if files.is_local(path):
+        if files.is_local(path) and not NAMED_CODE.match(path):
             raise UserError(
                 f"--{name}={path}: Dataflow's machines cannot read this machine's folders; copy "
                 "it to a bucket, and give its gs:// URI."

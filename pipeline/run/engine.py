@@ -16,7 +16,7 @@ from image_pipeline.run.dataflow_options import DataflowOptions
 
 CONNECT_TIMEOUT_S = 5
 DATAFLOW = "--runner=DataflowRunner"
-_NAMED = re.compile(r"(source|generator):")
+NAMED_CODE = re.compile(r"(source|generator):")
 
 
 def choose_engine(
@@ -50,7 +50,7 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
     """
     if LOCAL_BEAM_ARGS[0] in beam_args:
         return list(paths)
-    return [path if _NAMED.match(path) else files.make_absolute(path) for path in paths]
+    return [path if NAMED_CODE.match(path) else files.make_absolute(path) for path in paths]
 
 
 def check_engine(beam_args: Sequence[str]) -> None:
