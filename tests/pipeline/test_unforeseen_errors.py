@@ -21,6 +21,7 @@ PREVIEW = ("preview", "data", "--output", "preview.png")
 PLAN = ("plan", "--images", "images")
 COMPILE = ("compile", "--runner=dataflow", "--images=i", "--output=o", "--template=t")
 COMPILE += ("--", "--project=p", "--region=r", "--temp_location=.", "--no_auth")
+COMPILE += ("--dataflow_endpoint=http://localhost:9",)
 COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
