@@ -8,14 +8,11 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2
-from apache_beam.runners.portability.fn_api_runner import fn_runner
-from apache_beam.transforms.environments import EmbeddedPythonEnvironment
 
 from image_pipeline.components import contract
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
@@ -23,6 +20,7 @@ from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.ingest import make_beam_pipeline
 from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
+from tests.replay import replay
 
 pytestmark = pytest.mark.e2e
 
@@ -52,7 +50,7 @@ def both(folder):
 def test_a_template_of_ingest_and_analysis_writes_what_the_local_runs_write(both):
     assert not (both / "data").exists() and not list((both / "graph").iterdir())  # Nothing ran.
     for _ in range(2):  # A template is started again and again.
-        _replay(both / "both" / "pipeline.pb")
+        assert replay((both / "both" / "pipeline.pb").read_bytes()) == "DONE"
         assert _read_all(both / "data") == _read_all(both / "local-data")
         _check_graphs(both / "graph", both / "local-graph")
 
@@ -80,7 +78,8 @@ def test_its_description_is_what_dataflows_documents_ask_for(both):
 
 
 def test_the_plan_alone_asks_for_memory(both):
-    job = _read_job(both / "both" / "pipeline.pb")
+    staged = (both / "both" / "pipeline.pb").read_bytes()
+    job = beam_runner_api_pb2.Pipeline.FromString(staged)
     hints = {
         step.unique_name: job.components.environments[step.environment_id].resource_hints
         for step in job.components.transforms.values()
@@ -97,19 +96,15 @@ def test_an_analysis_reads_the_data_set_that_is_there_when_it_runs(folder):
     _stage(folder, "analysis", output="later", graph="later-graph")
     (data / "manifest.json").unlink()
     ingest(folder / "images", data, shards=2)
-    _replay(folder / "analysis" / "pipeline.pb")
+    assert replay((folder / "analysis" / "pipeline.pb").read_bytes()) == "DONE"
     _check_graphs(graph, folder / "local-graph")
 
 
 def test_workers_with_other_code_are_refused(both, monkeypatch):
-    job = _read_job(both / "both" / "pipeline.pb")
     name = "image_pipeline.run.template.code_version"
     monkeypatch.setattr(name, lambda *rooms: "0123456789abcdef")
-    with pytest.raises(Exception, match="UserError") as caught:
-        _run_here(job)
-    assert "a different version of this project (0123456789abcdef)" in str(
-        find_user_error(caught.value)
-    )
+    with pytest.raises(UserError, match=r"a different version of this project \(0123456789abcdef"):
+        replay((both / "both" / "pipeline.pb").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -165,23 +160,6 @@ def _compile(template, *sets, cloud=(*CLOUD, "--temp_location=gs://bucket/tmp"),
     where = [f"--{option}={place}" for option, place in places.items() if place is not None]
     command = [sys.executable, *COMPILE, *where, f"--template={template}", *sets, "--", *cloud]
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
-
-
-def _read_job(path):
-    return beam_runner_api_pb2.Pipeline.FromString(path.read_bytes())
-
-
-def _replay(path: pathlib.Path) -> None:
-    assert _run_here(_read_job(path)) == "DONE"
-
-
-def _run_here(job):
-    """Runs a staged job here; only the workers' container becomes this very process."""
-    here = EmbeddedPythonEnvironment.default().to_runner_api(None)
-    for environment in job.components.environments.values():
-        environment.CopyFrom(here)
-    options = PipelineOptions(list(LOCAL_BEAM_ARGS))
-    return fn_runner.FnApiRunner().run_via_runner_api(job, options).wait_until_finish()
 
 
 def _read_all(folder: pathlib.Path) -> dict[str, bytes]:
