@@ -85,6 +85,37 @@ def run_analysis(
     return json.loads(files.read_file(files.join(output_dir, contract.ANALYSIS)))
 
 
+def analyze_later(
+    data_dirs: beam.PCollection,
+    output_dir: str,
+    scratch_dir: str,
+    view: ViewOptions,
+    options: TransformOptions,
+    further: Sequence[Column],
+) -> beam.PCollection:
+    """Adds the analysis to a job that may run at any time, more than once, and on its own.
+
+    Args:
+      data_dirs: one element, the folder of a data set that is there when it arrives.
+      output_dir: where the transform graph and `analysis.json` are written.
+      scratch_dir: a folder that all workers see; the job deletes it in the end.
+      view: the model's input.
+      further: the further columns of the data set.
+
+    Returns:
+      One element, None.
+
+    Raises:
+      UserError: if the `preprocessing_fn` cannot be used.
+    """
+    function, task = plan_graph(output_dir, view, options, further)
+    # What the data set holds when the job runs: other shards than today's, perhaps.
+    spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: find_spans([folder], task))
+    with tft_beam.Context(temp_dir=scratch_dir):
+        finished = spans | "AnalyzeImages" >> AnalyzeImages(task, function)
+    return finished | "DeleteScratch" >> beam.Map(lambda _: files.delete_tree(scratch_dir))
+
+
 def plan_graph(
     output_dir: str, view: ViewOptions, options: TransformOptions, further: Sequence[Column]
 ) -> tuple[PreprocessingFn, GraphTask]:

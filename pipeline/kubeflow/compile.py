@@ -84,7 +84,7 @@ def compile_pipeline(
     _complete_spec(spec, pipeline_root)
     is_vertex = output_path.endswith(".json")
     check_engine(spec, options, is_vertex=is_vertex)
-    put_step_options(spec, options, beam_args)
+    put_step_options(spec, options, beam_args, config.dataflow)
     _write_job(job, output_path, {} if is_vertex else platform_spec(spec, options))
     return job
 

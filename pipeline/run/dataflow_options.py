@@ -29,7 +29,7 @@ class DataflowOptions(Options):
     """Machine of a worker. Each runs one process, whose tasks have threads of their own; Dataflow's
     choice is a single core with 3.75 GB. Set it to None for Dataflow Prime."""
     disk_gb: int | None = pydantic.Field(default=50, ge=1)
-    """Disk of a worker, in GB: the image, and copies of videos while they are read."""
+    """Disk of a worker, in GB: the image, and shards until they are sent."""
     disk_type: str | None = None
     """`compute.googleapis.com/projects/PROJECT/zones/ZONE/diskTypes/pd-ssd`, for example."""
     num_workers: int | None = pydantic.Field(default=None, ge=1)

@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Sequence
 
 import apache_beam as beam
-import tensorflow_transform.beam as tft_beam
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.job import check_same_code
@@ -19,9 +18,8 @@ from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.transforms import IngestImages
-from image_pipeline.components.transform.analysis import AnalyzeImages
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.run import find_spans, plan_graph
+from image_pipeline.components.transform.run import analyze_later
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.ingest import make_beam_pipeline
 
@@ -80,10 +78,13 @@ def write_template(
         further = further_columns(options.column_types)
         data_dirs = root | "Ingest" >> _Ingest(ingest.images_dir, data_dir, options)
     if analysis is not None:
-        _analyze(data_dirs, analysis, further)
-    root.run()
-    if analysis is not None:  # tf.Transform writes there while a job is described, too.
-        files.delete_tree(_scratch_dir(analysis))
+        scratch = files.join(analysis.graph_dir, ".scratch")
+        folders = (analysis.graph_dir, scratch)
+        analyze_later(data_dirs, *folders, analysis.view, analysis.options, further)
+        root.run()
+        files.delete_tree(scratch)  # tf.Transform writes there while a job is described, too.
+    else:
+        root.run()
 
 
 def _check_code(here: str) -> None:
@@ -115,21 +116,3 @@ class _Ingest(beam.PTransform):
             | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
             | "DataSet" >> beam.Map(lambda _, folder: folder, self.data_dir)
         )
-
-
-def _analyze(
-    data_dirs: beam.PCollection, job: AnalysisJob, further: tuple[Column, ...]
-) -> beam.PCollection:
-    """Analyses the data set whose folder is the one element."""
-    function, task = plan_graph(job.graph_dir, job.view, job.options, further)
-    # What the data set holds when the job runs: other shards than today's, perhaps.
-    spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: find_spans([folder], task))
-    with tft_beam.Context(temp_dir=_scratch_dir(job)):
-        finished = spans | "Analyze" >> AnalyzeImages(task, function)
-    return finished | "DeleteScratch" >> beam.Map(
-        lambda _, folder: files.delete_tree(folder), _scratch_dir(job)
-    )
-
-
-def _scratch_dir(job: AnalysisJob) -> str:
-    return files.join(job.graph_dir, ".scratch")
