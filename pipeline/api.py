@@ -81,7 +81,7 @@ def ingest(
     from image_pipeline.run.preflight import check_ingest
 
     chosen = read_group("ingest", config, options)
-    flags = choose_engine(beam_args)
+    flags = choose_engine(beam_args, read_group("dataflow", config))
     chosen = check_ingest(images_dir, output_dir, chosen)
     from image_pipeline.run.ingest import ingest_folder
 
@@ -121,7 +121,7 @@ def analyze(
 
     chosen = read_group("transform", config, options)
     seen = read_group("view", config, _as_dict(view))
-    flags = choose_engine(beam_args)
+    flags = choose_engine(beam_args, read_group("dataflow", config))
     from image_pipeline.run.analysis import analyze_folder
 
     return analyze_folder(data_dir, graph_dir, seen, chosen, flags, cache_dir)

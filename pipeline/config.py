@@ -18,6 +18,7 @@ from image_pipeline.components.training.refusals import refuse_for_boxes, refuse
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions
+from image_pipeline.run.dataflow_options import DataflowOptions
 
 
 class PipelineConfig(Options):
@@ -33,6 +34,7 @@ class PipelineConfig(Options):
     training: TrainingOptions = TrainingOptions()
     evaluation: EvaluationOptions = EvaluationOptions()
     kubeflow: KubeflowOptions = KubeflowOptions()
+    dataflow: DataflowOptions = DataflowOptions()
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> "PipelineConfig":

@@ -28,7 +28,7 @@ ALLOWED = {
         *("components/ingest/transforms.py", "components/ingest/run.py"),
         *("components/transform/analysis.py", "components/transform/run.py"),
         *("components/training/counting.py", "components/training/counted_metric.py"),
-        *("pipeline/run/ingest.py", "pipeline/run/template.py"),
+        *("pipeline/run/dataflow.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (
         *("components/beam/tfx_components.py", "components/ingest/component.py"),

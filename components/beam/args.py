@@ -16,7 +16,10 @@ LOCAL_BEAM_ARGS = (
 )
 
 # Tasks have threads of their own; a process for each core would only hold all memory once more.
-DATAFLOW_ARGS = ("--experiments=no_use_multiple_sdk_containers",)
+# Functions are named, not pickled, so nothing of the main module is needed, which Beam would send.
+DATAFLOW_ARGS = ("--experiments=no_use_multiple_sdk_containers", "--no_save_main_session")
+# What is in a flag that says so, or otherwise.
+_SAID = ("use_multiple_sdk_containers", "save_main_session")
 
 _RUNNERS = (
     *("FnApiRunner", "DirectRunner", "FlinkRunner", "SparkRunner"),
@@ -58,9 +61,9 @@ def complete_beam_args(given: Sequence[str]) -> list[str]:
     if runs_locally:
         named = {flag.partition("=")[0] for flag in flags}
         flags += [flag for flag in LOCAL_BEAM_ARGS[1:] if flag.partition("=")[0] not in named]
-    is_said = any("use_multiple_sdk_containers" in flag for flag in flags)
-    if "--runner=DataflowRunner" in flags and not is_said:
-        flags += DATAFLOW_ARGS
+    if "--runner=DataflowRunner" in flags:
+        for added, said in zip(DATAFLOW_ARGS, _SAID, strict=True):
+            flags += [] if any(said in flag for flag in flags) else [added]
     return [flag.replace("--runner=DirectRunner", LOCAL_BEAM_ARGS[0]) for flag in flags]
 
 

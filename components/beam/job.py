@@ -6,7 +6,6 @@ elsewhere writes a sign, the version of the worker's code, to a folder that all 
 there is none in time, the job is cancelled, and the error says why.
 """
 
-import argparse
 import contextlib
 import re
 import tempfile
@@ -18,7 +17,6 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import (
     FlinkRunnerOptions,
     GoogleCloudOptions,
-    PipelineOptions,
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult, PipelineState
@@ -26,6 +24,7 @@ from apache_beam.runners.runner import PipelineResult, PipelineState
 from image_pipeline.components import files
 from image_pipeline.components.beam.answers import answer_once
 from image_pipeline.components.beam.counters import watch_counters
+from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.beam.flink import cancel_flink_jobs
 from image_pipeline.components.code_version import ROOMS, code_version
 from image_pipeline.components.errors import UserError, find_user_error, raise_interrupt
@@ -35,19 +34,6 @@ _LOOK_EVERY_S = 0.5
 # For a runner to cancel a job.
 _CANCEL_TIMEOUT_S = 30
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-
-
-class StartOptions(PipelineOptions):
-    """A Beam flag of this project."""
-
-    @classmethod
-    def _add_argparse_args(cls, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--start_timeout_s",
-            type=float,
-            default=600.0,
-            help="Cancel the job if no worker has started after this many seconds.",
-        )
 
 
 @contextlib.contextmanager
@@ -135,7 +121,15 @@ def await_start(result: PipelineResult, sign: str, timeout_s: float) -> None:
                 "ModuleNotFoundError then. Give a busy cluster longer: --start_timeout_s=SECONDS."
             )
         time.sleep(_LOOK_EVERY_S)
-    here, there = code_version(*ROOMS), files.read_file(sign).decode()
+    check_same_code(code_version(*ROOMS), files.read_file(sign).decode())
+
+
+def check_same_code(here: str, there: str) -> None:
+    """Checks the version of the workers' code against that of the machine that described the job.
+
+    Raises:
+      UserError: if they differ.
+    """
     if here != there:
         raise UserError(
             f"The workers have a different version of this project ({there}) from this machine "
@@ -153,7 +147,7 @@ def _run(root: beam.Pipeline, sign: str) -> None:
         named.job_name = f"{named.job_name or 'image-pipeline'}-{uuid.uuid4().hex[:8]}"
     try:
         root.result = root.run()
-        await_start(root.result, sign, root.options.view_as(StartOptions).start_timeout_s)
+        await_start(root.result, sign, root.options.view_as(JobOptions).start_timeout_s)
         root.result.wait_until_finish()
     except BaseException:
         _cancel(root)

@@ -16,6 +16,10 @@ from image_pipeline.components.ingest.splits import assign_splits, follow_paths,
 
 NOWHERE = -1
 
+# Measured for the stage that plans, with the rows it reads (docs/scale.md): 131 B a source, and 65
+# more for near-duplicates and strata, beside what the process holds anyway.
+_BYTES_PER_SOURCE, _BYTES_FURTHER, _BYTES_OF_PROCESS = 131, 65, 10**9
+
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
@@ -46,6 +50,12 @@ class Sources:
     stratum: np.ndarray
     stored_bytes: np.ndarray
     perceptual_hash: np.ndarray
+
+
+def memory_to_plan(count: int, options: IngestOptions) -> int:
+    """About how many bytes of memory the process needs that plans this many sources."""
+    has_more = options.near_duplicates is not None or bool(options.stratify)
+    return _BYTES_OF_PROCESS + count * (_BYTES_PER_SOURCE + has_more * _BYTES_FURTHER)
 
 
 def empty_sources(count: int) -> Sources:

@@ -16,12 +16,14 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
+from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.ingest.counts import check_prepared, check_unpacked
 from image_pipeline.components.ingest.generated import prepare
 from image_pipeline.components.ingest.listed import ListedChunk, list_chunks
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.output import start_output, write_manifest
 from image_pipeline.components.ingest.partition import ShardTask, plan_shards
+from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.retry import Retry, write_marker
 from image_pipeline.components.ingest.shards import WrittenShard, write_shard
@@ -152,7 +154,10 @@ class WriteDataSet(beam.PTransform):
         """Takes one element, [PreparedChunk]; returns one element, the manifest."""
         return (
             prepared
-            | "Plan" >> beam.Map(plan_shards, self.work_dir, self.options)  # [ShardTask]
+            | "Plan"
+            >> self._ask_memory(
+                prepared.pipeline, beam.Map(plan_shards, self.work_dir, self.options)
+            )  # [ShardTask]
             | "StartOutput"
             >> beam.FlatMap(start_output, self.work_dir, self.output_dir)  # ShardTask
             | "SpreadShards" >> beam.Reshuffle()
@@ -161,6 +166,13 @@ class WriteDataSet(beam.PTransform):
             | "WriteManifest"
             >> beam.Map(write_manifest, self.work_dir, self.output_dir, self.options)  # Manifest
         )
+
+    def _ask_memory(self, pipeline: beam.Pipeline, plan: beam.PTransform) -> beam.PTransform:
+        """Hints how much memory one process needs, if `--expected_images` says for how many."""
+        expected = pipeline.options.view_as(JobOptions).expected_images
+        if expected is None:
+            return plan
+        return plan.with_resource_hints(min_ram=f"{memory_to_plan(expected, self.options)}B")
 
 
 def _count_listed(chunk: ListedChunk) -> ListedChunk:

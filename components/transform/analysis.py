@@ -9,17 +9,15 @@ import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.beam import analysis_graph_builder
 
 from image_pipeline.components.beam.counters import count
-from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span
-from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.finish import GraphTask, finish_graph
 from image_pipeline.components.transform.record_batches import (
     adapter_config,
     input_specs,
     read_view_batches,
 )
 from image_pipeline.components.transform.traced_function import PreprocessingFn
-from image_pipeline.components.views.options import ViewOptions
 
 
 @dataclasses.dataclass
@@ -27,82 +25,115 @@ class AnalyzeImages(beam.PTransform):
     """Runs a `preprocessing_fn`'s analyzers over the deterministic views of records.
 
     Attributes:
-      spans: the data sets.
-      columns: the further columns that the `preprocessing_fn` reads.
-      view: the model's input.
       preprocessing_fn: in tf.Transform's convention, over `contract`'s inputs.
-      output_dir: where the transform graph is written.
-      cache_dir: what analyzers found in earlier spans, read and added to; None for no cache.
+    """
+
+    task: GraphTask
+    preprocessing_fn: PreprocessingFn
+
+    def expand(self, spans: beam.PCollection) -> beam.PCollection:
+        """Takes one element, the data sets ([Span]); its result has one element, None.
+
+        Each shard is a task; pixels never cross a stage.
+        """
+        shards = spans | "Shards[All]" >> beam.FlatMap(_list_shards)
+        batches = shards | "All" >> _ReadBatches(self.task)
+        config = adapter_config(self.task.view, self.task.columns)
+        transform_fn = (batches, config) | "Analyze" >> tft_beam.AnalyzeDataset(
+            self.preprocessing_fn
+        )
+        return _write_graph(transform_fn, spans, self.task)
+
+
+@dataclasses.dataclass
+class AnalyzeNewImages(beam.PTransform):
+    """`AnalyzeImages` of those data sets that are not in a cache, which it reads and adds to.
+
+    Attributes:
+      spans: the data sets; tf.Transform has to know them while the job is described.
+      preprocessing_fn: in tf.Transform's convention, over `contract`'s inputs.
+      cache_dir: what analyzers found in earlier data sets.
     """
 
     spans: Sequence[Span]
-    columns: Sequence[Column]
-    view: ViewOptions
+    task: GraphTask
     preprocessing_fn: PreprocessingFn
-    options: TransformOptions
-    output_dir: str
-    cache_dir: str | None = None
+    cache_dir: str
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
-        """Builds the pipeline. Each shard is a task; pixels never cross a stage."""
-        if self.cache_dir is None:
-            batches = self._read(
-                root, "All", [shard for span in self.spans for shard in span.shards]
-            )
-            transform_fn = (batches, self._adapter_config()) | "Analyze" >> tft_beam.AnalyzeDataset(
-                self.preprocessing_fn
-            )
-        else:
-            transform_fn = self._analyze_with_cache(root, self.cache_dir)
-        return transform_fn | "WriteGraph" >> tft_beam.WriteTransformFn(self.output_dir)
+        """Builds the pipeline; its result has one element, None."""
+        transform_fn = self._analyze(root)
+        spans = root | "Spans" >> beam.Create([list(self.spans)])
+        return _write_graph(transform_fn, spans, self.task)
 
-    def _analyze_with_cache(self, root: beam.Pipeline, cache_dir: str) -> beam.PCollection:
+    def _analyze(self, root: beam.Pipeline) -> tuple:
         """Reads the spans that the cache does not cover; what it covers is merged in."""
         spans = {tft_beam.analyzer_cache.DatasetKey(span.key): span for span in self.spans}
-        span_cache.drop_unfinished(cache_dir, self.spans)
+        span_cache.drop_unfinished(self.cache_dir, self.spans)
         cache = root | "ReadCache" >> tft_beam.analyzer_cache.ReadAnalysisCacheFromFS(
-            cache_dir, list(spans)
+            self.cache_dir, list(spans)
         )
-        specs = input_specs(self.view, self.columns)
+        specs = input_specs(self.task.view, self.task.columns)
         uncovered = analysis_graph_builder.get_analysis_dataset_keys(
             self.preprocessing_fn, specs, set(spans), cache, force_tf_compat_v1=False
         )
-        span_cache.unmark(cache_dir, [spans[key] for key in uncovered])
+        span_cache.unmark(self.cache_dir, [spans[key] for key in uncovered])
         data = {
-            key: self._read(root, span.key, span.shards) if key in uncovered else None
-            for key, span in spans.items()
+            key: self._read(root, span) if key in uncovered else None for key, span in spans.items()
         }
         transform_fn, found = (
             data,
             cache,
-            self._adapter_config(),
+            adapter_config(self.task.view, self.task.columns),
         ) | "Analyze" >> tft_beam.AnalyzeDatasetWithCache(
             self.preprocessing_fn, pipeline=root.pipeline
         )
         if found:
             _ = found | "WriteCache" >> tft_beam.analyzer_cache.WriteAnalysisCacheToFS(
-                root.pipeline, cache_dir
+                root.pipeline, self.cache_dir
             )
         return transform_fn
 
-    def _read(self, root: beam.Pipeline, name: str, shards: Sequence[str]) -> beam.PCollection:
+    def _read(self, root: beam.Pipeline, span: Span) -> beam.PCollection:
+        shards = root | f"Shards[{span.key}]" >> beam.Create(list(span.shards))
+        return shards | span.key >> _ReadBatches(self.task)
+
+
+@dataclasses.dataclass
+class _ReadBatches(beam.PTransform):
+    task: GraphTask
+
+    def expand(self, shards: beam.PCollection) -> beam.PCollection:
+        """Takes paths of shards; returns RecordBatches of views."""
+        task = self.task
         return (
-            root
-            | f"Shards[{name}]" >> beam.Create(list(shards))
-            | f"SpreadShards[{name}]" >> beam.Reshuffle()
-            | f"ReadViews[{name}]"
+            shards
+            | "SpreadShards" >> beam.Reshuffle()
+            | "ReadViews"
             >> beam.FlatMap(  # RecordBatch
                 read_view_batches,
-                self.view,
-                self.options.batch_size,
-                self.columns,
-                self.options.analyze_fraction,
+                task.view,
+                task.options.batch_size,
+                task.columns,
+                task.options.analyze_fraction,
             )
-            | f"Count[{name}]" >> beam.Map(_count_batch)  # RecordBatch
+            | "Count" >> beam.Map(_count_batch)  # RecordBatch
         )
 
-    def _adapter_config(self):
-        return adapter_config(self.view, self.columns)
+
+def _write_graph(transform_fn: tuple, spans: beam.PCollection, task: GraphTask) -> beam.PCollection:
+    """Writes tf.Transform's result and what is said of it; returns one element, None."""
+    return (
+        transform_fn
+        | "WriteGraph" >> tft_beam.WriteTransformFn(task.output_dir)  # None
+        # Otherwise a failure in the last stage would repeat the writing, which moves files.
+        | "Settle" >> beam.Reshuffle()
+        | "Finish" >> beam.Map(finish_graph, beam.pvalue.AsSingleton(spans), task)
+    )
+
+
+def _list_shards(spans: Sequence[Span]) -> list[str]:
+    return [shard for span in spans for shard in span.shards]
 
 
 def _count_batch(batch: pa.RecordBatch) -> pa.RecordBatch:

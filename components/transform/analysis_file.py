@@ -11,7 +11,6 @@ from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.record import IGNORED, LABEL_COLUMNS, label_column
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.function_version import function_version
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.classes import (
@@ -28,23 +27,22 @@ _OWN = (*CLASS_STATISTICS, "records", "constant_channels")
 _SHORT = 64  # most values of a statistic listed in full; longer ones are only described
 
 
-def write_summary(
+def summarize(
     output_dir: str,
     spans: Sequence[Span],
     view: ViewOptions,
     options: TransformOptions,
-    is_named_by_label: bool = True,
+    function_version: str,
+    is_named_by_label: bool,
 ) -> dict[str, Any]:
-    """Writes `analysis.json` into the transform graph's folder.
+    """What `analysis.json` holds.
 
     Args:
       output_dir: the transform graph's folder.
       spans: the analysed data sets.
       view: the model's input.
+      function_version: a hash of the `preprocessing_fn`'s source.
       is_named_by_label: whether a record's class depends on its label alone.
-
-    Returns:
-      What it holds.
 
     Raises:
       RuntimeError: if the analysis saw another number of records than the data sets hold.
@@ -56,12 +54,12 @@ def write_summary(
     if is_named_by_label:
         analysed = sum((span.analysed for span in spans), collections.Counter())
         classes = count_classes(classes, output_dir, analysed)
-    summary = {
+    return {
         **describe_input(view),
         **({} if spans[0].dtype == "uint8" else {"dtype": spans[0].dtype}),
         "alpha_background": spans[0].alpha_background,
         **({} if spans[0].sound is None else {"sound": spans[0].sound}),
-        **describe_origin(spans, options),
+        **describe_origin(spans, options, function_version),
         **({} if label is None else {"label": label.key}),
         "records": int(found["records"]),
         **describe_statistics(found),
@@ -71,9 +69,12 @@ def write_summary(
         **describe_masks(spans),
         **describe_boxes(spans),
     }
+
+
+def write_summary(output_dir: str, summary: dict[str, Any]) -> None:
+    """Writes `analysis.json` into the transform graph's folder."""
     content = to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
     files.write_file(files.join(output_dir, contract.ANALYSIS), content)
-    return summary
 
 
 def describe_input(view: ViewOptions) -> dict[str, Any]:
@@ -85,11 +86,13 @@ def describe_input(view: ViewOptions) -> dict[str, Any]:
     }
 
 
-def describe_origin(spans: Sequence[Span], options: TransformOptions) -> dict[str, Any]:
+def describe_origin(
+    spans: Sequence[Span], options: TransformOptions, function_version: str
+) -> dict[str, Any]:
     """Describes what the graph was made from: the function, the code and the data sets, by hash."""
     return {
         "preprocessing_fn": options.preprocessing_fn,
-        "function_version": function_version(options.preprocessing_fn),
+        "function_version": function_version,
         "code_version": code_version("feeding", "order", "transform"),
         "columns": options.columns,
         "manifests": [span.manifest_sha256 for span in spans],

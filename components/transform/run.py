@@ -1,28 +1,27 @@
 """Runs the analysis as one Beam job: the whole of it, without TFX."""
 
-import collections
-import re
+import json
 from collections.abc import Callable, Sequence
 
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
-from image_pipeline.components import progress
+from image_pipeline.components import contract, files, progress
 from image_pipeline.components.beam.job import make_scratch, run_job
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.files import check_known_to_tensorflow
+from image_pipeline.components.function_version import function_version
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span, read_spans
-from image_pipeline.components.transform.analysis import AnalyzeImages
-from image_pipeline.components.transform.analysis_file import check_unknown_classes, write_summary
+from image_pipeline.components.transform.analysis import AnalyzeImages, AnalyzeNewImages
+from image_pipeline.components.transform.analysis_file import check_unknown_classes
 from image_pipeline.components.transform.check_function import check_dependencies, check_outputs
-from image_pipeline.components.transform.check_graph import check_graph
 from image_pipeline.components.transform.check_vocabulary import check_vocabulary
 from image_pipeline.components.transform.classes import is_named_by_label
+from image_pipeline.components.transform.finish import GraphTask
 from image_pipeline.components.transform.function_errors import find_function_error
 from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.options import TransformOptions
@@ -57,14 +56,11 @@ def run_analysis(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost records; the message names the stage.
     """
-    check_known_to_tensorflow(output_dir, "the transform graph")
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
     spans = read_spans(folders, view, options)
-    columns = _choose_columns(spans, options)
-    function = load_preprocessing_fn(view, options, spans[0].further)
+    function, task = plan_graph(output_dir, view, options, _find_further(spans, options))
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
-    analysis = AnalyzeImages(spans, columns, view, function, options, output_dir, cache_dir)
     root = make_pipeline()
     try:
         with (
@@ -72,10 +68,11 @@ def run_analysis(
             run_job(root, scratch),
             tft_beam.Context(temp_dir=scratch),
         ):
-            root | "AnalyzeImages" >> analysis
-        _check_result(output_dir, spans, view, options, columns)
-        is_named = not columns or is_named_by_label(function, view, columns)
-        summary = write_summary(output_dir, spans, view, options, is_named)
+            if cache_dir is None:
+                found = root | "Spans" >> beam.Create([spans])
+                found | "AnalyzeImages" >> AnalyzeImages(task, function)
+            else:
+                root | "AnalyzeImages" >> AnalyzeNewImages(spans, task, function, cache_dir)
     except UserError:
         raise
     except Exception as error:
@@ -83,22 +80,94 @@ def run_analysis(
         if known := find_function_error(error, name) or find_user_error(error):
             raise known from error
         raise
-    if options.preprocessing_fn == TransformOptions().preprocessing_fn:
-        check_classes(summary["classes"], spans)
     if cache_dir is not None:
         span_cache.mark(cache_dir, spans)
-    return summary
+    return json.loads(files.read_file(files.join(output_dir, contract.ANALYSIS)))
 
 
-def _choose_columns(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:
-    """The further columns that are read, which all data sets must have alike."""
+def analyze_later(
+    data_dirs: beam.PCollection,
+    output_dir: str,
+    scratch_dir: str,
+    view: ViewOptions,
+    options: TransformOptions,
+    further: Sequence[Column],
+) -> beam.PCollection:
+    """Adds the analysis to a job that may run at any time, more than once, and on its own.
+
+    Args:
+      data_dirs: one element, the folder of a data set that is there when it arrives.
+      output_dir: where the transform graph and `analysis.json` are written.
+      scratch_dir: a folder that all workers see; the job deletes it in the end.
+      view: the model's input.
+      further: the further columns of the data set.
+
+    Returns:
+      One element, None.
+
+    Raises:
+      UserError: if the `preprocessing_fn` cannot be used.
+    """
+    function, task = plan_graph(output_dir, view, options, further)
+    # What the data set holds when the job runs: other shards than today's, perhaps.
+    spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: find_spans([folder], task))
+    with tft_beam.Context(temp_dir=scratch_dir):
+        finished = spans | "AnalyzeImages" >> AnalyzeImages(task, function)
+    return finished | "DeleteScratch" >> beam.Map(lambda _: files.delete_tree(scratch_dir))
+
+
+def plan_graph(
+    output_dir: str, view: ViewOptions, options: TransformOptions, further: Sequence[Column]
+) -> tuple[PreprocessingFn, GraphTask]:
+    """What a job needs to make a graph: the function to analyse, and what workers must know of it.
+
+    Args:
+      output_dir: where the transform graph is written.
+      view: the model's input.
+      further: the further columns of the data sets.
+
+    Raises:
+      UserError: if the function cannot be used, or TensorFlow cannot write to the folder.
+    """
+    check_known_to_tensorflow(output_dir, "the transform graph")
+    function = load_preprocessing_fn(view, options, further)
+    columns = choose_inputs(options, further)
+    return function, GraphTask(
+        output_dir=output_dir,
+        view=view,
+        options=options,
+        columns=columns,
+        function_version=function_version(options.preprocessing_fn),
+        is_named_by_label=not columns or is_named_by_label(function, view, columns),
+    )
+
+
+def find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
+    """Reads what the data sets of a job hold that was described before.
+
+    Raises:
+      UserError: if they cannot be analysed together, or have other columns than the job has.
+    """
+    spans = read_spans(examples_dirs, task.view, task.options)
+    columns = choose_inputs(task.options, _find_further(spans, task.options))
+    if columns != task.columns:
+        raise UserError(
+            f"the job analyses the columns {task.columns}, but the data sets {list(examples_dirs)} "
+            f"have {columns}; compile the template again."
+        )
+    check_unknown_classes(spans, task.options)
+    return spans
+
+
+def _find_further(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:
+    """The further columns; those that are read must be alike in all data sets."""
     chosen = {span.examples_dir: choose_inputs(options, span.further) for span in spans}
     if len(set(chosen.values())) > 1:
         raise UserError(
             f"data sets that are analysed together must have transform.columns of the same types, "
             f"got {chosen}; give ingest.column_types, and ingest again."
         )
-    return chosen[spans[0].examples_dir]
+    return spans[0].further
 
 
 def choose_inputs(options: TransformOptions, further: Sequence[Column]) -> tuple[Column, ...]:
@@ -132,41 +201,3 @@ def load_preprocessing_fn(
     check_dependencies(traced, name)
     check_vocabulary(traced, name)
     return guard(function, name)
-
-
-def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
-    """Fails the run if the classes' counts are not those of the indexes.
-
-    For a runner each analyzer is a separate branch: one may lose what another has seen. A user's
-    function may rename or leave out labels, so this is for the default one.
-
-    Args:
-      classes: of `analysis.json`.
-      spans: the analysed data sets.
-
-    Raises:
-      RuntimeError: if one class was counted too often or not often enough.
-    """
-    indexed = sum((span.analysed for span in spans), collections.Counter())
-    # A vocabulary holds neither an empty name nor one of several lines.
-    expected = {name: n for name, n in indexed.items() if re.fullmatch(r"[^\n\r]+", name)}
-    counted = {row["name"]: row["records"] for row in classes}
-    wrong = {name for name in {*expected, *counted} if expected.get(name) != counted.get(name)}
-    if wrong:
-        name = min(wrong)
-        raise RuntimeError(
-            f"Stage Analyze lost records of {len(wrong)} classes, for example {name!r}: "
-            f"{expected.get(name, 0)} in, {counted.get(name, 0)} out."
-        )
-
-
-def _check_result(
-    output_dir: str,
-    spans: Sequence[Span],
-    view: ViewOptions,
-    options: TransformOptions,
-    columns: Sequence[Column],
-) -> None:
-    shard = next(shard for span in spans for shard in span.shards)
-    views = next(read_views([shard], view, 1, columns).as_numpy_iterator())
-    check_graph(output_dir, views, options.preprocessing_fn)

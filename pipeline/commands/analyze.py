@@ -36,7 +36,7 @@ def analyze(
     from image_pipeline.run.engine import choose_engine
 
     config = load_config(config_path, overrides)
-    beam_args = choose_engine(beam_flags)
+    beam_args = choose_engine(beam_flags, config.dataflow)
     refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
     with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:

@@ -2,11 +2,17 @@
 
 import os
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from image_pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries, say
+from image_pipeline.commands.shared import BEAM, CONFIG, SET, quiet_libraries, say
 from image_pipeline.temporary import delete_folder
+
+if TYPE_CHECKING:
+    from image_pipeline.config import PipelineConfig
+    from image_pipeline.run.template import AnalysisJob, IngestJob
 
 
 @click.command("compile")
@@ -16,48 +22,92 @@ from image_pipeline.temporary import delete_folder
     type=click.Choice(["dataflow"]),
     help="The engine. (For Kubeflow and Vertex AI, use kubeflow/compile.py.)",
 )
-@IMAGES
-@click.option("--output", "output_dir", required=True, help="URI of the data set.")
-@click.option("--template", "template_path", required=True, help="The template: gs://BUCKET/NAME.")
+@click.option("--images", "images_dir", help="URI of a folder or table of images, to ingest.")
+@click.option("--output", "data_dir", required=True, help="URI of the data set.")
+@click.option("--graph", "graph_dir", help="URI for the transform graph, to analyse the data set.")
+@click.option("--template", required=True, help="The template: gs://BUCKET/NAME.")
 @CONFIG
 @SET
 @BEAM
 def compile_job(
     runner: str,
-    images_dir: str,
-    output_dir: str,
-    template_path: str,
+    images_dir: str | None,
+    data_dir: str,
+    graph_dir: str | None,
+    template: str,
     config_path: str | None,
     overrides: tuple[str, ...],
     beam_flags: tuple[str, ...],
 ) -> None:
-    """Write ingest as a template that Dataflow can run.
+    """Write ingest, the analysis, or one after the other, as a template that Dataflow can run.
 
-    Flags go after a separate --: --project, --region, --temp_location, --sdk_container_image, and
-    any other Dataflow flags (--worker_machine_type, --max_num_workers, …).
+    --images ingests into the data set, --graph analyses it; with both, one job does both. Where it
+    runs is said under dataflow: in the configuration, or by flags after a separate --: --project,
+    --region, --temp_location, --sdk_container_image, ….
     """
     from image_pipeline.components import files
-    from image_pipeline.components.beam.args import complete_beam_args
-    from image_pipeline.components.sources.span_pattern import has_span
     from image_pipeline.config import load_config
-    from image_pipeline.run.dataflow import check_remote
-    from image_pipeline.run.engine import check_engine
+    from image_pipeline.run.engine import choose_engine
 
-    if has_span(images_dir):
-        raise click.UsageError(f"--images must be one folder, got {images_dir!r}; give the span's.")
-    if not files.is_local(template_path):
-        check_remote(images=images_dir, output=output_dir)
+    _check_places(images_dir, data_dir, graph_dir, template)
     config = load_config(config_path, overrides)
-    named = [f"--runner={runner}", f"--template_location={template_path}"]
-    beam_args = complete_beam_args([*named, *beam_flags])
+    named = [f"--runner={runner}", f"--template_location={template}"]
     with quiet_libraries("compile"):
-        check_engine(beam_args)
+        beam_args = choose_engine([*named, *beam_flags], config.dataflow)
+        needed = _check_own_modules(config, images_dir, graph_dir, beam_args)
         from image_pipeline.run.template import write_template
 
-        write_template(images_dir, output_dir, config.ingest, beam_args)
-    where = " It names folders of this machine." if files.is_local(images_dir) else ""
-    say(f"Wrote {template_path}.{where}")
+        ingest, analysis = _choose_jobs(config, images_dir, graph_dir)
+        write_template(data_dir, beam_args, ingest, analysis)
+    where = " It names folders of this machine." if files.is_local(data_dir) else ""
+    say(f"Wrote {template}.{where}")
+    if needed:
+        say(f"The workers' image must have your own modules: {', '.join(needed)}.")
     _end_process()
+
+
+def _check_places(
+    images_dir: str | None, data_dir: str, graph_dir: str | None, template: str
+) -> None:
+    from image_pipeline.components import files
+    from image_pipeline.components.sources.span_pattern import has_span
+    from image_pipeline.run.dataflow import check_remote
+
+    if images_dir is None and graph_dir is None:
+        raise click.UsageError("give --images to ingest them, --graph to analyse, or both.")
+    if images_dir is not None and has_span(images_dir):
+        raise click.UsageError(f"--images must be one folder, got {images_dir!r}; give the span's.")
+    if not files.is_local(template):
+        places = {"images": images_dir, "output": data_dir, "graph": graph_dir}
+        check_remote(**{name: place for name, place in places.items() if place is not None})
+
+
+def _check_own_modules(
+    config: "PipelineConfig",
+    images_dir: str | None,
+    graph_dir: str | None,
+    beam_args: Sequence[str],
+) -> list[str]:
+    """The modules that the workers' image must have."""
+    from image_pipeline.components.beam.flags import find_given
+    from image_pipeline.run.own_modules import check_own_modules, find_own_modules
+
+    function = None if graph_dir is None else config.transform.preprocessing_fn
+    return check_own_modules(find_own_modules(images_dir, function), find_given(beam_args))
+
+
+def _choose_jobs(
+    config: "PipelineConfig", images_dir: str | None, graph_dir: str | None
+) -> tuple["IngestJob | None", "AnalysisJob | None"]:
+    from image_pipeline.config import check_pixels_fit
+    from image_pipeline.run.template import AnalysisJob, IngestJob
+
+    if images_dir is not None and graph_dir is not None:
+        check_pixels_fit(config)
+    return (
+        None if images_dir is None else IngestJob(images_dir, config.ingest),
+        None if graph_dir is None else AnalysisJob(graph_dir, config.view, config.transform),
+    )
 
 
 def _end_process() -> None:

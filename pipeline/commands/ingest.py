@@ -53,9 +53,9 @@ def ingest(
     from image_pipeline.run.engine import choose_engine
     from image_pipeline.run.preflight import check_ingest
 
-    options = load_config(config_path, add_follow_links(overrides, follow_links)).ingest
-    beam_args = choose_engine(beam_flags)
-    options = check_ingest(images_dir, output_dir, options)
+    config = load_config(config_path, add_follow_links(overrides, follow_links))
+    beam_args = choose_engine(beam_flags, config.dataflow)
+    options = check_ingest(images_dir, output_dir, config.ingest)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import ingest_folder, print_ingest
         from image_pipeline.show.progress import ComponentProgress

@@ -55,8 +55,9 @@ def retry(
     from image_pipeline.show.quarantine import check_data_set
 
     is_given = config_path is not None or bool(overrides)
-    options = load_config(config_path, overrides).ingest if is_given else None
-    beam_args = choose_engine(beam_flags)
+    config = load_config(config_path, overrides)
+    options = config.ingest if is_given else None
+    beam_args = choose_engine(beam_flags, config.dataflow)
     check_data_set(output_dir)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import print_retry, retry_folder

@@ -22,8 +22,8 @@ from image_pipeline.kubeflow import parameters
 from image_pipeline.kubeflow.platform import platform_spec
 from image_pipeline.kubeflow.remote_beam import check_remote_beam
 from image_pipeline.kubeflow.steps import check_engine, put_step_options
-from image_pipeline.run.dataflow import check_dataflow_flags
-from image_pipeline.run.engine import split_flags
+from image_pipeline.run.dataflow import add_dataflow_options, check_dataflow_flags
+from image_pipeline.run.engine import DATAFLOW
 
 if TYPE_CHECKING:
     from image_pipeline.config import PipelineConfig
@@ -45,10 +45,9 @@ def prepare_options(
         ingest = complete_options(images_dir, config.ingest)
         config = config.model_copy(update={"ingest": ingest})
     beam_args = complete_beam_args(beam_flags)
-    given = split_flags(beam_args)
-    # The steps, not this machine, need the credentials.
-    if given.get("runner") == "DataflowRunner":
-        check_dataflow_flags(given)
+    if DATAFLOW in beam_args:  # The steps, not this machine, need the credentials.
+        beam_args = add_dataflow_options(beam_args, config.dataflow)
+        check_dataflow_flags(beam_args)
     return config, beam_args
 
 
@@ -111,7 +110,7 @@ def compile_pipeline(
     _put_parameters(spec, config, images_dir, push_dir)
     is_vertex = output_path.endswith(".json")
     check_engine(spec, options, is_vertex=is_vertex)
-    put_step_options(spec, options, beam_args)
+    put_step_options(spec, options, beam_args, config.dataflow)
     check_remote_beam(spec, pipeline_root)
     _write_job(job, output_path, {} if is_vertex else platform_spec(spec, options))
     return job

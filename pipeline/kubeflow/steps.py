@@ -11,6 +11,8 @@ from kubernetes.utils.quantity import parse_quantity
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
 from image_pipeline.kubeflow.options import Accelerator, KubeflowOptions, Retries, StepOptions
+from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.run.engine import DATAFLOW
 
 KUBEFLOW_ONLY = (
     *("timeout_s", "node_selector", "tolerations", "secret_env", "secret_files"),
@@ -20,7 +22,10 @@ KUBEFLOW_ONLY = (
 
 
 def put_step_options(
-    spec: Mapping[str, Any], options: KubeflowOptions, beam_args: Sequence[str]
+    spec: Mapping[str, Any],
+    options: KubeflowOptions,
+    beam_args: Sequence[str],
+    dataflow: DataflowOptions = DataflowOptions(),  # noqa: B008  (frozen)
 ) -> None:
     """Changes a spec's containers and tasks as each step's options say.
 
@@ -28,6 +33,7 @@ def put_step_options(
       spec: `pipelineSpec`, as TFX compiled it; it is changed.
       options: of all steps.
       beam_args: the flags that TFX wrote last into every container's arguments.
+      dataflow: of a step whose own flags name Dataflow.
 
     Raises:
       UserError: if a step's Beam flags are none, or not fit for the runner.
@@ -36,7 +42,7 @@ def put_step_options(
         given = options.of_step(step)
         executor = spec["deploymentSpec"]["executors"].get(f"{step}_executor", {})
         if "container" in executor:  # Resolvers have none: the engine itself runs them.
-            _put_container(executor["container"], given, beam_args)
+            _put_container(executor["container"], given, beam_args, dataflow)
         if given.retries is not None:
             task["retryPolicy"] = _retry_policy(given.retries)
         if given.caching is not None:
@@ -77,14 +83,20 @@ def _check_accelerator(step: str, given: Accelerator | None, engine: str, exampl
         )
 
 
-def _put_container(container: dict[str, Any], given: StepOptions, beam_args: Sequence[str]) -> None:
+def _put_container(
+    container: dict[str, Any],
+    given: StepOptions,
+    beam_args: Sequence[str],
+    dataflow: DataflowOptions,
+) -> None:
     if resources := _resources(given):
         container["resources"] = resources
     if given.env:
         container["env"] = [{"name": name, "value": text} for name, text in given.env.items()]
     if given.beam_args:
         kept = container["args"][: len(container["args"]) - len(beam_args)]
-        container["args"] = kept + _join_flags(beam_args, given.beam_args)
+        flags = _join_flags(beam_args, given.beam_args)
+        container["args"] = kept + _complete_dataflow(flags, dataflow)
 
 
 def _join_flags(general: Sequence[str], own: Sequence[str]) -> list[str]:
@@ -95,6 +107,17 @@ def _join_flags(general: Sequence[str], own: Sequence[str]) -> list[str]:
     return complete_beam_args(
         [flag for flag in general if flag.partition("=")[0] not in named] + [*own]
     )
+
+
+def _complete_dataflow(flags: list[str], options: DataflowOptions) -> list[str]:
+    """The flags, and if they name Dataflow those of the configuration, checked."""
+    if DATAFLOW not in flags:
+        return flags
+    from image_pipeline.run.dataflow import add_dataflow_options, check_dataflow_flags
+
+    flags = add_dataflow_options(flags, options)
+    check_dataflow_flags(flags)
+    return flags
 
 
 def _resources(given: StepOptions) -> dict[str, Any]:

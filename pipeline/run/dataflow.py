@@ -1,92 +1,108 @@
 """Checks a Dataflow job's flags before anything is sent to Google's cloud."""
 
+import itertools
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
+from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.flags import find_given, parse_flags
 from image_pipeline.components.errors import UserError
+from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.run.engine import NAMED_CODE
 
-# Without these, the job fails after minutes, or Beam creates a bucket of its own.
-_NEEDED = {
-    "project": "--project=ID, the Google Cloud project that runs and pays",
-    "region": "--region=NAME, where the machines run, for example europe-west4",
-}
 # Any of these installs this project on the workers.
-_CODE = ("sdk_container_image", "setup_file", "extra_package")
+_CODE = ("sdk_container_image", "setup_file", "extra_packages")
 _BUCKETS = ("temp_location", "staging_location")
 _TEMPLATE = "template_location"
-_AUTOSCALING = ("NONE", "THROUGHPUT_BASED")
 CONNECT_TIMEOUT_S = 5
 
 
-def check_dataflow_flags(given: Mapping[str, str]) -> None:
+def check_dataflow(beam_args: Sequence[str]) -> None:
+    """Checks all that a job needs before it can be sent: flags, credentials and folders.
+
+    Args:
+      beam_args: completed Beam flags.
+
+    Raises:
+      UserError: naming what is wrong or missing.
+    """
+    check_dataflow_flags(beam_args)
+    given = find_given(beam_args)
+    check_credentials(given)
+    check_places(given)
+
+
+def add_dataflow_options(beam_args: Sequence[str], options: DataflowOptions) -> list[str]:
+    """Adds the configuration's options to a Dataflow job's flags, which go before them.
+
+    Args:
+      beam_args: completed Beam flags, which name Dataflow.
+
+    Raises:
+      UserError: for a flag that Beam does not know, or a value of a wrong type.
+    """
+    given = find_given(beam_args)
+    added = [flags for name, flags in options.flags().items() if name not in given]
+    return [*beam_args, *itertools.chain.from_iterable(added)]
+
+
+def check_dataflow_flags(beam_args: Sequence[str]) -> None:
     """Checks that the flags are enough for a job; contacts nothing.
 
     Args:
-      given: Beam flags and their values, without the leading dashes.
+      beam_args: completed Beam flags.
 
     Raises:
-      UserError: naming the flag that is missing or wrong.
+      UserError: in Beam's words, or naming the flag that is missing.
     """
-    for name, meaning in _NEEDED.items():
-        if not given.get(name):
-            raise UserError(f"DataflowRunner needs {meaning}.")
-    _check_buckets(given)
+    given = find_given(beam_args)
+    if not any(given.get(name) for name in _BUCKETS):
+        raise UserError(
+            "DataflowRunner needs --temp_location=gs://BUCKET/FOLDER (or --staging_location): "
+            "without it Beam would create a bucket of its own."
+        )
     if not any(given.get(name) for name in _CODE):
         raise UserError(
             "DataflowRunner needs --sdk_container_image=REGISTRY/WORKER:TAG: its workers have no "
             "other way to get this project's code and libraries; kubeflow/README.md builds it."
         )
-    _check_scaling(given)
-
-
-def _check_buckets(given: Mapping[str, str]) -> None:
-    """Checks where Beam puts the workers' files; a template for tests may stay on this machine."""
-    named = {name: given[name] for name in _BUCKETS if given.get(name)}
-    if not named:
+    problems = _ask_beam(parse_flags(beam_args))
+    if problems:
         raise UserError(
-            "DataflowRunner needs --temp_location=gs://BUCKET/FOLDER (or --staging_location): "
-            "without it Beam would create a bucket of its own."
-        )
-    if "://" not in given.get(_TEMPLATE, "://"):
-        return
-    for name, uri in named.items():
-        if not uri.startswith("gs://"):
-            raise UserError(
-                f"--{name}={uri}: Dataflow's machines read gs:// only; give gs://BUCKET/FOLDER."
-            )
-
-
-def _check_scaling(given: Mapping[str, str]) -> None:
-    """Checks the number of machines."""
-    counts = {}
-    for name in ("num_workers", "max_num_workers"):
-        value = given.get(name, "1")
-        if not value.isdecimal() or int(value) < 1:
-            raise UserError(f"--{name} must be a positive whole number, got {value!r}.")
-        if name in given:
-            counts[name] = int(value)
-    if len(counts) == 2 and counts["num_workers"] > counts["max_num_workers"]:
-        raise UserError(
-            f"--num_workers={counts['num_workers']} must not exceed "
-            f"--max_num_workers={counts['max_num_workers']}; raise the latter."
-        )
-    algorithm = given.get("autoscaling_algorithm", "NONE")
-    if algorithm not in _AUTOSCALING:
-        raise UserError(
-            f"--autoscaling_algorithm must be one of {', '.join(_AUTOSCALING)}, got {algorithm!r}."
+            f"Beam rejects the Dataflow job's options: {'; '.join(problems)}; they are set under "
+            "dataflow: in the configuration, or by flags after a separate --."
         )
 
 
-def check_places(given: Mapping[str, str]) -> None:
+def _ask_beam(options: PipelineOptions) -> list[str]:
+    """What Beam's own validator says."""
+    validator = PipelineOptionsValidator(options, DataflowRunner())
+    cloud = options.view_as(GoogleCloudOptions)
+    problems = []
+    if validator.is_service_runner():
+        # Where one folder is wrong, `validate` takes the other one, and says nothing.
+        for name in filter(lambda name: getattr(cloud, name), _BUCKETS):
+            problems += validator.validate_gcs_path(cloud, name)
+    if not problems:
+        options.view_as(TestOptions).dry_run = True  # Otherwise it asks Google about the buckets.
+        problems = validator.validate()
+    return [problem.removesuffix(".") for problem in problems]
+
+
+def check_places(given: Mapping[str, Any]) -> None:
     """Checks that the folders for the workers' files and for a template exist.
 
     Beam would retry for ten minutes to write to a folder or a store that is not there.
 
     Args:
-      given: Beam flags and their values, without the leading dashes.
+      given: what flags set, by the names that Beam's options have.
 
     Raises:
       UserError: naming the flag whose folder is missing, or the store that does not answer.
@@ -118,24 +134,24 @@ def _check_google_answers() -> None:
 
 
 def check_remote(**paths: str) -> None:
-    """Refuses paths on this machine, which Dataflow's machines cannot see.
+    """Refuses paths on this machine, which Dataflow's machines cannot see; names of code are none.
 
     Raises:
       UserError: naming the option.
     """
     for name, path in paths.items():
-        if files.is_local(path):
+        if files.is_local(path) and not NAMED_CODE.match(path):
             raise UserError(
                 f"--{name}={path}: Dataflow's machines cannot read this machine's folders; copy "
                 "it to a bucket, and give its gs:// URI."
             )
 
 
-def check_credentials(given: Mapping[str, str]) -> None:
+def check_credentials(given: Mapping[str, Any]) -> None:
     """Checks for credentials: without them Beam would fail later, with an unclear error.
 
     Args:
-      given: Beam flags and their values, without the leading dashes.
+      given: what flags set, by the names that Beam's options have.
 
     Raises:
       UserError: if Google's libraries, which have their own time limits, find none.

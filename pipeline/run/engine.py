@@ -12,24 +12,36 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS, complete_beam_args
 from image_pipeline.components.errors import UserError
-from image_pipeline.run.dataflow import check_credentials, check_dataflow_flags, check_places
+from image_pipeline.run.dataflow_options import DataflowOptions
 
 CONNECT_TIMEOUT_S = 5
+DATAFLOW = "--runner=DataflowRunner"
 # Runners whose jobs go through a server in Java, the flag that names its jar, and what makes one.
 _JOB_SERVERS = {
     "FlinkRunner": ("flink_job_server_jar", "make flink", "build/flink/job-server.jar"),
     "SparkRunner": ("spark_job_server_jar", "make spark", "build/spark/job-server.jar"),
 }
-_NAMED = re.compile(r"(source|generator):")
+NAMED_CODE = re.compile(r"(source|generator):")
 
 
-def choose_engine(beam_flags: Sequence[str]) -> list[str]:
+def choose_engine(
+    beam_flags: Sequence[str],
+    dataflow: DataflowOptions = DataflowOptions(),  # noqa: B008  (frozen)
+) -> list[str]:
     """Completes the user's Beam flags, and checks what they name.
+
+    Args:
+      beam_flags: flags as the user wrote them.
+      dataflow: of the configuration; the flags go before these.
 
     Raises:
       UserError: for flags that are wrong or refused, and for an engine that is not there.
     """
     beam_args = complete_beam_args(beam_flags)
+    if DATAFLOW in beam_args:
+        from image_pipeline.run.dataflow import add_dataflow_options
+
+        beam_args = add_dataflow_options(beam_args, dataflow)
     check_engine(beam_args)
     return beam_args
 
@@ -43,7 +55,7 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
     """
     if LOCAL_BEAM_ARGS[0] in beam_args:
         return list(paths)
-    return [path if _NAMED.match(path) else files.make_absolute(path) for path in paths]
+    return [path if NAMED_CODE.match(path) else files.make_absolute(path) for path in paths]
 
 
 def check_engine(beam_args: Sequence[str]) -> None:
@@ -58,6 +70,10 @@ def check_engine(beam_args: Sequence[str]) -> None:
         if a flag, the credentials or a folder of a Dataflow job are missing.
     """
     given = split_flags(beam_args)
+    if LOCAL_BEAM_ARGS[0] in beam_args and tuple(beam_args) != LOCAL_BEAM_ARGS:
+        from image_pipeline.components.beam.flags import find_given
+
+        find_given(beam_args)  # A job server may know flags that Beam's Python does not.
     runner = given.get("runner")
     if runner in _JOB_SERVERS:
         _check_job_server(runner, given)
@@ -67,10 +83,10 @@ def check_engine(beam_args: Sequence[str]) -> None:
         _check_spark(given)
     if runner == "PrismRunner":
         _check_prism(given)
-    if runner == "DataflowRunner":
-        check_dataflow_flags(given)
-        check_credentials(given)
-        check_places(given)
+    if DATAFLOW in beam_args:
+        from image_pipeline.run.dataflow import check_dataflow
+
+        check_dataflow(beam_args)
     endpoint = given.get("job_endpoint", "embed")
     if endpoint != "embed":
         _check_listens("--job_endpoint", endpoint)

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
 from rich.console import Console
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.locks import hold_lock
-from image_pipeline.components.messages import find_line
 from image_pipeline.run.engine import make_paths_absolute
 from image_pipeline.run.source_note import check_same_source, read_source, write_source
 from image_pipeline.run.used_memory import watch_memory
@@ -84,11 +83,9 @@ def make_beam_pipeline(beam_args: Sequence[str]) -> beam.Pipeline:
       UserError: in Beam's words, if it rejects them.
     """
     try:
-        return beam.Pipeline(options=PipelineOptions(list(beam_args)))
-    except (SystemExit, ValueError) as error:
-        # A value of the wrong type makes argparse exit; the reason is only in the error before.
-        reason = error.__context__ if isinstance(error, SystemExit) else error
-        raise UserError(f"Beam rejects its flags: {find_line(str(reason))}") from error
+        return beam.Pipeline(options=parse_flags(beam_args))
+    except ValueError as error:
+        raise reject_flags(error) from error
 
 
 def print_ingest(summary: dict[str, Any], output_dir: str, console: Console) -> None:

@@ -68,7 +68,7 @@ def plan_run(
       UserError: if the engine, the images or the output folder cannot be used.
     """
     check_splits(config)
-    beam_args = choose_engine(beam_flags)
+    beam_args = choose_engine(beam_flags, config.dataflow)
     source = find_images(images_dir, span, config.spans.window)
     ingest = complete_options(source.folders[-1].path, config.ingest)
     config = config.model_copy(update={"ingest": ingest})

@@ -1,38 +1,118 @@
-"""Ingest as a Dataflow template, which Dataflow can start at any time.
+"""Ingest, the analysis, or both in one job, as a template that Dataflow can start at any time.
 
-It is the same transform that `image-pipeline ingest` runs. Nothing is started; the template and the
-workers' files go where the flags say.
+They are the same transforms that `image-pipeline ingest` and `analyze` run. Nothing is started; the
+template and the workers' files go where the flags say.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import apache_beam as beam
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.job import check_same_code
+from image_pipeline.components.code_version import ROOMS, code_version
+from image_pipeline.components.dataset.manifest import read_whole_manifest
+from image_pipeline.components.dataset.record import Column, further_columns
+from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.transforms import IngestImages
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import analyze_later
+from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.ingest import make_beam_pipeline
 
 
+@dataclasses.dataclass(frozen=True)
+class IngestJob:
+    """Ingest in a template.
+
+    Attributes:
+      images_dir: the URI of the images, as the workers see it.
+    """
+
+    images_dir: str
+    options: IngestOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class AnalysisJob:
+    """The analysis in a template.
+
+    Attributes:
+      graph_dir: the URI of the transform graph.
+      view: the model's input.
+    """
+
+    graph_dir: str
+    view: ViewOptions
+    options: TransformOptions
+
+
 def write_template(
-    images_dir: str, output_dir: str, options: IngestOptions, beam_args: Sequence[str]
+    data_dir: str,
+    beam_args: Sequence[str],
+    ingest: IngestJob | None = None,
+    analysis: AnalysisJob | None = None,
 ) -> None:
-    """Writes the ingest job to where `--template_location` says.
+    """Writes a job as a template.
 
     Args:
-      images_dir: the URI of the images, as the workers see it.
-      output_dir: the URI of the data set.
+      data_dir: the URI of the data set, which ingest writes or, without it, is there.
       beam_args: checked Beam flags; they name Dataflow and `--template_location`.
+      ingest: None for the analysis of a data set that is there.
+      analysis: None for ingest alone.
+
+    Raises:
+      UserError: if what is described cannot be run.
     """
-    options = complete_options(images_dir, options)
-    pipeline = make_beam_pipeline(beam_args)
-    work_dir = files.join(output_dir, ".work")
-    (
-        pipeline
-        | "Ingest" >> IngestImages(images_dir, output_dir, work_dir, options)  # dict
-        # Otherwise a failure here would repeat the steps before it, which need the folder.
-        | "Settle" >> beam.Reshuffle()
-        | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
-    )
-    pipeline.run()
+    root = make_beam_pipeline(beam_args)
+    here = code_version(*ROOMS)
+    _ = root | "CodeVersion" >> beam.Create([here]) | "CheckCode" >> beam.Map(_check_code)
+    if ingest is None:
+        further = _read_further(data_dir, analysis)
+        data_dirs = root | "DataSet" >> beam.Create([data_dir])
+    else:
+        options = complete_options(ingest.images_dir, ingest.options)
+        further = further_columns(options.column_types)
+        data_dirs = root | "Ingest" >> _Ingest(ingest.images_dir, data_dir, options)
+    if analysis is not None:
+        scratch = files.join(analysis.graph_dir, ".scratch")
+        folders = (analysis.graph_dir, scratch)
+        analyze_later(data_dirs, *folders, analysis.view, analysis.options, further)
+        root.run()
+        files.delete_tree(scratch)  # tf.Transform writes there while a job is described, too.
+    else:
+        root.run()
+
+
+def _check_code(here: str) -> None:
+    check_same_code(here, code_version(*ROOMS))
+
+
+def _read_further(data_dir: str, analysis: AnalysisJob | None) -> tuple[Column, ...]:
+    """The further columns of a data set that is there."""
+    manifest = read_whole_manifest(data_dir)
+    if analysis is not None:
+        check_data_set(manifest, analysis.view, data_dir)
+    return manifest.further
+
+
+@dataclasses.dataclass
+class _Ingest(beam.PTransform):
+    images_dir: str
+    data_dir: str
+    options: IngestOptions
+
+    def expand(self, root: beam.Pipeline) -> beam.PCollection:
+        """Builds the pipeline; its result has one element, the data set's folder."""
+        work_dir = files.join(self.data_dir, ".work")
+        return (
+            root
+            | "Images" >> IngestImages(self.images_dir, self.data_dir, work_dir, self.options)
+            # Otherwise a failure here would repeat the steps before it, which need the folder.
+            | "Settle" >> beam.Reshuffle()
+            | "DeleteWork" >> beam.Map(lambda _, folder: files.delete_tree(folder), work_dir)
+            | "DataSet" >> beam.Map(lambda _, folder: folder, self.data_dir)
+        )

@@ -37,13 +37,13 @@ def test_another_runner_gets_no_local_mode():
     assert complete_beam_args(given) == given
 
 
-def test_dataflows_machines_have_one_process_each_unless_it_is_said():
+def test_dataflows_machines_have_one_process_each_and_no_main_session_unless_it_is_said():
     given = ["--runner=DataflowRunner", "--project=p", "--experiments=use_runner_v2"]
-    one = "--experiments=no_use_multiple_sdk_containers"
-    assert complete_beam_args(given) == [*given, one]
-    assert complete_beam_args([*given, one]) == [*given, one]
-    several = [*given, "--experiments=use_multiple_sdk_containers"]
-    assert complete_beam_args(several) == several
+    one, none = "--experiments=no_use_multiple_sdk_containers", "--no_save_main_session"
+    assert complete_beam_args(given) == [*given, one, none]
+    assert complete_beam_args([*given, one, none]) == [*given, one, none]
+    other = [*given, "--experiments=use_multiple_sdk_containers", "--save_main_session"]
+    assert complete_beam_args(other) == other
 
 
 def test_the_mode_that_loses_records_is_refused():

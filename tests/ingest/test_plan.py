@@ -10,6 +10,7 @@ from image_pipeline.components.ingest.plan import (
     Sources,
     find_conflicts,
     first_copies,
+    memory_to_plan,
     place_sources,
 )
 from image_pipeline.components.ingest.splits import assign_splits
@@ -321,3 +322,9 @@ def test_other_masks_conflict_though_the_labels_agree():
     assert np.flatnonzero(placement.conflicts != NOWHERE).tolist() == [3, 7, 8]
     assert placement.conflicts[[3, 7, 8]].tolist() == [8, 8, 3]
     assert np.flatnonzero(placement.original != NOWHERE).tolist() == [9]
+
+
+def test_the_memory_of_a_plan_grows_with_the_images():
+    assert memory_to_plan(10**7, IngestOptions()) == 10**9 + 131 * 10**7
+    for more in ({"near_duplicates": 2}, {"stratify": True}):
+        assert memory_to_plan(10**7, IngestOptions(**more)) == 10**9 + 196 * 10**7

@@ -21,6 +21,7 @@ PREVIEW = ("preview", "data", "--output", "preview.png")
 PLAN = ("plan", "--images", "images")
 COMPILE = ("compile", "--runner=dataflow", "--images=i", "--output=o", "--template=t")
 COMPILE += ("--", "--project=p", "--region=r", "--temp_location=.", "--no_auth")
+COMPILE += ("--dataflow_endpoint=http://localhost:9",)
 COMPILE += ("--sdk_container_image=i",)
 
 STAGES = [
@@ -33,8 +34,8 @@ STAGES = [
     (ANALYZE, "image_pipeline.run.engine:check_engine", ValueError),
     (ANALYZE, "image_pipeline.components.transform.run:read_spans", OSError),
     (ANALYZE, "image_pipeline.components.transform.record_batches:read_views", OSError),
-    (ANALYZE, "image_pipeline.components.transform.run:_check_result", RuntimeError),
-    (ANALYZE, "image_pipeline.components.transform.run:write_summary", ValueError),
+    (ANALYZE, "image_pipeline.components.transform.finish:_check_result", RuntimeError),
+    (ANALYZE, "image_pipeline.components.transform.finish:write_summary", ValueError),
     (REPORT, "image_pipeline.report.page:gather_figures", ValueError),
     (REPORT, "image_pipeline.report.page:render_page", OSError),
     (DOCTOR, "image_pipeline.run_config:read_config", RuntimeError),

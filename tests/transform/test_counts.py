@@ -6,8 +6,9 @@ import types
 import pytest
 
 from image_pipeline.components.transform import analysis
+from image_pipeline.components.transform.finish import check_classes
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.run import check_classes, run_analysis
+from image_pipeline.components.transform.run import run_analysis
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.transform.analyze import VIEW, make_pipeline

@@ -7,6 +7,7 @@ from kfp.pipeline_spec import pipeline_spec_pb2
 from image_pipeline.components.errors import UserError
 from image_pipeline.kubeflow.options import KubeflowOptions
 from image_pipeline.kubeflow.steps import check_engine, put_step_options
+from image_pipeline.run.dataflow_options import DataflowOptions
 
 pytestmark = pytest.mark.unit
 
@@ -138,6 +139,19 @@ def test_a_runner_of_its_own_has_its_own_flags():
     assert container(spec, "ImageTransform")["args"] == [
         *("--own=1", "--runner=FlinkRunner", "--flink_master=host:8081")
     ]
+
+
+def test_a_step_on_dataflow_has_the_configurations_options_and_they_are_checked():
+    flags = ["--runner=dataflow", "--temp_location=gs://bucket/tmp", "--region=r"]
+    given = {"ImageTransform": {"beam_args": [*flags, "--sdk_container_image=i"]}}
+    spec = copy.deepcopy(SPEC)
+    options, dataflow = KubeflowOptions.model_validate(given), DataflowOptions(project="our-own")
+    put_step_options(spec, options, BEAM_ARGS, dataflow)
+    args = container(spec, "ImageTransform")["args"]
+    assert "--project=our-own" in args and "--machine_type=n2-standard-4" in args
+    assert container(spec, "Trainer") == {"args": ["--own=2", *BEAM_ARGS]}
+    with pytest.raises(UserError, match="Missing required option: project"):
+        put(**given)
 
 
 def test_flags_that_lose_records_are_refused_for_a_step_too():

@@ -1,6 +1,5 @@
-"""Dataflow, as far as it goes without a cloud: flags, and a job description run here."""
+"""A Dataflow job's flags and places, as far as they can be checked without a cloud."""
 
-import json
 import pathlib
 import socket
 import subprocess
@@ -8,30 +7,32 @@ import sys
 
 import google.auth
 import pytest
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.portability.api import beam_runner_api_pb2
-from apache_beam.runners.portability.fn_api_runner import fn_runner
-from apache_beam.transforms.environments import EmbeddedPythonEnvironment
 from google.auth.exceptions import DefaultCredentialsError
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.errors import UserError
 from image_pipeline.run import dataflow
-from image_pipeline.run.dataflow import check_credentials, check_dataflow_flags, check_places
-from image_pipeline.run.engine import check_engine, split_flags
+from image_pipeline.run.dataflow import (
+    add_dataflow_options,
+    check_credentials,
+    check_dataflow_flags,
+    check_places,
+    check_remote,
+)
+from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.run.engine import check_engine, choose_engine
 from image_pipeline.run.ingest import make_beam_pipeline
-from tests.drawings import write_folder
-from tests.ingest_runs import OPTIONS, ingest
 
 KUBEFLOW = pathlib.Path(__file__).parents[3] / "kubeflow"
-COMPILE = ("-c", "from image_pipeline.cli import main; main()", "compile", "--runner=dataflow")
 IMAGE = "--sdk_container_image=registry/worker:tag"
-FLAGS = ["--project=p", "--region=r", "--temp_location=gs://b/tmp", IMAGE]
+FLAGS = ["--project=our-project", "--region=r", "--temp_location=gs://bucket/tmp", IMAGE]
+# With an endpoint here, nothing is in the cloud, and folders may be on this machine.
+OFFLINE = ["--no_auth", "--dataflow_endpoint=http://localhost:9"]
 
 
-def _given(*flags: str, without: str = "") -> dict[str, str]:
+def _given(*flags: str, without: str = "") -> list[str]:
     kept = [flag for flag in FLAGS if not (without and flag.startswith(f"--{without}="))]
-    return split_flags(["--runner=DataflowRunner", *kept, *flags])
+    return ["--runner=DataflowRunner", *kept, *flags]
 
 
 @pytest.mark.unit
@@ -40,7 +41,8 @@ def _given(*flags: str, without: str = "") -> dict[str, str]:
     [
         (),
         ("--num_workers=2", "--max_num_workers=50", "--autoscaling_algorithm=THROUGHPUT_BASED"),
-        ("--staging_location=gs://b/staging", "--worker_machine_type=n2-highcpu-16"),
+        ("--staging_location=gs://bucket/staging", "--worker_machine_type=n2-highcpu-16"),
+        ("--start_timeout_s=60", "--expected_images=1000"),
     ],
 )
 def test_what_a_job_needs_is_enough(flags):
@@ -57,38 +59,39 @@ def test_the_code_may_come_in_other_ways(flag):
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        ("project", "DataflowRunner needs --project=ID"),
-        ("region", "DataflowRunner needs --region=NAME"),
+        ("project", "Missing required option: project; they are set under dataflow: in"),
+        ("region", "Missing required option: region; they are set under dataflow: in"),
         ("temp_location", r"needs --temp_location=gs://BUCKET/FOLDER \(or --staging_location\)"),
         ("sdk_container_image", "needs --sdk_container_image=REGISTRY/WORKER:TAG"),
     ],
 )
-def test_a_missing_flag_is_named(missing, message):
+def test_a_missing_flag_is_named(missing, message, monkeypatch):
+    monkeypatch.delenv("CLOUDSDK_COMPUTE_REGION", raising=False)
+    monkeypatch.setenv("PATH", "")  # Beam takes the region that gcloud is set to.
     with pytest.raises(UserError, match=message):
         check_dataflow_flags(_given(without=missing))
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=f"--{missing}= has no value; give one, or leave it out"):
         check_dataflow_flags(_given(f"--{missing}=", without=missing))
 
 
 @pytest.mark.unit
 @pytest.mark.parametrize(
-    ("flag", "message"),
+    ("flags", "message"),
     [
-        ("--staging_location=/tmp/x", "--staging_location=/tmp/x: .* read gs:// only"),
-        ("--num_workers=0", "--num_workers must be a positive whole number, got '0'"),
-        ("--max_num_workers=many", "--max_num_workers must be .*, got 'many'"),
-        ("--autoscaling_algorithm=ON", "one of NONE, THROUGHPUT_BASED, got 'ON'"),
+        (["--staging_location=/tmp/x"], r"Invalid GCS path \(/tmp/x\), .*: staging_location; they"),
+        (["--num_workers=0"], r"Invalid value \(0\) for option: num_workers"),
+        (["--num_workers=9", "--max_num_workers=8"], r"num_workers \(9\) cannot exceed max_num_"),
+        (["--worker_zone=a", "--worker_region=b"], "worker_region and worker_zone are mutually"),
+        (["--job_name=A_b"], r"Invalid job_name \(A_b\)"),
+        (["--max_num_workers=many"], "argument --max_num_workers: invalid int value: 'many'"),
+        (["--autoscaling_algorithm=ON"], "argument --autoscaling_algorithm: invalid choice: 'ON'"),
+        (["--wroker_machine_type=x"], "unknown Beam flag .*; did you mean --worker_machine_type"),
     ],
 )
-def test_a_wrong_flag_is_named(flag, message):
+def test_a_wrong_flag_is_named(flags, message, capfd):
     with pytest.raises(UserError, match=message):
-        check_dataflow_flags(_given(flag))
-
-
-@pytest.mark.unit
-def test_more_machines_than_the_most_is_an_error():
-    with pytest.raises(UserError, match="--num_workers=9 must not exceed --max_num_workers=8"):
-        check_dataflow_flags(_given("--num_workers=9", "--max_num_workers=8"))
+        check_dataflow_flags(_given(*flags))
+    assert "usage" not in capfd.readouterr().err
 
 
 @pytest.mark.unit
@@ -96,7 +99,6 @@ def test_more_machines_than_the_most_is_an_error():
     ("flag", "message"),
     [
         ("--num_workers=many", "argument --num_workers: invalid int value: 'many'"),
-        ("--autoscaling_algorithm=ON", "argument --autoscaling_algorithm: invalid choice: 'ON'"),
         ("--environment_type=PROCESS", "Option process_command is required for environment type"),
     ],
 )
@@ -106,14 +108,60 @@ def test_what_beam_checks_itself_is_said_in_its_words(flag, message):
 
 
 @pytest.mark.unit
+def test_an_unknown_flag_of_the_local_runner_is_refused():
+    with pytest.raises(UserError, match="did you mean --direct_num_workers"):
+        choose_engine(["--direct_num_worker=2"])
+
+
+@pytest.mark.unit
+def test_options_of_the_configuration_become_flags_unless_a_flag_says_otherwise():
+    options = DataflowOptions.model_validate(
+        {
+            **{"project": "other", "image": "other/image", "zone": "r-a", "disk_type": "pd-ssd"},
+            **{"network": "net", "subnetwork": "sub", "public_ips": False, "num_workers": 3},
+            **{"service_account": "w@p", "labels": {"team": "vision", "cost": "1"}},
+            **{"expected_images": 1000, "staging_location": "gs://bucket/staging"},
+        }
+    )
+    flags = add_dataflow_options(_given("--machine_type=e2-highmem-4"), options)
+    assert flags == [
+        *_given("--machine_type=e2-highmem-4"),
+        *("--worker_zone=r-a", "--staging_location=gs://bucket/staging", "--disk_size_gb=50"),
+        *("--disk_type=pd-ssd", "--num_workers=3", "--max_num_workers=20"),
+        *("--autoscaling_algorithm=THROUGHPUT_BASED", "--network=net", "--subnetwork=sub"),
+        *("--service_account_email=w@p", "--expected_images=1000"),
+        *("--labels=team=vision", "--labels=cost=1", "--no_use_public_ips"),
+    ]
+    check_dataflow_flags(flags)
+
+
+@pytest.mark.unit
+def test_a_machines_type_given_by_beams_other_name_stays():
+    flags = add_dataflow_options(_given("--worker_machine_type=x"), DataflowOptions())
+    assert not any(flag.startswith("--machine_type") for flag in flags)
+
+
+@pytest.mark.unit
+def test_other_runners_get_none_of_them():
+    options = DataflowOptions(project="our-project")
+    assert choose_engine([], options) == list(LOCAL_BEAM_ARGS)
+
+
+@pytest.mark.unit
+def test_more_machines_than_the_most_is_an_error():
+    with pytest.raises(ValueError, match="num_workers must not exceed max_num_workers, got 9 and"):
+        DataflowOptions(num_workers=9, max_num_workers=8)
+
+
+@pytest.mark.unit
 def test_nobody_logged_in_is_said_before_the_job_is_sent(monkeypatch):
     def refuse():
         raise DefaultCredentialsError("none")
 
     monkeypatch.setattr(google.auth, "default", refuse)
     with pytest.raises(UserError, match="finds no Google credentials; run `gcloud auth"):
-        check_engine(["--runner=DataflowRunner", *FLAGS])
-    check_credentials(_given("--no_auth"))
+        check_engine(_given())
+    check_credentials({"no_auth": True})
     monkeypatch.setattr(google.auth, "default", lambda: (object(), "p"))
     check_credentials({})
 
@@ -121,8 +169,7 @@ def test_nobody_logged_in_is_said_before_the_job_is_sent(monkeypatch):
 @pytest.mark.unit
 @pytest.mark.parametrize("flag", ["temp_location", "staging_location"])
 def test_a_missing_folder_is_said_before_beam_tries_to_write_there(flag, tmp_path):
-    template = f"--template_location={tmp_path}/template.json"
-    flags = ["--runner=DataflowRunner", "--no_auth", *FLAGS[:2], IMAGE, template]
+    flags = ["--runner=DataflowRunner", *OFFLINE, *FLAGS[:2], IMAGE]
     with pytest.raises(UserError, match=f"--{flag}={tmp_path}/none: there is no folder .*make it"):
         check_engine([*flags, f"--{flag}={tmp_path}/none"])
     check_engine([*flags, f"--{flag}={tmp_path}"])
@@ -142,7 +189,7 @@ def test_without_a_network_it_is_said_that_google_does_not_answer(monkeypatch):
         url = f"http://127.0.0.1:{unheard.getsockname()[1]}"
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
         with pytest.raises(UserError, match=f"Google's store does not answer at {url} within 5 s"):
-            check_engine(["--runner=DataflowRunner", *FLAGS, "--no_auth"])
+            check_engine(_given("--no_auth"))
 
 
 @pytest.mark.unit
@@ -150,88 +197,30 @@ def test_each_bucket_is_asked_for_once(monkeypatch):
     asked = []
     monkeypatch.setattr(dataflow, "_check_google_answers", lambda: asked.append("google"))
     monkeypatch.setattr(dataflow.files, "check_answers", asked.append)
-    check_places(_given("--staging_location=gs://b/staging", "--template_location=gs://c/t.json"))
+    named = {"temp_location": "gs://b/tmp", "staging_location": "gs://b/staging"}
+    check_places({**named, "template_location": "gs://c/t.json"})
     assert asked == ["google", "gs://b", "gs://c"]
 
 
 @pytest.mark.unit
 def test_flags_are_checked_before_anyone_is_asked_who_they_are(monkeypatch):
     monkeypatch.setattr(google.auth, "default", lambda: pytest.fail("asked"))
-    with pytest.raises(UserError, match="--region=NAME"):
-        check_engine(["--runner=DataflowRunner", "--project=p"])
+    with pytest.raises(UserError, match="needs --temp_location"):
+        check_engine(["--runner=DataflowRunner", "--project=our-project"])
+
+
+@pytest.mark.unit
+def test_only_what_all_machines_see_is_given_to_them():
+    check_remote(images="source:photos:open_source", output="gs://bucket/out")
+    with pytest.raises(UserError, match="--images=photos: Dataflow's machines cannot read"):
+        check_remote(images="photos")
 
 
 @pytest.mark.e2e
 def test_compiling_steps_for_dataflow_checks_their_flags(tmp_path):
     where = ("--images=i", "--root=r", "--push=p", "--image=n", f"--output={tmp_path}/p.yaml")
-    done = _run(str(KUBEFLOW / "compile.py"), *where, "--", "--runner=dataflow", "--project=p")
+    flags = ("--runner=dataflow", "--temp_location=gs://bucket/tmp")
+    command = [sys.executable, str(KUBEFLOW / "compile.py"), *where, "--", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: DataflowRunner needs --region=NAME")
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize(
-    ("images", "output", "wrong"),
-    [("/images", "gs://b/out", "--images=/images"), ("gs://b/i", "out", "--output=out")],
-)
-def test_a_template_for_the_cloud_takes_no_local_folder(images, output, wrong):
-    where = (f"--images={images}", f"--output={output}", "--template=gs://b/template.json")
-    done = _run(*COMPILE, *where, "--", *FLAGS, "--no_auth")
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: {wrong}: Dataflow's machines cannot read")
-
-
-@pytest.mark.e2e
-def test_a_template_is_for_one_folder():
-    where = ("--images=gs://b/day-{SPAN}", "--output=gs://b/out", "--template=gs://b/t.json")
-    done = _run(*COMPILE, *where, "--", *FLAGS, "--no_auth")
-    assert done.returncode == 2 and "--images must be one folder" in done.stderr
-
-
-@pytest.mark.e2e
-def test_a_template_staged_offline_writes_the_bytes_of_the_local_run(tmp_path):
-    images = write_folder(tmp_path / "images")
-    template = _stage_template(images, tmp_path / "out", tmp_path / "staged")
-    assert template["type"] == "JOB_TYPE_BATCH"
-    (image,) = template["environment"]["workerPools"][0]["sdkHarnessContainerImages"]
-    assert image["containerImage"] == "registry/worker:tag"
-    assert not (tmp_path / "out").exists()  # Nothing has run.
-    assert _replay(tmp_path / "staged" / "pipeline.pb") == "DONE"
-    ingest(images, tmp_path / "local")
-    assert _read_all(tmp_path / "out") == _read_all(tmp_path / "local")
-
-
-def _run(*arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
-
-
-def _stage_template(images: pathlib.Path, output: pathlib.Path, staged: pathlib.Path) -> dict:
-    """Describes the job offline: an endpoint on localhost keeps Beam from asking for buckets."""
-    staged.mkdir()
-    path = staged / "template.json"
-    done = _run(
-        *COMPILE,
-        *(f"--images={images}", f"--output={output}", f"--template={path}"),
-        *(f"--set=ingest={json.dumps(OPTIONS)}", "--", "--project=p", "--region=r", IMAGE),
-        *(f"--temp_location={staged}", f"--staging_location={staged}"),
-        *("--no_auth", "--dataflow_endpoint=http://localhost:9"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"Wrote {path}. It names folders of this machine.\n"
-    return json.loads(path.read_text())
-
-
-def _replay(path: pathlib.Path) -> str:
-    """Runs a staged job here; only the workers' container becomes this very process."""
-    job = beam_runner_api_pb2.Pipeline.FromString(path.read_bytes())
-    here = EmbeddedPythonEnvironment.default().to_runner_api(None)
-    for environment in job.components.environments.values():
-        environment.CopyFrom(here)
-    options = PipelineOptions(list(LOCAL_BEAM_ARGS))
-    return fn_runner.FnApiRunner().run_via_runner_api(job, options).wait_until_finish()
-
-
-def _read_all(folder: pathlib.Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    assert done.stderr.startswith("Error: DataflowRunner needs --sdk_container_image=")

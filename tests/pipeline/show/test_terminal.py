@@ -121,7 +121,7 @@ def test_an_ingest(folder):
 
 def test_an_analysis(folder):
     small = ("--set", "view.height_px=8", "--set", "view.width_px=8")
-    place, output = "image_pipeline.components.transform.run:write_summary", folder / "graph"
+    place, output = "image_pipeline.components.transform.finish:write_summary", folder / "graph"
     seen = _run_in_terminal(place, "analyze", folder / "data", "--output", output, *small)
     first = re.sub(r"^.*(?:━+|analysis).*$", "", seen, flags=re.MULTILINE).split()
     assert "NOISE" not in seen and "tensorflow" not in seen.lower() and first

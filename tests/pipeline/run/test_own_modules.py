@@ -1,0 +1,67 @@
+"""Modules of a person's own are looked for in what the workers get."""
+
+import tarfile
+import zipfile
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.run.own_modules import check_own_modules, find_own_modules
+
+pytestmark = pytest.mark.unit
+
+OWN = {"transform.preprocessing_fn=photos.views.scale": "photos"}
+
+
+def _pack(folder, kind):
+    (folder / "photos").mkdir()
+    (folder / "photos" / "__init__.py").write_text("")
+    path = folder / f"photos-1.0.{kind}"
+    if kind == "tar.gz":
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(folder / "photos", "photos-1.0/src/photos")
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.write(folder / "photos" / "__init__.py", "photos/__init__.py")
+    return str(path)
+
+
+def test_what_is_this_projects_own_is_nobody_elses():
+    ours = "image_pipeline.components.transform.preprocessing.standardize"
+    assert find_own_modules("gs://bucket/images", ours) == {}
+    assert find_own_modules(None, None) == {}
+
+
+def test_modules_are_found_wherever_they_are_named():
+    assert find_own_modules("source:photos.db:open:x", "views.scale") == {
+        "--images=source:photos.db:open:x": "photos",
+        "transform.preprocessing_fn=views.scale": "views",
+    }
+    assert find_own_modules("generator:made:images", None) == {
+        "--images=generator:made:images": "made"
+    }
+
+
+@pytest.mark.parametrize("kind", ["tar.gz", "whl"])
+def test_a_package_may_have_it(tmp_path, kind):
+    assert check_own_modules(OWN, {"extra_packages": [_pack(tmp_path, kind)]}) == []
+
+
+def test_a_setup_file_may_have_it_beside_it(tmp_path):
+    (tmp_path / "photos.py").write_text("")
+    assert check_own_modules(OWN, {"setup_file": f"{tmp_path}/setup.py"}) == []
+
+
+def test_an_image_may_have_it_which_nobody_can_see():
+    assert check_own_modules(OWN, {"sdk_container_image": "r/w:t"}) == ["photos"]
+
+
+def test_without_an_image_it_is_missing(tmp_path):
+    with pytest.raises(UserError, match="its module 'photos' is in none of the packages that"):
+        check_own_modules(OWN, {"setup_file": f"{tmp_path}/setup.py"})
+
+
+def test_a_package_that_is_none_is_named(tmp_path):
+    (tmp_path / "p.tar.gz").write_bytes(b"text")
+    with pytest.raises(UserError, match=r"--extra_package=.*p\.tar\.gz cannot be read: "):
+        check_own_modules(OWN, {"extra_packages": [f"{tmp_path}/p.tar.gz"]})
