@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
-from image_pipeline.components import progress
-from image_pipeline.components.beam.job import make_scratch, run_job
+from image_pipeline.components import contract, files, progress
+from image_pipeline.components.beam.job import make_scratch, run_job, runs_here
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding.input_fn import read_views
-from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span, read_spans
 from image_pipeline.components.transform.analysis import AnalyzeImages
@@ -28,6 +27,7 @@ from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.traced_function import PreprocessingFn, guard
+from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -57,25 +57,26 @@ def run_analysis(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost records; the message names the stage.
     """
-    check_known_to_tensorflow(output_dir, "the transform graph")
+    root = make_pipeline()
+    _check_places(root, output_dir, cache_dir)
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
     spans = read_spans(folders, view, options)
     columns = _choose_columns(spans, options)
     function = load_preprocessing_fn(view, options, spans[0].further)
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
-    analysis = AnalyzeImages(spans, columns, view, function, options, output_dir, cache_dir)
-    root = make_pipeline()
     try:
-        with (
-            make_scratch(root, output_dir) as scratch,
-            run_job(root, scratch),
-            tft_beam.Context(temp_dir=scratch),
-        ):
-            root | "AnalyzeImages" >> analysis
-        _check_result(output_dir, spans, view, options, columns)
-        is_named = not columns or is_named_by_label(function, view, columns)
-        summary = write_summary(output_dir, spans, view, options, is_named)
+        with write_tree(output_dir, last=contract.ANALYSIS) as graph_dir:
+            analysis = AnalyzeImages(spans, columns, view, function, options, graph_dir, cache_dir)
+            with (
+                make_scratch(root, output_dir) as scratch,
+                run_job(root, scratch),
+                tft_beam.Context(temp_dir=scratch),
+            ):
+                root | "AnalyzeImages" >> analysis
+            _check_result(graph_dir, spans, view, options, columns)
+            is_named = not columns or is_named_by_label(function, view, columns)
+            summary = write_summary(graph_dir, spans, view, options, is_named)
     except UserError:
         raise
     except Exception as error:
@@ -88,6 +89,14 @@ def run_analysis(
     if cache_dir is not None:
         span_cache.mark(cache_dir, spans)
     return summary
+
+
+def _check_places(root: beam.Pipeline, output_dir: str, cache_dir: str | None) -> None:
+    """Makes sure of what Beam writes by itself, which knows fewer stores."""
+    if cache_dir is not None:
+        files.check_known_to_tensorflow(cache_dir, "the analysis's cache")
+    if not runs_here(root):
+        files.check_known_to_tensorflow(output_dir, "a transform graph that other machines write")
 
 
 def _choose_columns(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:
