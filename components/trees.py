@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.threads import map_in_order
 
 _THREADS = 8
@@ -29,11 +30,15 @@ def fetch_tree(folder: str) -> str:
     is made again only if a file was changed.
 
     Raises:
-      UserError: if there is no such bucket, or its store refuses or does not answer.
+      UserError: if there is no such bucket or folder, or its store refuses or does not answer.
     """
     if files.is_known_to_tensorflow(folder):
         return folder
-    return _copy(folder, tuple(files.list_remote_tree(folder)))
+    if not (listed := tuple(files.list_remote_tree(folder))):
+        raise UserError(
+            f"{folder} must hold a graph, a model or a checkpoint, but is empty; check it."
+        )
+    return _copy(folder, listed)
 
 
 @functools.lru_cache(maxsize=32)

@@ -60,6 +60,11 @@ def test_nothing_is_sent_after_an_error(store):
     assert store.done == []
 
 
+def test_what_is_not_there_is_named(store):
+    with pytest.raises(UserError, match=f"^{URI} must hold .* but is empty; check"):
+        trees.fetch_tree(URI)
+
+
 def test_a_copy_is_made_once_until_something_changes(store):
     store.held = {f"{URI}/a": b"first", f"{URI}/b/c": b"second"}
     copy = trees.fetch_tree(URI)
