@@ -1,4 +1,4 @@
-"""Small folders that TensorFlow itself reads or writes, in stores that it does not know, too.
+"""Small folders and files that libraries read or write, in stores that they do not know, too.
 
 TensorFlow opens local paths and `gs://`. A folder of another store is copied to this machine before
 it is read, and from it when it is whole.
@@ -39,6 +39,19 @@ def fetch_tree(folder: str) -> str:
             f"{folder} must hold a graph, a model or a checkpoint, but is empty; check it."
         )
     return _copy(folder, listed)
+
+
+def fetch_file(path: str) -> str:
+    """Finds a file that any library can read: the given one, or a copy, as `fetch_tree`'s.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      UserError: if its store refuses to give it, or does not answer.
+    """
+    if files.is_local(path):
+        return path
+    folder, _, name = path.rpartition("/")
+    return os.path.join(_copy(folder, ((name, *files.stat_file(path)),)), name)
 
 
 @functools.lru_cache(maxsize=32)

@@ -23,8 +23,10 @@ _WAYS_OUT = {
     ),
 }
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired")
-_UNKNOWN_KEY = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed")
-_UNKNOWN_KEY += ("InvalidAuthenticationInfo", "InvalidToken", "InvalidClientTokenId")
+_UNKNOWN_KEY = (
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"),
+    *("InvalidAuthenticationInfo", "InvalidToken", "InvalidClientTokenId"),
+)
 _NOT_ALLOWED = ("AccessDenied", "AuthorizationFailure", "AuthorizationPermissionMismatch")
 _ELSEWHERE = ("AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraint")
 _LASTING = ("status code: 4", "status 4", "redirect without LOCATION")

@@ -9,7 +9,9 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import to_json
 from image_pipeline.config import PipelineConfig
+from image_pipeline.report.page import write_report
 from image_pipeline.run.run_plan import plan_run
 from tests.object_store.runs import analyze, ingest, read_batches, read_tree, train
 
@@ -116,3 +118,12 @@ def test_training_learns_and_exports_the_same(places, graphs, trained, scheme):
     assert store_metrics == metrics
     assert len(metrics["loss"]) == 2
     np.testing.assert_array_equal(store_answer, answer)
+
+
+def test_a_report_finds_the_same(places, tmp_path):
+    told = []
+    for root in (places["local"], "s3://bucket", "gs://bucket"):
+        figures = write_report(f"{root}/data", None, str(tmp_path / "report.html"))
+        told.append(to_json(figures).replace(root, "ROOT"))
+    assert told[0] == told[1] == told[2]
+    assert '"pixels"' in told[0]
