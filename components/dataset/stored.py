@@ -117,7 +117,8 @@ class StoredRecords:
         path = self.index.shard_paths[shard]
         if not files.is_local(path):  # A request.
             return files.read_file(path, start, start + size)
-        return os.pread(self._file(shard).fileno(), size, start)
+        file = self._file(shard)  # Held, or it closes if another thread needs its place.
+        return os.pread(file.fileno(), size, start)
 
     def _file(self, shard: int) -> BinaryIO:
         with self._lock:
