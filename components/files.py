@@ -53,7 +53,7 @@ def is_known_to_tensorflow(path: str) -> bool:
     return is_local(path) or path.startswith("gs://")
 
 
-def check_known_to_tensorflow(path: str, name: str) -> None:
+def check_known_to_tensorflow(path: str, name: str, way_out: str = "use another place") -> None:
     """Makes sure of what TensorFlow itself reads or writes; `name` says what it is.
 
     Raises:
@@ -62,7 +62,7 @@ def check_known_to_tensorflow(path: str, name: str) -> None:
     if not is_known_to_tensorflow(path):
         raise UserError(
             f"{name} must be on a local disk or at a gs:// URI, since TensorFlow itself cannot "
-            f"read or write {path}; use another place."
+            f"read or write {path}; {way_out}."
         )
 
 

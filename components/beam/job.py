@@ -52,7 +52,7 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
         has other code than this machine, or lacks a module.
     """
     sign = files.join(shared_dir, f"begun-{uuid.uuid4().hex}")
-    if not _runs_here(root):  # First of all: some runners run one branch after the other.
+    if not runs_here(root):  # First of all: some runners run one branch after the other.
         _ = root | "Sign" >> beam.Create([sign]) | "LeaveSign" >> beam.Map(leave_sign)
     try:
         with answer_once(), watch_counters(root):
@@ -61,7 +61,7 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
     except Exception as error:
         raise_interrupt(error)
         known = find_user_error(error)
-        if known is None and not _runs_here(root):
+        if known is None and not runs_here(root):
             known = _find_missing_module(error)
         if known is None:
             raise
@@ -77,7 +77,7 @@ def make_scratch(root: beam.Pipeline, shared_dir: str) -> Iterator[str]:
       shared_dir: a folder or URI that this machine and all workers see. The scratch folder is in it
         only if workers are elsewhere: the local disk is faster than an object store.
     """
-    if _runs_here(root):
+    if runs_here(root):
         with tempfile.TemporaryDirectory() as scratch:
             yield scratch
         return
@@ -139,7 +139,7 @@ def check_same_code(here: str, there: str) -> None:
 
 def _run(root: beam.Pipeline, sign: str) -> None:
     """Runs the pipeline and waits; cancels the job if the wait is interrupted."""
-    if _runs_here(root):
+    if runs_here(root):
         root.result = root.run()
         return
     if _is_flink_cluster(root):  # It is cancelled by name, so no other job may have the name.
@@ -154,7 +154,8 @@ def _run(root: beam.Pipeline, sign: str) -> None:
         raise
 
 
-def _runs_here(root: beam.Pipeline) -> bool:
+def runs_here(root: beam.Pipeline) -> bool:
+    """Tells whether the job's workers are in this process."""
     return isinstance(root.runner, FnApiRunner)
 
 

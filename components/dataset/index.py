@@ -15,7 +15,12 @@ from pyarrow import dataset
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import INDEX_SCHEMA, check_index, unreadable_index
+from image_pipeline.components.dataset.index_file import (
+    INDEX_SCHEMA,
+    check_index,
+    find_index_file,
+    unreadable_index,
+)
 from image_pipeline.components.dataset.paths import (
     INDEX,
     check_all_known,
@@ -111,19 +116,27 @@ class RecordIndex:
         return table["source"][row].as_py()
 
 
-def is_indexed(shard_paths: Sequence[str]) -> bool:
-    """Tells whether all files are shards of local data sets that have an index."""
+def is_indexed(shard_paths: Sequence[str], in_stores: bool = False) -> bool:
+    """Tells whether all files are shards of data sets that have an index.
+
+    Args:
+      shard_paths: the shards; each belongs to the data set whose folder it is in.
+      in_stores: whether data sets in stores count. Each record that is read there is a request, so
+        for training only those on local disks do.
+    """
     matches = [match_path(path) for path in shard_paths]
     roots = {match["root"] if match else None for match in matches}
     return bool(roots) and all(
-        root is not None and files.is_local(root) and files.exists(f"{root}/{INDEX}")
+        root is not None
+        and (in_stores or files.is_local(root))
+        and files.exists(files.join(root, INDEX))
         for root in roots
     )
 
 
-def find_index(shard_paths: Sequence[str]) -> RecordIndex | None:
-    """`read_index`, or None for files that are not indexed."""
-    return read_index(shard_paths) if is_indexed(shard_paths) else None
+def find_index(shard_paths: Sequence[str], in_stores: bool = False) -> RecordIndex | None:
+    """`read_index`, or None for files that are not indexed, see `is_indexed`."""
+    return read_index(shard_paths) if is_indexed(shard_paths, in_stores) else None
 
 
 def read_index(shard_paths: Sequence[str]) -> RecordIndex:
@@ -232,7 +245,7 @@ def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, p
 
 def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
-        yield from dataset.dataset(f"{root}/{INDEX}", format="parquet").to_batches(
+        yield from dataset.dataset(find_index_file(root), format="parquet").to_batches(
             columns=list(_COLUMNS),
             filter=pc.field("split").isin(splits),
             batch_readahead=_BATCHES_AHEAD,
@@ -267,7 +280,7 @@ def further_names(shard_paths: Sequence[str]) -> list[str]:
 
 def _list_columns(root: str) -> list[str]:
     try:
-        return pq.read_schema(f"{root}/{INDEX}").names
+        return pq.read_schema(find_index_file(root)).names
     except (pa.ArrowException, OSError) as error:
         raise unreadable_index(root, error) from error
 
@@ -304,7 +317,7 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
     check_index(root)
     try:
-        table = pq.read_table(f"{root}/{INDEX}", columns=needed, filters=in_splits)
+        table = pq.read_table(find_index_file(root), columns=needed, filters=in_splits)
     except (pa.ArrowException, OSError) as error:
         raise unreadable_index(root, error) from error
     path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)

@@ -14,6 +14,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST
 from image_pipeline.components.dataset.record import BOX_COLUMNS, Column
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.trees import fetch_file
 
 INDEX_SCHEMA = pa.schema(
     [
@@ -85,7 +86,7 @@ def read_shard_rows(data_dir: str, split: str, shard: int) -> pa.Table:
 
 
 def check_index(data_dir: str) -> None:
-    """Makes sure that a local data set's index is the one that its manifest names.
+    """Makes sure that a data set's index is the one that its manifest names.
 
     The index is hashed once after each time it was written, at about a gigabyte a second: 62 bytes
     a record. A data set without a manifest is not checked.
@@ -97,13 +98,18 @@ def check_index(data_dir: str) -> None:
         listed = read_manifest(data_dir).files[INDEX]
     except FileNotFoundError:
         return
-    path = files.join(data_dir, INDEX)
+    path = find_index_file(data_dir)
     status = os.stat(path)
     if (
         status.st_size != listed.bytes
         or _hash_file(path, status.st_size, status.st_mtime_ns, status.st_ino) != listed.sha256
     ):
         raise unreadable_index(data_dir, f"it is not the file that {MANIFEST} names")
+
+
+def find_index_file(data_dir: str) -> str:
+    """The path of the index on this machine: for a data set in a store, of a copy."""
+    return fetch_file(files.join(data_dir, INDEX))
 
 
 def unreadable_index(data_dir: str, why: object) -> UserError:

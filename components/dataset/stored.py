@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
+from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.tfrecord import (
@@ -82,8 +83,7 @@ class StoredRecords:
         """
         start, length = int(self.index.offset[row]), int(self.index.length[row])
         size = HEADER_BYTES + length + FOOTER_BYTES
-        file = self._file(int(self.index.shard[row]))
-        framed = os.pread(file.fileno(), size, start)
+        framed = self._read_bytes(int(self.index.shard[row]), start, size)
         if len(framed) < size:
             raise self.bad_record(row, "the shard ends before it")
         if not verify:
@@ -112,6 +112,13 @@ class StoredRecords:
             return record.read_feature(self.read(row, verify), record.MASK_COLUMN)
         except ValueError as error:
             raise self.bad_record(row, error) from error
+
+    def _read_bytes(self, shard: int, start: int, size: int) -> bytes:
+        path = self.index.shard_paths[shard]
+        if not files.is_local(path):  # A request.
+            return files.read_file(path, start, start + size)
+        file = self._file(shard)  # Held, or it closes if another thread needs its place.
+        return os.pread(file.fileno(), size, start)
 
     def _file(self, shard: int) -> BinaryIO:
         with self._lock:

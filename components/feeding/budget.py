@@ -11,8 +11,6 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.options import ViewOptions
 
-# Bytes that a TFRecordDataset reads ahead in each file (TensorFlow's default buffer_size).
-_READ_AHEAD_BYTES = 256 * 1024
 # More batches in parallel would keep more cores busy, but each takes memory.
 _MOST_BATCHES = 8
 # What the views are for: an analysis takes no random steps, and has no floats.
@@ -36,11 +34,26 @@ class Stage:
 
 
 def plan_streaming(
-    feeding: FeedingOptions, view: ViewOptions, record_bytes: int, shards: int, use: Use
+    feeding: FeedingOptions,
+    view: ViewOptions,
+    record_bytes: int,
+    shards: int,
+    use: Use,
+    ahead_bytes: int = 256 * 1024,
 ) -> list[Stage]:
-    """What streaming holds; `record_bytes` is the mean size of a serialized record."""
+    """What streaming holds.
+
+    Args:
+      feeding: the sizes of windows and batches.
+      view: the model's input.
+      record_bytes: the mean size of a serialized record.
+      shards: how many there are.
+      use: what the batches are for.
+      ahead_bytes: what is read of a file before it is needed; by default, TensorFlow's buffer.
+    """
     files = min(feeding.files_at_once, shards)
-    read = Stage("read ahead", files * _READ_AHEAD_BYTES, f"{files} files_at_once x 256 KiB")
+    how = f"{files} files_at_once x {ahead_bytes // 1024} KiB"
+    read = Stage("read ahead", files * ahead_bytes, how)
     records = feeding.shuffle_records if use == "train" else 0
     window = Stage(
         "shuffle window",

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from image_pipeline.components import contract
+from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.record import (
     LABEL_COLUMNS,
     TAGS,
@@ -19,8 +19,8 @@ from image_pipeline.components.dataset.record import (
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.compiled import compile_pixels, once
 from image_pipeline.components.feeding.tags import multi_hot
-from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.trees import fetch_tree
 from image_pipeline.components.views.options import ViewOptions
 
 # Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
@@ -36,16 +36,17 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
     Raises:
       UserError: if the transform graph has no such vocabulary.
     """
-    path = os.path.join(_saved_model(transform_graph_dir), "assets", contract.LABEL_VOCABULARY)
-    if not tf.io.gfile.exists(path):
+    folder = files.join(transform_graph_dir, _SAVED_MODEL_DIR, "assets")
+    try:
+        content = files.read_file(files.join(folder, contract.LABEL_VOCABULARY))
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"the transform graph in {transform_graph_dir} must have a vocabulary named "
             f"{contract.LABEL_VOCABULARY!r}; give the preprocessing_fn's label vocabulary "
             f"vocab_filename={contract.LABEL_VOCABULARY!r}."
-        )
-    with tf.io.gfile.GFile(path, "rb") as file:
-        # As bytes: a name may hold what text mode takes for a line end.
-        return [name.decode() for name in file.read().split(b"\n")[:-1]]
+        ) from error
+    # As bytes: a name may hold what text mode takes for a line end.
+    return [name.decode() for name in content.split(b"\n")[:-1]]
 
 
 def read_mask_classes(transform_graph_dir: str) -> list[str] | None:
@@ -86,21 +87,14 @@ def read_stored_type(transform_graph_dir: str, view: ViewOptions) -> str:
 
 def _read_analysis(transform_graph_dir: str) -> dict[str, Any]:
     """What `analysis.json` holds; nothing beside a graph of tf.Transform's own."""
-    path = os.path.join(transform_graph_dir, contract.ANALYSIS)
-    if not tf.io.gfile.exists(path):
+    try:
+        return json.loads(files.read_file(files.join(transform_graph_dir, contract.ANALYSIS)))
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    with tf.io.gfile.GFile(path, "rb") as file:
-        return json.loads(file.read())
 
 
-def _saved_model(transform_graph_dir: str) -> str:
-    check_known_to_tensorflow(transform_graph_dir, "the transform graph")
-    return os.path.join(transform_graph_dir, _SAVED_MODEL_DIR)
-
-
-def _fingerprint(transform_graph_dir: str) -> str:
+def _fingerprint(folder: str) -> str:
     """A hash of all that a saved graph computes pixels with, which excludes vocabularies."""
-    folder = _saved_model(transform_graph_dir)
     digest = hashlib.sha256()
     for pattern in ("saved_model.pb", "variables/*"):
         for path in sorted(tf.io.gfile.glob(os.path.join(folder, pattern))):
@@ -119,8 +113,9 @@ class TransformGraph(tf.Module):
         """Loads the graph from the folder that tf.Transform wrote."""
         super().__init__()
         self._folder = transform_graph_dir
-        self._fingerprint = _fingerprint(transform_graph_dir)
-        self._loaded = tf.saved_model.load(_saved_model(transform_graph_dir))
+        saved_model_dir = os.path.join(fetch_tree(transform_graph_dir), _SAVED_MODEL_DIR)
+        self._fingerprint = _fingerprint(saved_model_dir)
+        self._loaded = tf.saved_model.load(saved_model_dir)
         (specs,), _ = self.input_signature
         own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
         self._column_specs = {key: specs[key] for key in sorted(specs) if key not in own}

@@ -14,6 +14,10 @@ from image_pipeline.components.threads import call_within
 
 # What is read of a file at once, if TensorFlow does not read it: a request of the store.
 _PART_BYTES = 2**20
+# The part that is used, the one after it, and the one that comes in.
+_PARTS_HELD = 3
+# TensorFlow's own buffer.
+_BUFFER_BYTES = 256 * 1024
 
 
 def count_records(paths: Sequence[str], at_most: int = -1) -> int:
@@ -86,6 +90,12 @@ def find_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]:
     return _read_in_parts if unknown else read_shard
 
 
+def bytes_ahead(paths: Sequence[str]) -> int:
+    """How much of each file is held in memory while it is read."""
+    is_known = all(map(files.is_known_to_tensorflow, paths))
+    return _BUFFER_BYTES if is_known else _PARTS_HELD * _PART_BYTES
+
+
 def _read_in_parts(path: tf.Tensor) -> tf.data.Dataset:
     """What `read_shard` gives of a file, by requests of our own."""
 
@@ -94,7 +104,8 @@ def _read_in_parts(path: tf.Tensor) -> tf.data.Dataset:
         return tf.ensure_shape(end, []), tf.ensure_shape(records, [None])
 
     parts = tf.data.Dataset.counter().scan(tf.constant(0, tf.int64), read)
-    return parts.take_while(lambda records: tf.size(records) > 0).unbatch()
+    parts = parts.take_while(lambda records: tf.size(records) > 0)
+    return parts.prefetch(1).unbatch()  # The next one arrives while this one is used.
 
 
 def _read_part(path: bytes, start: np.int64) -> tuple[np.ndarray, np.int64]:

@@ -22,7 +22,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.pixel_types import check_type
 from image_pipeline.components.feeding.python_calls import call_python
-from image_pipeline.components.feeding.shard_files import count_records, find_reader
+from image_pipeline.components.feeding.shard_files import bytes_ahead, count_records, find_reader
 from image_pipeline.components.views.fast import decode_mask, decode_whole, view_mask
 from image_pipeline.components.views.options import ViewOptions
 
@@ -209,7 +209,8 @@ class StreamedRecords:
         sizes = self._first_sizes
         mean = sum(sizes) // max(len(sizes), 1)
         shards = len(self.paths)
-        return plan_streaming(self._feeding, self._view, mean, shards, use)
+        ahead_bytes = bytes_ahead(self.paths)
+        return plan_streaming(self._feeding, self._view, mean, shards, use, ahead_bytes)
 
     @functools.cached_property
     def _first_sizes(self) -> list[int]:

@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.stores.variables import list_variables, tidy_variables
+from image_pipeline.components.stores.addresses import Address
+from image_pipeline.components.stores.refusals import explain_refusal, is_passing
+from image_pipeline.components.stores.variables import list_variables, read_settings
 from image_pipeline.components.threads import start as start_thread
 
 _PAGE_FILES = 1000
@@ -35,24 +37,32 @@ _WAITS_S = (1, 3)
 
 
 @functools.cache
-def open_objects(scheme: str, bucket: str) -> "ObjectStore":
-    """A bucket of S3 (`s3`), or a container of Azure's (`az`)."""
+def open_objects(address: Address) -> "ObjectStore":
+    """A bucket of S3, or a container of Azure's.
+
+    Raises:
+      UserError: if what the environment says of it is wrong, or it says too little.
+    """
     from obstore.store import AzureStore, S3Store
 
-    make: Any = S3Store if scheme == "s3" else AzureStore
-    tidy_variables(scheme)
-    root = f"{scheme}://{bucket}/"
-    with _unpanicked(root):
-        return ObjectStore(root, make(bucket, client_options=_CLIENT, retry_config=_RETRIES))
+    make: Any = S3Store if address.kind == "s3" else AzureStore
+    settings = read_settings(address.kind, address.root)
+    if address.account is not None:
+        settings["account_name"] = address.account
+    with _unpanicked(address.root, address.kind):
+        store = make(address.bucket, config=settings, client_options=_CLIENT, retry_config=_RETRIES)
+    return ObjectStore(address, store)
 
 
 class ObjectStore:
     """One bucket, for any number of threads."""
 
-    def __init__(self, root: str, store: Any):
-        """Takes the URI before all names, which ends with a slash, and obstore's store."""
-        self._root = root
+    def __init__(self, address: Address, store: Any):
+        """Takes where the bucket is, and obstore's store."""
+        self._kind = address.kind
+        self._root = address.root
         self._store = store
+        self._has_answered = False
 
     def read(self, uri: str, start: int, end: int | None) -> bytes:
         """A file or a part of it."""
@@ -61,9 +71,9 @@ class ObjectStore:
         wanted: Any = {"offset": start} if end is None else (start, end)
         options: Any = {"range": wanted} if start or end is not None else {}
         file = self._store, self._name(uri)
-        with _explained(uri):
+        with _explained(uri, self._kind):
             try:
-                return _ask(lambda: bytes(obstore.get(*file, options=options).bytes()))
+                return self._ask(lambda: bytes(obstore.get(*file, options=options).bytes()))
             except obstore.exceptions.GenericError:
                 if options and self.stat(uri)[0] <= start:
                     return b""  # Stores refuse a part that begins behind the end.
@@ -73,14 +83,14 @@ class ObjectStore:
         """A file's size in bytes, and its time of change in seconds."""
         import obstore
 
-        with _explained(uri):
-            found = _ask(obstore.head, self._store, self._name(uri))
+        with _explained(uri, self._kind):
+            found = self._ask(obstore.head, self._store, self._name(uri))
         return found["size"], found["last_modified"].timestamp()
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder, in the store's order."""
         empty = set()
-        with _explained(folder):
+        with _explained(folder, self._kind):
             for page in self._list_pages(self._name(folder)):
                 for item in page:
                     uri, size_bytes = self._root + item["path"], item["size"]
@@ -115,7 +125,7 @@ class ObjectStore:
             pages = listed
             return page
 
-        while page := _ask(take):
+        while page := self._ask(take):
             yield page
             last = page[-1]["path"]
 
@@ -133,27 +143,33 @@ class ObjectStore:
                 max_concurrency=_PARTS_AT_ONCE,
             )
 
-        with _explained(uri):
-            _ask(send)
+        with _explained(uri, self._kind):
+            self._ask(send)
 
     def delete(self, uris: Sequence[str]) -> None:
         """Deletes files, many by one request; those that are not there are left out."""
         import obstore
 
         names = [self._name(uri) for uri in uris]
-        with _explained(uris[0]):
+        with _explained(uris[0], self._kind):
             try:
-                _ask(obstore.delete, self._store, names)
+                self._ask(obstore.delete, self._store, names)
             except FileNotFoundError:  # Azure's: which one it is is not said.
                 for name in names:
                     with contextlib.suppress(FileNotFoundError):
-                        _ask(obstore.delete, self._store, name)
+                        self._ask(obstore.delete, self._store, name)
+
+    def _ask(self, function: Callable, *args: Any) -> Any:
+        """Calls obstore; only a store that has answered before is waited for if it is gone."""
+        result = _ask(self._has_answered, function, *args)
+        self._has_answered = True
+        return result
 
     def _name(self, uri: str) -> str:
         return uri[len(self._root) :]
 
 
-def _ask(function: Callable, *args: Any) -> Any:
+def _ask(has_answered: bool, function: Callable, *args: Any) -> Any:
     """Calls obstore. Ctrl-C reaches the main thread only while that waits in Python.
 
     Raises:
@@ -164,7 +180,7 @@ def _ask(function: Callable, *args: Any) -> Any:
             "s3:// and az:// cannot be read in a fork of a process that has done so; start "
             'processes by spawn: multiprocessing.get_context("spawn").'
         )
-    call = functools.partial(_insist, function, *args)
+    call = functools.partial(_insist, has_answered, function, *args)
     is_main = threading.current_thread() is threading.main_thread()
     return start_thread(call).result() if is_main else call()
 
@@ -175,26 +191,26 @@ def _first_process() -> int:
     return os.getpid()
 
 
-def _insist(function: Callable, *args: Any) -> Any:
+def _insist(has_answered: bool, function: Callable, *args: Any) -> Any:
     from obstore.exceptions import GenericError
 
     for wait_s in _WAITS_S:
         try:
             return function(*args)
         except GenericError as error:
-            if "status code: 4" in str(error):  # A refusal.
+            if not is_passing(str(error), has_answered):
                 raise
             time.sleep(wait_s)
     return function(*args)
 
 
 @contextlib.contextmanager
-def _explained(uri: str) -> Iterator[None]:
+def _explained(uri: str, kind: str) -> Iterator[None]:
     """Makes errors of obstore's Python's; its messages' first lines are for people."""
     from obstore.exceptions import BaseError, InvalidPathError
 
     try:
-        with _unpanicked(uri):
+        with _unpanicked(uri, kind):
             yield
     except (BaseError, FileNotFoundError, ValueError) as error:
         reason = str(error).partition("\n")[0]
@@ -202,11 +218,13 @@ def _explained(uri: str) -> Iterator[None]:
             raise FileNotFoundError(errno.ENOENT, "no such file or bucket", uri) from error
         if isinstance(error, InvalidPathError | ValueError):
             raise UserError(f"{uri}: {reason}; rename it, or use another folder.") from error
+        if known := explain_refusal(uri, kind, str(error)):
+            raise known from error
         raise OSError(reason) from error
 
 
 @contextlib.contextmanager
-def _unpanicked(uri: str) -> Iterator[None]:
+def _unpanicked(uri: str, kind: str) -> Iterator[None]:
     """Makes an error of Rust's panic, which no `except Exception` would catch.
 
     Obstore panics where an address or a header cannot be made of what it was given.
@@ -216,8 +234,8 @@ def _unpanicked(uri: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        names = ", ".join(list_variables(uri.partition("://")[0]))
+        names = ", ".join(list_variables(kind))
         raise UserError(
-            f"{uri}: no request can be made of this address and the environment ({error}); check "
-            f"the bucket's name, and the values of {names or 'the environment'}."
+            f"{uri}: no request can be made of this address and the environment "
+            f"({error}); check the bucket's name, and the values of {names or 'the environment'}."
         ) from error

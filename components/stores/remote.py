@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, cast
 
 from image_pipeline.components.errors import UserError, store_error
+from image_pipeline.components.stores.addresses import find_address
 from image_pipeline.components.stores.beam_files import BeamFiles
 from image_pipeline.components.stores.google import open_google
 from image_pipeline.components.stores.held_file import HeldFile
@@ -44,12 +45,12 @@ class Store(Protocol):
 
 def _find_store(uri: str) -> Store:
     """The store of the URI's scheme and bucket; each is made once."""
-    scheme, _, path = uri.partition("://")
+    address = find_address(uri)
     with _LOCK:
-        if scheme in ("s3", "az"):
-            return open_objects(scheme, path.partition("/")[0])
+        if address is not None:
+            return open_objects(address)
         beam = _beam()
-        if scheme == "gs":
+        if uri.startswith("gs://"):
             return open_google(beam._pipeline_options)
         return BeamFiles(beam.get_filesystem(uri))
 

@@ -11,10 +11,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.steps_per_execution import StepsCallback
+from image_pipeline.components.trees import fetch_tree, write_tree
 
 _POSITION_FILE = (
     "position.json"  # Written last: its presence means that the checkpoint is complete.
@@ -54,16 +56,14 @@ class Checkpoints(StepsCallback):
         if not are_finite([*self.model.variables, *self.model.optimizer.variables]):
             _LOG.warning("No checkpoint at %s: the weights are not finite.", position.to_json())
             return
-        folder = os.path.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
-        _trackable(self.model).write(os.path.join(folder, _STATE))
-        path = os.path.join(folder, _POSITION_FILE)
-        with tf.io.gfile.GFile(f"{path}.part", "w") as file:
-            file.write(position.to_json())
-        tf.io.gfile.rename(
-            f"{path}.part", path, overwrite=True
-        )  # It appears complete or not at all.
+        folder = files.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
+        with write_tree(folder, last=_POSITION_FILE) as local:
+            _trackable(self.model).write(os.path.join(local, _STATE))
+            # It appears complete or not at all.
+            files.write_file(files.join(local, _POSITION_FILE), position.to_json().encode())
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
-            tf.io.gfile.rmtree(old)
+            files.delete(files.join(old, _POSITION_FILE))  # First: what is left is no checkpoint.
+            files.delete_tree(old)
 
 
 def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
@@ -84,15 +84,15 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
     if not checkpoints:
         return Position(seed)
     latest = checkpoints[-1]
-    with tf.io.gfile.GFile(os.path.join(latest, _POSITION_FILE)) as file:
-        position = Position.from_json(file.read())
+    position = Position.from_json(files.read_file(files.join(latest, _POSITION_FILE)).decode())
     if position.seed != seed:
         raise UserError(
             f"The checkpoint {latest} was trained with training.seed={position.seed}, not {seed}: "
             "its order of data would be lost; set that seed, or another training.checkpoint_dir."
         )
+    state_dir = fetch_tree(latest)
     try:
-        _trackable(model).read(os.path.join(latest, _STATE)).assert_consumed()
+        _trackable(model).read(os.path.join(state_dir, _STATE)).assert_consumed()
     except (AssertionError, ValueError, tf.errors.OpError) as error:
         first_line = str(error).splitlines()[0]
         raise UserError(
@@ -112,5 +112,4 @@ def _trackable(model: keras.Model) -> Any:
 
 def _list_checkpoints(folder: str) -> list[str]:
     """The folders of complete checkpoints, oldest first."""
-    positions = tf.io.gfile.glob(os.path.join(folder, "*", _POSITION_FILE))
-    return sorted(os.path.dirname(path) for path in positions)
+    return [os.path.dirname(path) for path in files.list_files(folder, f"*/{_POSITION_FILE}")]

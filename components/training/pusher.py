@@ -11,11 +11,10 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import artifact_utils
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.checksums import copy_file
+from image_pipeline.components.training.signatures import MODEL_FILE
+from image_pipeline.components.trees import send_tree
 
 _DESTINATION, _PUSHED = "push_destination", "pushed_model"  # as TFX's Pusher calls them
-_LAST = "saved_model.pb"
-"""Whoever serves models takes one for whole as soon as it has this file."""
 
 
 class PusherExecutor(pusher.Executor):
@@ -36,20 +35,8 @@ class PusherExecutor(pusher.Executor):
             pushed = artifact_utils.get_single_instance(output_dict[_PUSHED])
             for version in pathlib.Path(folder).iterdir():  # None if the model was not blessed.
                 uri = files.join(base_dir, version.name)
-                copy_model(version, uri)
+                send_tree(str(version), uri, last=MODEL_FILE)
                 pushed.set_string_custom_property("pushed_destination", uri)
-
-
-def copy_model(folder: pathlib.Path, uri: str) -> None:
-    """Copies a SavedModel's files to a store, the one that makes it whole at the end.
-
-    Args:
-      folder: on this machine.
-      uri: the folder in the store.
-    """
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    for path in sorted(paths, key=lambda path: path.name == _LAST):
-        copy_file(str(path), files.join(uri, path.relative_to(folder).as_posix()))
 
 
 class Pusher(tfx.components.Pusher):

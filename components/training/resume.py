@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
 from image_pipeline.components.training.options import TrainingOptions
@@ -43,8 +42,7 @@ def resume(
     """
     if training.checkpoint_dir is None:
         return Position(training.seed), []
-    check_known_to_tensorflow(training.checkpoint_dir, "training.checkpoint_dir")
-    folder = os.path.join(training.checkpoint_dir, name_run(fn_args))
+    folder = files.join(training.checkpoint_dir, name_run(fn_args))
     start = restore_latest(model, folder, training.seed)
     _check_start(start, training.epochs, steps)
     return start, [Checkpoints(folder, training.checkpoint_steps, start, steps)]

@@ -10,6 +10,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.stored import take_parsed_image
 from image_pipeline.components.training.non_finite import check_probabilities
 from image_pipeline.components.training.signatures import EXAMPLES, PROBABILITIES, SERVE_EXAMPLES
+from image_pipeline.components.trees import fetch_tree
 
 
 def score_records(
@@ -27,9 +28,10 @@ def score_records(
       vocabulary.
 
     Raises:
-      UserError: if probabilities are not finite, or the file that has the images is gone.
+      UserError: if probabilities are not finite, the file that has the images is gone, or the
+        model's store does not answer.
     """
-    model = tf.saved_model.load(model_dir)
+    model = tf.saved_model.load(fetch_tree(model_dir))
     classify = model.signatures[SERVE_EXAMPLES]
     for batch in batches:
         found = classify(**{EXAMPLES: tf.constant(list(map(fetch_record, batch)), tf.string)})[

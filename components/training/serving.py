@@ -31,12 +31,14 @@ from image_pipeline.components.training.signatures import (
     ERROR,
     EXAMPLES,
     IMAGE_BYTES,
+    MODEL_FILE,
     SERVE_EXAMPLES,
     SERVE_IMAGES,
     TRANSFORM_FEATURES,
     VALID,
 )
 from image_pipeline.components.training.task import Task
+from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
@@ -72,15 +74,13 @@ def export_model(
         model, transform, view, class_names, gives_logits, background, task, dtype, sound
     )
     _check_answers(served, model, view, len(class_names), task)
-    tf.saved_model.save(
-        served,
-        export_dir,
-        signatures={
-            SERVE_IMAGES: _batch_signature(served.serve_images, IMAGE_BYTES),
-            SERVE_EXAMPLES: _batch_signature(served.serve_examples, EXAMPLES),
-            TRANSFORM_FEATURES: _batch_signature(served.transform_features, EXAMPLES),
-        },
-    )
+    signatures = {
+        SERVE_IMAGES: _batch_signature(served.serve_images, IMAGE_BYTES),
+        SERVE_EXAMPLES: _batch_signature(served.serve_examples, EXAMPLES),
+        TRANSFORM_FEATURES: _batch_signature(served.transform_features, EXAMPLES),
+    }
+    with write_tree(export_dir, last=MODEL_FILE) as folder:
+        tf.saved_model.save(served, folder, signatures=signatures)
 
 
 class ServedModel(tf.Module):

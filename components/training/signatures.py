@@ -1,5 +1,7 @@
 """What an exported model's signatures are called, what they take and what they answer."""
 
+MODEL_FILE = "saved_model.pb"  # whoever serves models takes a folder that has it for whole
+
 # Signatures.
 SERVE_IMAGES = "serving_default"  # image files → what a caller wants to know
 SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures

@@ -3,10 +3,8 @@
 import contextlib
 import dataclasses
 import logging
-import os
 
-import tensorflow as tf
-
+from image_pipeline.components import files
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.training.history import PROFILE_FILE
 from image_pipeline.components.training.options import TrainingOptions
@@ -65,15 +63,20 @@ class StepProfile(StepsCallback):
             _LOG.warning("No step was left to trace: more epochs are needed, or shorter calls.")
             return
         profile = describe_trace(self._folder, self._traced)
-        with tf.io.gfile.GFile(os.path.join(self._folder, PROFILE_FILE), "w") as file:
-            file.write(to_json(dataclasses.asdict(profile), indent=1) + "\n")
+        content = to_json(dataclasses.asdict(profile), indent=1) + "\n"
+        files.write_file(files.join(self._folder, PROFILE_FILE), content.encode())
 
 
 def plan_profile(
     folder: str, training: TrainingOptions, first_epoch: int, traces: contextlib.ExitStack
 ) -> list[StepProfile]:
-    """The callback that traces steps in the middle of the remaining epochs, if asked for."""
+    """The callback that traces steps in the middle of the remaining epochs, if asked for.
+
+    Raises:
+      UserError: if TensorFlow cannot write the trace to the folder.
+    """
     if training.profile_steps is None:
         return []
+    files.check_known_to_tensorflow(folder, "with training.profile_steps, the model's run")
     middle = (first_epoch + training.epochs) // 2
     return [StepProfile(folder, training.profile_steps, middle, traces)]

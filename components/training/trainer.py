@@ -4,13 +4,12 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from image_pipeline.components import progress
+from image_pipeline.components import files, progress
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
@@ -178,6 +177,4 @@ def _read_batches(
 
 def write_history(folder: str, history: History) -> None:
     """Writes what training reported to a folder, which is created if needed."""
-    tf.io.gfile.makedirs(folder)
-    with tf.io.gfile.GFile(os.path.join(folder, HISTORY_FILE), "w") as file:
-        file.write(history.to_text())
+    files.write_file(files.join(folder, HISTORY_FILE), history.to_text().encode())

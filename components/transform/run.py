@@ -7,12 +7,11 @@ import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
 from image_pipeline.components import contract, files, progress
-from image_pipeline.components.beam.job import make_scratch, run_job
+from image_pipeline.components.beam.job import make_scratch, run_job, runs_here
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.files import check_known_to_tensorflow
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span, read_spans
@@ -27,6 +26,7 @@ from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.traced_function import PreprocessingFn, guard
+from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -56,23 +56,26 @@ def run_analysis(
       UserError: if the person who called can put it right.
       RuntimeError: if a stage lost records; the message names the stage.
     """
+    root = make_pipeline()
+    _check_places(root, output_dir, cache_dir)
     folders = [examples_dirs] if isinstance(examples_dirs, str) else list(examples_dirs)
     spans = read_spans(folders, view, options)
-    function, task = plan_graph(output_dir, view, options, _find_further(spans, options))
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
-    root = make_pipeline()
     try:
-        with (
-            make_scratch(root, output_dir) as scratch,
-            run_job(root, scratch),
-            tft_beam.Context(temp_dir=scratch),
-        ):
-            if cache_dir is None:
-                found = root | "Spans" >> beam.Create([spans])
-                found | "AnalyzeImages" >> AnalyzeImages(task, function)
-            else:
-                root | "AnalyzeImages" >> AnalyzeNewImages(spans, task, function, cache_dir)
+        with write_tree(output_dir, last=contract.ANALYSIS) as graph_dir:
+            further = _find_further(spans, options)
+            function, task = plan_graph(graph_dir, view, options, further)
+            with (
+                make_scratch(root, output_dir) as scratch,
+                run_job(root, scratch),
+                tft_beam.Context(temp_dir=scratch),
+            ):
+                if cache_dir is None:
+                    found = root | "Spans" >> beam.Create([spans])
+                    found | "AnalyzeImages" >> AnalyzeImages(task, function)
+                else:
+                    root | "AnalyzeImages" >> AnalyzeNewImages(spans, task, function, cache_dir)
     except UserError:
         raise
     except Exception as error:
@@ -106,8 +109,9 @@ def analyze_later(
       One element, None.
 
     Raises:
-      UserError: if the `preprocessing_fn` cannot be used.
+      UserError: if the `preprocessing_fn` cannot be used, or TensorFlow cannot write to the folder.
     """
+    files.check_known_to_tensorflow(output_dir, "a transform graph that other machines write")
     function, task = plan_graph(output_dir, view, options, further)
     # What the data set holds when the job runs: other shards than today's, perhaps.
     spans = data_dirs | "ReadIndex" >> beam.Map(lambda folder: find_spans([folder], task))
@@ -127,9 +131,8 @@ def plan_graph(
       further: the further columns of the data sets.
 
     Raises:
-      UserError: if the function cannot be used, or TensorFlow cannot write to the folder.
+      UserError: if the function cannot be used.
     """
-    check_known_to_tensorflow(output_dir, "the transform graph")
     function = load_preprocessing_fn(view, options, further)
     columns = choose_inputs(options, further)
     return function, GraphTask(
@@ -157,6 +160,14 @@ def find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
         )
     check_unknown_classes(spans, task.options)
     return spans
+
+
+def _check_places(root: beam.Pipeline, output_dir: str, cache_dir: str | None) -> None:
+    """Makes sure of what Beam writes by itself, which knows fewer stores."""
+    if cache_dir is not None:
+        files.check_known_to_tensorflow(cache_dir, "the analysis's cache")
+    if not runs_here(root):
+        files.check_known_to_tensorflow(output_dir, "a transform graph that other machines write")
 
 
 def _find_further(spans: Sequence[Span], options: TransformOptions) -> tuple[Column, ...]:

@@ -43,6 +43,12 @@ EXIT_NOT_PUSHED = 3
 @FROM
 @TO
 @click.option(
+    "--push",
+    "push_dir",
+    metavar="FOLDER|URI",
+    help="Push models there, for example to s3://models/digits, instead of into --output.",
+)
+@click.option(
     "--profile",
     "profile_steps",
     type=click.IntRange(1, 50),
@@ -61,6 +67,7 @@ def run(
     span: str | None,
     first: str | None,
     last: str | None,
+    push_dir: str | None,
     profile_steps: int | None,
     beam_flags: tuple[str, ...],
 ) -> None:
@@ -74,7 +81,8 @@ def run(
     if profile_steps is not None:
         overrides = (*overrides, f"training.profile_steps={profile_steps}")
     config = load_config(config_path, add_follow_links(overrides, follow_links))
-    plan, survey = plan_run(config, images_dir, output_dir, beam_flags, span, Part(first, last))
+    part = Part(first, last)
+    plan, survey = plan_run(config, images_dir, output_dir, beam_flags, span, part, push_dir)
     _run_and_tell(plan, survey, as_json, quiet)
 
 

@@ -19,6 +19,7 @@ from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views.fast import decode_image
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import lay_over, make_colors
@@ -138,6 +139,11 @@ class DataSet:
         ids = tuple(number - 1 for number in self._cell(record.BOX_LABEL, row))
         return NamedBoxes(np.array(sides, np.float32).reshape(4, -1).T, ids, tuple(names))
 
+    @property
+    def threads(self) -> int:
+        """How many records to read side by side: more in a store, where each is a request."""
+        return max(usable_cores() + 1, files.count_threads(self.index.roots[0]))
+
     def _cell(self, column: record.Column, row: int) -> Any:
         return self.table[index_name(column)][row].as_py()
 
@@ -162,7 +168,7 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
     """Reads the index.
 
     Raises:
-      UserError: if the data set is not on a local disk, has no index, or has no record.
+      UserError: if the data set has no index, or has no record.
     """
     filled = {name: split for name, split in manifest.splits.items() if split.records}
     paths = [
@@ -171,11 +177,11 @@ def open_data_set(data_dir: str, manifest: Manifest) -> DataSet:
         for shard in split.shards
         if shard.records
     ]
-    index = find_index(paths)
+    index = find_index(paths, in_stores=True)
     if index is None:
         raise UserError(
-            f"a report needs a data set with records and an index on a local disk, but {data_dir} "
-            "is not one; copy it to a local disk, or ingest again."
+            f"a report needs a data set with records and an index, but {data_dir} is not one; "
+            "ingest again."
         )
     splits = tuple(filled)
     own = [] if manifest.label is None else [manifest.label]

@@ -1,8 +1,11 @@
 """What a trained model answers for a sample of the data set's records."""
 
+import itertools
+
 import numpy as np
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.threads import map_in_order
 from image_pipeline.report.data_set import DataSet
 
 MOST_RECORDS = 5000
@@ -36,8 +39,6 @@ def ask_model(
         )
     among = np.flatnonzero(data.split == data.splits.index(split))
     rows = data.choose_rows(most, among)
-    serialized = (
-        [data.records.read(row) for row in rows[start : start + _BATCH].tolist()]
-        for start in range(0, len(rows), _BATCH)
-    )
+    records = map_in_order(data.records.read, rows.tolist(), data.threads, batch=8)
+    serialized = iter(lambda: list(itertools.islice(records, _BATCH)), [])
     return rows, np.concatenate(list(score_records(model_dir, serialized, answer))), len(among)

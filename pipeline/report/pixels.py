@@ -5,7 +5,7 @@ import dataclasses
 import cv2
 import numpy as np
 
-from image_pipeline.components.threads import map_in_order, usable_cores
+from image_pipeline.components.threads import map_in_order
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.histogram import Histogram, make_histogram
 
@@ -93,7 +93,7 @@ def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> PixelFigures:
       most: how many images to read; chosen by record id.
     """
     rows = data.choose_rows(most).tolist()
-    measured = map_in_order(lambda row: _try_measure(data, row), rows, usable_cores() + 1, batch=8)
+    measured = map_in_order(lambda row: _try_measure(data, row), rows, data.threads, batch=8)
     found = [figures for figures in measured if figures is not None]
     brightness = np.array([each.brightness for each in found])
     sharpness = np.array([each.sharpness for each in found])

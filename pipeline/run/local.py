@@ -74,7 +74,7 @@ def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.d
         plan.config,
         plan.images_dir,
         plan.folder.artifacts_dir,
-        plan.folder.pushed_dir,
+        plan.pushed_dir,
         fingerprint,
         metadata_path=plan.folder.metadata_path,
         beam_args=plan.beam_args,

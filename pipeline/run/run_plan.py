@@ -12,6 +12,11 @@ from image_pipeline.run.preflight import Survey, check_classes, check_output
 from image_pipeline.run.spans import find_images, survey_source
 from image_pipeline.run_folder import RunFolder
 
+_OTHER_OUTPUTS = (
+    "give a local folder and --push for the models, use ingest and analyze, which write to any "
+    "store, or compile for Kubeflow, which has its runs in any store"
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunPlan:
@@ -27,6 +32,7 @@ class RunPlan:
       earlier: number and fingerprint of further spans that `config.spans.window` wants. They are
         ingested first, one by one; TFX's cache has those that already are.
       part: which components run. Without ImageExampleGen, no span is ingested.
+      push_dir: where models are pushed, in any store; None for the run's own folder for them.
     """
 
     config: PipelineConfig
@@ -37,6 +43,12 @@ class RunPlan:
     span: int | None = None
     earlier: Mapping[int, str] = dataclasses.field(default_factory=dict)
     part: Part = Part()  # noqa: RUF009  (frozen)
+    push_dir: str | None = None
+
+    @property
+    def pushed_dir(self) -> str:
+        """Where models are pushed, a folder for each version."""
+        return self.push_dir or self.folder.pushed_dir
 
     @property
     def folder(self) -> RunFolder:
@@ -51,6 +63,7 @@ def plan_run(
     beam_flags: Sequence[str],
     span: str | None = None,
     part: Part = Part(),  # noqa: B008  (frozen)
+    push_dir: str | None = None,
 ) -> tuple[RunPlan, Survey]:
     """Checks what can be checked at once.
 
@@ -60,6 +73,7 @@ def plan_run(
       beam_flags: the user's Beam flags, which are completed.
       span: number or date of one of the pattern's spans; None for the latest.
       part: which components run.
+      push_dir: where models are pushed; None for a folder of the run's.
 
     Returns:
       The plan, and the survey of its images.
@@ -78,7 +92,9 @@ def plan_run(
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:
         check_output(output_dir, folder.path)
-    files.check_known_to_tensorflow(output_dir, "--output")
+    files.check_known_to_tensorflow(output_dir, "--output", _OTHER_OUTPUTS)
+    if push_dir is not None:
+        files.check_answers(push_dir)
     (images_dir,) = make_paths_absolute(beam_args, images_dir)
     plan = RunPlan(
         config=config,
@@ -89,5 +105,6 @@ def plan_run(
         span=source.span,
         earlier=earlier,
         part=part,
+        push_dir=None if push_dir is None else files.make_absolute(push_dir),
     )
     return plan, survey

@@ -1,9 +1,11 @@
+import dataclasses
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.stored import StoredRecords, take_image
@@ -86,3 +88,27 @@ def test_a_shard_that_is_gone(copied):
     shutil.move(copied[0], f"{copied[0]}.old")
     with pytest.raises(UserError, match=r"cannot read the shard .*; run ingest again"):
         StoredRecords(index).read(0)
+
+
+def test_records_of_a_store_are_requests_for_what_they_take(train_shards, monkeypatch):
+    index = read_index(train_shards)
+    remote = dataclasses.replace(
+        index, shard_paths=tuple(f"s3://bucket{path}" for path in index.shard_paths)
+    )
+    asked = []
+
+    def read_file(path, start, end):
+        asked.append((path, start, end))
+        with open(path.removeprefix("s3://bucket"), "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    monkeypatch.setattr(files, "read_file", read_file)
+    rows = range(len(index))
+    found = [StoredRecords(remote).read(row, verify=True) for row in rows]
+    assert found == [StoredRecords(index).read(row) for row in rows]
+    assert asked[-1] == (
+        remote.shard_paths[index.shard[-1]],
+        index.offset[-1],
+        index.offset[-1] + index.length[-1] + 16,
+    )

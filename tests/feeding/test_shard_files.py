@@ -4,6 +4,7 @@ import gzip
 import io
 import pathlib
 import re
+import threading
 
 import obstore
 import pytest
@@ -17,11 +18,13 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.shard_files import (
+    bytes_ahead,
     count_records,
     find_reader,
     match_files,
 )
 from image_pipeline.components.stores import remote
+from image_pipeline.components.stores.addresses import Address
 from image_pipeline.components.stores.objects import ObjectStore
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
@@ -65,7 +68,7 @@ def test_a_pattern_without_files_is_an_error(pattern):
     ],
 )
 def test_any_part_of_a_pattern_may_have_wildcards(monkeypatch, pattern, found):
-    store = ObjectStore("s3://bkt/", obstore.store.MemoryStore())
+    store = ObjectStore(Address("s3", "s3://bkt/", "bkt"), obstore.store.MemoryStore())
     monkeypatch.setattr(remote, "_find_store", lambda uri: store)
     for name in ("data/Split-eval/0", "data/Split-train/0", "data/other/0", "top"):
         store.put(f"s3://bkt/{name}", io.BytesIO(b"data"))
@@ -108,6 +111,27 @@ def test_parts_give_what_tensorflow_gives(in_parts, tmp_path, sizes):
     path.write_bytes(b"".join(map(frame, records)))
     assert in_parts(str(path)) == records
     assert list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator()) == records
+
+
+def test_the_next_part_is_read_before_it_is_asked_for(monkeypatch, in_parts, tmp_path):
+    path, second = tmp_path / "file", threading.Event()
+    path.write_bytes(b"".join(frame(bytes([number]) * 80) for number in range(3)))
+    read = files.read_file
+
+    def note(name, start=0, end=None):
+        if start:
+            second.set()
+        return read(name, start, end)
+
+    monkeypatch.setattr(files, "read_file", note)
+    records = iter(find_reader([str(path)])(tf.constant(str(path))).as_numpy_iterator())
+    assert next(records) == bytes([0]) * 80
+    assert second.wait(20)
+
+
+def test_what_is_held_of_a_file_is_known(monkeypatch):
+    assert bytes_ahead(["/data/a", "gs://bucket/a"]) == 256 * 1024
+    assert bytes_ahead(["s3://bucket/a"]) == 3 * 2**20
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.training import trainer
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
+from image_pipeline.components.trees import fetch_tree
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import OPTIONS
@@ -32,10 +33,10 @@ def ingest(images_dir: str, output_dir: str, **options) -> Manifest:
     return run_ingest(images_dir, output_dir, f"{output_dir}/.work", chosen, _make_pipeline)
 
 
-def analyze(data_dir: str, graph_dir: str) -> dict:
+def analyze(data_dir: str, graph_dir: str, cache_dir: str | None = None) -> dict:
     """Computes the transform graph; returns what `analysis.json` holds."""
     view = ViewOptions(height_px=SIZE_PX, width_px=SIZE_PX)
-    return run_analysis([data_dir], graph_dir, view, TransformOptions(), _make_pipeline)
+    return run_analysis([data_dir], graph_dir, view, TransformOptions(), _make_pipeline, cache_dir)
 
 
 def read_batches(
@@ -78,7 +79,7 @@ def train(root: str, source: str, target: str | None = None) -> tuple[dict, np.n
     )
     trainer.run_fn(arguments)
     history = json.loads(files.read_file(f"{target}/run/history.json"))
-    model = tf.saved_model.load(arguments.serving_model_dir)
+    model = tf.saved_model.load(fetch_tree(arguments.serving_model_dir))
     picture = tf.constant([encode_png(draw(0))])
     answer = model.signatures["serving_default"](image_bytes=picture)
     return history["metrics"], answer["probabilities"].numpy()

@@ -9,7 +9,9 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import to_json
 from image_pipeline.config import PipelineConfig
+from image_pipeline.report.page import write_report
 from image_pipeline.run.run_plan import plan_run
 from tests.object_store.runs import analyze, ingest, read_batches, read_tree, train
 
@@ -77,26 +79,27 @@ def test_streamed_batches_are_the_same(places, graphs, mode):
             np.testing.assert_array_equal(array, other)
 
 
-def test_the_analysis_of_s3_finds_the_same(graphs, tmp_path):
-    assert analyze("s3://bucket/data", str(tmp_path / "graph")) == graphs["local"]
+def test_the_analysis_of_s3_finds_the_same(places, graphs):
+    graph_dir = "s3://bucket/graph-of-s3"
+    for _ in range(2):  # The second replaces the first.
+        assert analyze("s3://bucket/data", graph_dir) == graphs["local"]
+    names = {name.partition("/")[0] for name in read_tree(graph_dir)}
+    assert names == {"analysis.json", "transform_fn", "transformed_metadata"}
 
 
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_batches_of_s3_are_the_same(places, graphs, mode):
     local = read_batches(places["local"], mode, "streaming")
-    found = read_batches("s3://bucket", mode, "auto", f"{places['local']}/graph")
+    found = read_batches("s3://bucket", mode, "auto")
     assert len(found) == len(local) > 1
     for ours, theirs in zip(local, found, strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
         np.testing.assert_array_equal(ours[1], theirs[1])
 
 
-def test_what_tensorflow_reads_itself_is_not_on_s3(places, tmp_path):
-    message = r"the transform graph must be on a local disk .* s3://bucket/graph;"
-    with pytest.raises(UserError, match=message):
-        analyze("s3://bucket/data", "s3://bucket/graph")
-    with pytest.raises(UserError, match=message):
-        read_batches("s3://bucket", "train", "streaming")
+def test_what_others_write_is_not_on_s3(places):
+    with pytest.raises(UserError, match=r"the analysis's cache must be .* s3://bucket/cache;"):
+        analyze("s3://bucket/data", "s3://bucket/graph", cache_dir="s3://bucket/cache")
     with pytest.raises(UserError, match=r"--output must be .* s3://bucket/run;"):
         plan_run(PipelineConfig(), "s3://bucket/images", "s3://bucket/run", [])
 
@@ -106,9 +109,21 @@ def test_the_index_is_for_local_disks(places, graphs):
         read_batches(places["store"], "train", "indexed")
 
 
-def test_training_learns_and_exports_the_same(places, graphs, trained):
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_training_learns_and_exports_the_same(places, graphs, trained, scheme):
     metrics, answer = trained
-    store_metrics, store_answer = train(places["store"], "streaming")
+    store_metrics, store_answer = train(
+        f"{scheme}://bucket", "streaming", f"{scheme}://bucket/trained-{scheme}"
+    )
     assert store_metrics == metrics
     assert len(metrics["loss"]) == 2
     np.testing.assert_array_equal(store_answer, answer)
+
+
+def test_a_report_finds_the_same(places, tmp_path):
+    told = []
+    for root in (places["local"], "s3://bucket", "gs://bucket"):
+        figures = write_report(f"{root}/data", None, str(tmp_path / "report.html"))
+        told.append(to_json(figures).replace(root, "ROOT"))
+    assert told[0] == told[1] == told[2]
+    assert '"pixels"' in told[0]

@@ -11,16 +11,19 @@ import pytest
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import objects
+from image_pipeline.components.stores.addresses import Address
 from image_pipeline.components.stores.objects import ObjectStore
 
 pytestmark = pytest.mark.unit
+
+BUCKET = Address("az", "az://bucket/", "bucket")
 
 
 @pytest.fixture
 def bucket(monkeypatch):
     """A bucket in memory; nobody waits before a request is sent again."""
     monkeypatch.setattr(objects, "_WAITS_S", (0, 0))
-    return ObjectStore("az://bucket/", obstore.store.MemoryStore())
+    return ObjectStore(BUCKET, obstore.store.MemoryStore())
 
 
 def _fail(monkeypatch, name, *errors):
@@ -144,8 +147,22 @@ def test_a_name_that_cannot_be_used_is_said(bucket):
 
 def test_a_container_is_one_of_the_environment_s_account(monkeypatch):
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    monkeypatch.setenv("AZURE_SKIP_SIGNATURE", "true")
     with pytest.raises(UserError, match=r"^az://bucket/a: its store.*Account must be specified"):
         files.read_file("az://bucket/a")
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "someone")
-    assert isinstance(objects.open_objects("az", "bucket")._store, obstore.store.AzureStore)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
+    assert isinstance(objects.open_objects(BUCKET)._store, obstore.store.AzureStore)
     objects.open_objects.cache_clear()
+
+
+@pytest.mark.parametrize(("has_answered", "times"), [(False, 1), (True, 3)])
+def test_a_store_that_never_answered_is_not_waited_for(bucket, monkeypatch, has_answered, times):
+    obstore.put(bucket._store, "a", b"data")
+    if has_answered:
+        bucket.stat("az://bucket/a")
+    refused = obstore.exceptions.GenericError("Error performing GET: tcp connect error")
+    calls = _fail(monkeypatch, "get", *[refused] * 3)
+    with pytest.raises(UserError, match=r"^az://bucket/a: nobody answers .* check AZURE_ENDPOINT"):
+        bucket.read("az://bucket/a", 0, None)
+    assert len(calls) == times

@@ -7,7 +7,9 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.order.batches import Position
+from image_pipeline.components.stores import remote
 from image_pipeline.components.training import checkpoint
+from tests.noting_store import NotingStore
 
 pytestmark = pytest.mark.beam
 
@@ -50,6 +52,21 @@ def test_the_last_two_are_kept_and_the_latest_is_restored(tmp_path):
     ]
     assert checkpoint.restore_latest(_compiled(), str(tmp_path), 7) == Position(7, 1, 5)
     assert pathlib.Path(tmp_path, "000001-000000005", "position.json").stat().st_size < 100
+
+
+def test_a_store_that_tensorflow_does_not_know_holds_them_too(monkeypatch):
+    store = NotingStore("s3://bucket/run")
+    monkeypatch.setattr(remote, "_find_store", lambda uri: store)
+    _store(store.folder, Position(7, 0, 9), Position(7, 1, 0))
+    assert store.done[-1] == ("put", "000001-000000000/position.json")
+    _store(store.folder, Position(7, 1, 5))
+    deleted = [name for what, name in store.done if what == "delete"]
+    assert deleted[0] == "000000-000000009/position.json"
+    assert {name.split("/")[4] for name in store.held} == {
+        "000001-000000000",
+        "000001-000000005",
+    }
+    assert checkpoint.restore_latest(_compiled(), store.folder, 7) == Position(7, 1, 5)
 
 
 def test_a_checkpoint_without_its_position_is_not_whole(tmp_path):

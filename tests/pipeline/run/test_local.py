@@ -11,7 +11,7 @@ from image_pipeline.components.progress import Progress
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run import local
 from image_pipeline.run.component_runs import ComponentRun
-from image_pipeline.run.run_plan import plan_run
+from image_pipeline.run.run_plan import RunPlan, plan_run
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
@@ -68,3 +68,22 @@ def test_a_preprocessing_fn_that_cannot_be_used_is_refused_before_ingest(tmp_pat
     with pytest.raises(UserError, match=message):
         local.run_locally(plan, started.append, started.append)
     assert not started and list((tmp_path / "out").iterdir()) == []
+
+
+def test_models_are_pushed_where_they_are_asked_for(monkeypatch):
+    given = []
+    monkeypatch.setattr(local, "create_pipeline", lambda *places, **_: given.append(places[2:4]))
+    for push_dir in (None, "s3://models/digits"):
+        plan = RunPlan(
+            config=PipelineConfig(),
+            images_dir="photos",
+            output_dir="/out",
+            fingerprint="",
+            beam_args=(),
+            push_dir=push_dir,
+        )
+        local._create_pipeline(plan, "", None)
+    assert given == [
+        ("/out/artifacts", "/out/pushed_model"),
+        ("/out/artifacts", "s3://models/digits"),
+    ]

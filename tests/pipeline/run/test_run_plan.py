@@ -3,6 +3,7 @@
 import pytest
 
 from image_pipeline.commands import run
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.run.engine import choose_engine
@@ -51,6 +52,23 @@ def test_a_span_a_part_and_beam_flags_are_taken_as_they_are_given(photos, tmp_pa
     plan, _ = plan_run(load_config(None), images_dir, str(tmp_path), flags, "3", part)
     assert (plan.span, plan.part) == (3, part)
     assert flags[0] in plan.beam_args
+
+
+def test_models_are_pushed_into_the_run_s_folder_or_where_they_are_asked_for(
+    photos, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(files, "check_answers", asked.append)
+
+    def push_to(push_dir):
+        plan, _ = plan_run(load_config(None), str(photos / "day-3"), "out", (), push_dir=push_dir)
+        return plan.pushed_dir
+
+    assert push_to(None) == f"{tmp_path}/out/pushed_model"
+    assert push_to("models") == f"{tmp_path}/models"
+    assert push_to("s3://models/digits") == "s3://models/digits"
+    assert asked[-1] == "s3://models/digits"
 
 
 def test_results_have_absolute_paths_and_for_workers_elsewhere_images_too(photos, monkeypatch):
