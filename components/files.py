@@ -269,4 +269,4 @@ def delete_tree(path: str) -> None:
             os.rename(path, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
     else:
-        remote.delete([uri for uri, _, _ in remote.list_tree(path)])
+        remote.delete([uri for uri, _, _ in remote.list_below(path)])

@@ -4,6 +4,8 @@
 class NotingStore:
     """Files by their URIs below a folder, and what was done with them, in order."""
 
+    lists_in_order = False
+
     def __init__(self, folder):
         self.folder, self.held, self.done = folder, {}, []
 

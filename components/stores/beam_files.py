@@ -11,6 +11,8 @@ _COPY_BYTES = 2**20
 class BeamFiles:
     """The files of one of Beam's file systems."""
 
+    lists_in_order = False
+
     def __init__(self, system: Any):
         """Takes Beam's `FileSystem`."""
         from apache_beam.io.filesystem import CompressionTypes

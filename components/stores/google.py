@@ -63,6 +63,8 @@ def _quiet_attempts() -> Iterator[None]:
 class GoogleStore:
     """All buckets that a client of Google's may use, for any number of threads."""
 
+    lists_in_order = True
+
     def __init__(self, client: Any):
         """Connects with the first request."""
         from google.auth.transport.requests import Request

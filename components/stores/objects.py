@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import errno
 import functools
+import itertools
 import os
 import threading
 import time
@@ -17,11 +18,17 @@ from typing import Any, BinaryIO
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores.addresses import Address
+from image_pipeline.components.stores.object_listing import list_files
 from image_pipeline.components.stores.refusals import explain_refusal, is_passing
-from image_pipeline.components.stores.variables import list_variables, read_settings
+from image_pipeline.components.stores.variables import (
+    is_amazon,
+    list_variables,
+    read_settings,
+)
 from image_pipeline.components.threads import start as start_thread
 
 _PAGE_FILES = 1000
+_NO_ORDER = "--x-s3"  # How the names of Amazon's directory buckets end, which list in no order.
 _PART_BYTES = 8 * 2**20
 # Parts of a file that are sent side by side.
 _PARTS_AT_ONCE = 4
@@ -40,6 +47,8 @@ _WAITS_S = (1, 3)
 def open_objects(address: Address) -> "ObjectStore":
     """A bucket of S3, or a container of Azure's.
 
+    Only of Amazon's own is it known that a list from behind a name on leaves nothing out.
+
     Raises:
       UserError: if what the environment says of it is wrong, or it says too little.
     """
@@ -51,18 +60,20 @@ def open_objects(address: Address) -> "ObjectStore":
         settings["account_name"] = address.account
     with _unpanicked(address.root, address.kind):
         store = make(address.bucket, config=settings, client_options=_CLIENT, retry_config=_RETRIES)
-    return ObjectStore(address, store)
+    return ObjectStore(address, store, is_amazon=address.kind == "s3" and is_amazon(settings))
 
 
 class ObjectStore:
     """One bucket, for any number of threads."""
 
-    def __init__(self, address: Address, store: Any):
+    def __init__(self, address: Address, store: Any, *, is_amazon: bool = False):
         """Takes where the bucket is, and obstore's store."""
+        self._is_amazon = is_amazon
         self._kind = address.kind
         self._root = address.root
         self._store = store
         self._has_answered = False
+        self.lists_in_order = not address.bucket.endswith(_NO_ORDER)
 
     def read(self, uri: str, start: int, end: int | None) -> bytes:
         """A file or a part of it."""
@@ -89,16 +100,21 @@ class ObjectStore:
 
     def list_below(self, folder: str) -> Iterator[tuple[str, int, float]]:
         """All files below a folder, in the store's order."""
-        empty = set()
+        empty: list[str] = []
         with _explained(folder, self._kind):
-            for page in self._list_pages(self._name(folder)):
-                for item in page:
-                    uri, size_bytes = self._root + item["path"], item["size"]
-                    if size_bytes == 0:
-                        if uri in empty or self._is_marker(uri):
-                            continue
-                        empty.add(uri)
-                    yield uri, size_bytes, item["last_modified"].timestamp()
+            for item in self._list_items(self._name(folder)):
+                uri, size_bytes = self._root + item["path"], item["size"]
+                empty = [name for name in empty if uri.startswith(name)]
+                if size_bytes == 0:
+                    if uri in empty or self._is_marker(uri):
+                        continue
+                    empty.append(uri)
+                yield uri, size_bytes, item["last_modified"].timestamp()
+
+    def _list_items(self, prefix: str) -> Iterator[Any]:
+        if self._is_amazon:
+            return list_files(self._list_pages, prefix)
+        return itertools.chain.from_iterable(self._list_pages(prefix))
 
     def _is_marker(self, uri: str) -> bool:
         """Whether it is "folder/", which a store's browser leaves: obstore cuts off the slash.
@@ -110,10 +126,10 @@ class ObjectStore:
         except FileNotFoundError:
             return True
 
-    def _list_pages(self, prefix: str) -> Iterator[Sequence[Any]]:
+    def _list_pages(self, prefix: str, last: str | None = None) -> Iterator[Sequence[Any]]:
+        """The pages below a folder, from behind a name on."""
         import obstore
 
-        last: str | None = None
         pages: Any = None
 
         def take() -> Sequence[Any] | None:

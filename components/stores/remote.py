@@ -14,6 +14,7 @@ from image_pipeline.components.stores.addresses import find_address
 from image_pipeline.components.stores.beam_files import BeamFiles
 from image_pipeline.components.stores.google import open_google
 from image_pipeline.components.stores.held_file import HeldFile
+from image_pipeline.components.stores.list_order import check_order
 from image_pipeline.components.stores.objects import open_objects
 from image_pipeline.components.threads import call_within
 
@@ -26,6 +27,8 @@ _LOCK = threading.Lock()
 
 class Store(Protocol):
     """What is asked of a store; each raises errors of its own, or FileNotFoundError."""
+
+    lists_in_order: bool  # As `list_below` lists: then nobody needs to hold the list to sort it.
 
     def read(self, uri: str, start: int, end: int | None) -> bytes:
         """A file or a part of it, by one request; the part may reach over the file's end."""
@@ -170,16 +173,30 @@ def exists(uri: str) -> bool:
 
 
 def list_tree(folder: str) -> Iterator[tuple[str, int, float]]:
+    """As `list_below`, in an order that is the same each time: mostly that of the names.
+
+    Of Google's, Amazon's and Azure's stores some pages are held, of others the list.
+
+    Raises:
+      UserError: as `list_below`; and if such a store lists in no order.
+    """
+    found = list_below(folder)
+    with _explained(folder):
+        is_ordered = _find_store(folder).lists_in_order
+    yield from check_order(found) if is_ordered else sorted(found)
+
+
+def list_below(folder: str) -> Iterator[tuple[str, int, float]]:
     """All files below a folder, by their URIs: URI, size in bytes, time of change in seconds.
 
-    The time is 0 where it is unknown. Of Google's store some pages are held, of others the list.
+    The time is 0 where it is unknown.
 
     Raises:
       UserError: if there is no such bucket, or its store refuses, or does not answer.
     """
     found = _begin_list(folder)
     with _explained(folder):
-        yield from found if folder.startswith("gs://") else sorted(found)
+        yield from found
 
 
 def _begin_list(folder: str) -> Iterator[tuple[str, int, float]]:
@@ -204,7 +221,7 @@ def list_files(folder: str, pattern: str) -> list[str]:
         names = uri[start:].split("/")
         return len(names) == len(parts) and all(map(fnmatch.fnmatchcase, names, parts))
 
-    found = list_tree("/".join([folder.rstrip("/"), *fixed]))
+    found = list_below("/".join([folder.rstrip("/"), *fixed]))
     return sorted(uri for uri, _, _ in found if matches(uri))
 
 

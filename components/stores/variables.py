@@ -96,6 +96,12 @@ def tidy_variables(kind: str) -> None:
             )
 
 
+def is_amazon(settings: dict[str, str]) -> bool:
+    """Tells whether no other S3 than Amazon's own is named, by the environment or the profile."""
+    named = [settings.get("endpoint"), *map(os.environ.get, _ADDRESSES["s3"])]
+    return all(".amazonaws." in address for address in named if address)
+
+
 def list_variables(kind: str) -> list[str]:
     """The names of those that are set."""
     return sorted(name for name in os.environ if name.startswith(_PREFIXES[kind]))

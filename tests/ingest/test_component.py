@@ -122,6 +122,8 @@ def test_a_span_of_one_folder_is_an_error(execute, photos):
         UserError, match=r"The span '7' is chosen from a pattern such as day-{SPAN}"
     ):
         execute(photos / "7", span="7")
+
+
 def test_with_a_folder_of_data_sets_the_artifact_is_a_pointer(execute, photos, tmp_path):
     places = {"work_root": f"{tmp_path}/working", "data_root": f"{tmp_path}/data"}
     (_, work_dir), examples = execute(photos / "{SPAN}" / "v{VERSION}", **places)
