@@ -73,10 +73,11 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     Raises:
       UserError: if another run has begun.
     """
-    check_run(work_dir, task.run)
     shard_path = files.join(output_dir, task.path)
-    rows, has_name = call_together(
-        lambda: read_task_rows(task, work_dir), lambda: files.is_file(shard_path)
+    _, rows, has_name = call_together(
+        lambda: check_run(work_dir, task.run),
+        lambda: read_task_rows(task, work_dir),
+        lambda: files.is_file(shard_path),
     )
     index_path = files.join(work_dir, "index", f"{task.path}-{_hash_rows(rows)}.arrow")
     if has_name and files.is_file(f"{index_path}.json"):

@@ -121,18 +121,26 @@ def test_an_image_is_one_request_and_threads_read_side_by_side(
 
 def test_besides_its_images_an_ingest_takes_few_requests(many, store):
     store.control()
-    ingest(many, f"{store.uri}/many-data", shards=1)
+    ingest(many, f"{store.uri}/many-data", shards=1)  # One chunk of images, and two shards.
     counted = store.control()["requests"]
     counted.pop("bucket", None)
-    assert counted == {"list": 4, "stat": 3, "read": 150 + 13, "upload": 18, "delete": 3}
+    fences = 2 + 2 + 1 + 1 + 2 * 2 + 2  # The list, the chunk, the plan, its output, shards, the end.
+    chunk, shard, books = 2, 3, 4  # References and rows; rows, images and index; lists, two of one.
+    counts = 2  # Of what was listed, and that the manifest was written.
+    reads = 150 + fences + chunk + 2 * shard + books + counts
+    # The run's name, references, count; images, rows, mark; rows of shards, books; two shards with
+    # index and description; lists and index; manifest, and a copy.
+    uploads = 3 + 3 + 4 + 2 * 3 + 3 + 2
+    assert counted == {"list": 4, "stat": 1 + 2, "read": reads, "upload": uploads, "delete": 3}
 
 
 def test_what_a_shard_takes_of_a_block_is_one_request(many, store, monkeypatch):
     monkeypatch.setattr(payloads, "_GAP_BYTES", 0)  # Or all of these small images would be near.
     store.control()
     ingest(many, f"{store.uri}/blocks-data", shards=10, splits={"train": 1.0})
-    rows, payload_spans, indexes, others = 10, 10, 10, 7
-    assert store.control()["requests"]["read"] == (150 + rows + payload_spans + indexes + others)
+    rows, payload_spans, indexes, fences, others = 10, 10, 10, 2 * 10, 8 + 8
+    reads = 150 + rows + payload_spans + indexes + fences + others
+    assert store.control()["requests"]["read"] == reads
 
 
 def test_a_long_list_is_a_request_a_page_and_holds_a_few_pages(store):
