@@ -23,6 +23,7 @@ from image_pipeline.components.dataset.lists import Duplicate, Quarantined, Skip
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator import not_read_again
+from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.ingest.partition import read_answers
@@ -223,9 +224,18 @@ def _count_conflicts(rows: pa.Table, options: IngestOptions) -> int:
 
 
 def write_marker(
-    chunks: list[PreparedChunk], retry: Retry, work_dir: str, options: IngestOptions
+    chunks: list[PreparedChunk],
+    retry: Retry,
+    work_dir: str,
+    options: IngestOptions,
+    run: str = "",
 ) -> None:
-    """Writes what `read_marker` reads: from now on, the data set may be overwritten."""
+    """Writes what `read_marker` reads: from now on, the data set may be overwritten.
+
+    Raises:
+      UserError: if another run has begun.
+    """
+    check_run(work_dir, run)
     stored = {
         "chunks": [dataclasses.asdict(chunk) for chunk in chunks],
         "retry": dataclasses.asdict(retry),

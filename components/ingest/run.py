@@ -84,11 +84,12 @@ def run_retry(
         stored = read_whole_manifest(output_dir).options
         options = choose_options(stored, options)
         check_not_in_place(options)
+        run = begin_run(work_dir)
         retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
         if not retry.repaired:
             files.delete_tree(work_dir)
             return retry
-        unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options)
+        unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options, run)
         with run_job(make_pipeline(), work_dir) as root:
             root | "Retry" >> unpack
     chunks, retry, stored = read_marker(work_dir)

@@ -77,6 +77,7 @@ class UnpackDataSet(beam.PTransform):
       images_dir: the folder of images, or its URI.
       output_dir: the data set's folder.
       work_dir: the working folder.
+      run: the name of the run, see `fence`.
     """
 
     retried: list[PreparedChunk]
@@ -85,22 +86,24 @@ class UnpackDataSet(beam.PTransform):
     output_dir: str
     work_dir: str
     options: IngestOptions
+    run: str = ""
 
     def expand(self, root: beam.Pipeline) -> beam.PCollection:
         """Builds the pipeline; its result is the marker in the working folder."""
         folders = (self.images_dir, self.output_dir, self.work_dir)
+        options, run = self.options, self.run
         return (
             root
             | "Start" >> beam.Create([self.output_dir])
             | "ListShards" >> beam.FlatMap(list_shards)  # (split, number, path)
             | "SpreadShards" >> beam.Reshuffle()
             | "Unpack"
-            >> beam.Map(unpack_shard, self.output_dir, self.work_dir, self.options)  # name
+            >> beam.Map(unpack_shard, self.output_dir, self.work_dir, options, run)  # name
             | "Collect" >> beam.combiners.ToList()  # [name]
             | "CountShards" >> beam.Map(check_unpacked, self.output_dir)  # [name]
             | "ListRows"
-            >> beam.Map(list_rows, self.retried, *folders, self.options)  # [PreparedChunk]
-            | "Mark" >> beam.Map(write_marker, self.retry, self.work_dir, self.options)
+            >> beam.Map(list_rows, self.retried, *folders, options, run)  # [PreparedChunk]
+            | "Mark" >> beam.Map(write_marker, self.retry, self.work_dir, options, run)
         )
 
 

@@ -25,6 +25,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import PreparedImage
+from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import split_of
@@ -35,6 +36,7 @@ from image_pipeline.components.ingest.prepared_rows import (
     ROW_SCHEMA,
     PreparedChunk,
     count_unusable,
+    name_anew,
     read_rows,
 )
 from image_pipeline.components.ingest.source_kind import kind_of
@@ -52,18 +54,23 @@ def list_shards(output_dir: str) -> list[tuple[str, int, str]]:
 
 
 def unpack_shard(
-    shard: tuple[str, int, str], output_dir: str, work_dir: str, options: IngestOptions
+    shard: tuple[str, int, str],
+    output_dir: str,
+    work_dir: str,
+    options: IngestOptions,
+    run: str = "",
 ) -> str:
     """Restores from a shard the two files that `prepare_chunk` would have left.
 
     Returns:
-      Their name.
+      Their name, which no other attempt uses: a late one may read a shard that is rewritten by now.
 
     Raises:
-      UserError: if a record is damaged.
+      UserError: if a record is damaged, or another run has begun.
     """
     split, number, path = shard
-    name, rows = f"kept-{split}-{number:05d}", read_shard_rows(output_dir, split, number)
+    name = name_anew(f"kept-{split}-{number:05d}")
+    rows = read_shard_rows(output_dir, split, number)
     try:
         with (
             files.open_input(files.join(output_dir, path)) as file,
@@ -74,6 +81,7 @@ def unpack_shard(
             records = read_records(file)
             for kept in _restore_rows(records, rows, name, payloads, options):
                 writer.write_batch(pa.RecordBatch.from_pylist(kept, ROW_SCHEMA))
+            check_run(work_dir, run)
     except (CorruptRecord, ValueError) as error:
         raise UserError(
             f"{path} is damaged ({error}), so its images cannot be kept; `image-pipeline verify` "
@@ -136,6 +144,7 @@ def list_rows(
     output_dir: str,
     work_dir: str,
     options: IngestOptions,
+    run: str = "",
 ) -> list[PreparedChunk]:
     """Sorts the rows of all sources in the order of a listing; takes about 1 KB per source.
 
@@ -148,7 +157,11 @@ def list_rows(
 
     Returns:
       The chunks that a fresh ingest would prepare, apart from their number and names.
+
+    Raises:
+      UserError: if another run has begun.
     """
+    check_run(work_dir, run)
     names = [*kept, *(chunk.name for chunk in retried)]
     rows = pa.concat_tables(read_rows(rows_path(work_dir, name)) for name in names)
     said = _read_table(images_dir, options)
@@ -207,7 +220,7 @@ def _restore_duplicates(
 
 def _write_chunks(rows: pa.Table, order: list[int], work_dir: str) -> Iterator[PreparedChunk]:
     for number, first in enumerate(range(0, len(order), _ROWS_AT_ONCE)):
-        name = f"listed-{number:05d}"
+        name = name_anew(f"listed-{number:05d}")
         part = rows.take(pa.array(order[first : first + _ROWS_AT_ONCE], pa.int64()))
         with (
             files.write_atomically(rows_path(work_dir, name)) as file,

@@ -11,9 +11,10 @@ from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import shards
+from image_pipeline.components.ingest import shards, unpack
+from image_pipeline.components.ingest.fence import begin_run
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.retry import choose_options
+from image_pipeline.components.ingest.retry import Retry, choose_options, write_marker
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.sources.folder import list_images, listing_key
 from tests.drawings import draw, encode_png, write_folder
@@ -155,6 +156,25 @@ def test_an_interrupted_retry_goes_on_even_if_all_sources_are_gone(folder, monke
     shutil.rmtree(folder / "images")
     assert retry(folder / "images", folder / "out").repaired == 3
     assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+
+
+def test_a_worker_that_comes_back_from_the_dead_changes_nothing(folder):
+    out, work = str(folder / "out"), str(folder / "work")
+    options = choose_options(read_manifest(out).options, None)
+    run, shard = begin_run(work), unpack.list_shards(out)[0]
+    first = unpack.unpack_shard(shard, out, work, options, run)
+    before = read_bytes(work)
+    assert unpack.unpack_shard(shard, out, work, options, run) != first
+    assert before.items() <= read_bytes(work).items()
+    begin_run(work)
+    before = read_bytes(work)
+    with pytest.raises(UserError, match="Another run has begun"):
+        unpack.unpack_shard(shard, out, work, options, run)
+    with pytest.raises(UserError, match="Another run has begun"):
+        unpack.list_rows([first], [], str(folder / "images"), out, work, options, run)
+    with pytest.raises(UserError, match="Another run has begun"):
+        write_marker([], Retry(0, 0, 0, 0), work, options, run)
+    assert read_bytes(work) == before
 
 
 def test_a_stale_working_folder_is_not_gone_on_from(folder):

@@ -124,7 +124,7 @@ def test_besides_its_images_an_ingest_takes_few_requests(many, store):
     ingest(many, f"{store.uri}/many-data", shards=1)  # One chunk of images, and two shards.
     counted = store.control()["requests"]
     counted.pop("bucket", None)
-    fences = 2 + 2 + 1 + 1 + 2 * 2 + 2  # The list, the chunk, the plan, its output, shards, the end.
+    fences = 2 + 2 + 1 + 1 + 2 * 2 + 2  # List, chunk, plan, its output, shards, end.
     chunk, shard, books = 2, 3, 4  # References and rows; rows, images and index; lists, two of one.
     counts = 2  # Of what was listed, and that the manifest was written.
     reads = 150 + fences + chunk + 2 * shard + books + counts
