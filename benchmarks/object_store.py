@@ -16,6 +16,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 import pathlib
 import resource
@@ -96,12 +97,15 @@ def _cpu_s() -> float:
 
 
 def copy_photos(source: str, target: str, limit: int, copies: int) -> int:
-    """Copies the first photos, several times each, to `<target>/<copy>/`; returns their number."""
+    """Copies the first photos, several times each, to a folder `all`; returns their number.
+
+    One folder is one label: equal images of several labels would be put aside.
+    """
     found = sorted(path for path in pathlib.Path(source).rglob("*") if path.is_file())[:limit]
-    for copy in range(copies):
-        (pathlib.Path(target) / str(copy)).mkdir(parents=True)
-        for number, path in enumerate(found):
-            shutil.copyfile(path, pathlib.Path(target) / str(copy) / f"{number:05d}-{path.name}")
+    folder = pathlib.Path(target) / "all"
+    folder.mkdir(parents=True)
+    for copy, (number, path) in itertools.product(range(copies), enumerate(found)):
+        shutil.copyfile(path, folder / f"{copy}-{number:05d}-{path.name}")
     return len(found) * copies
 
 

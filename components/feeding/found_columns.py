@@ -1,5 +1,6 @@
 """What of each record is read, as the manifests of data sets say: labels, masks, boxes, columns."""
 
+import contextlib
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -8,7 +9,7 @@ from google.protobuf.message import DecodeError
 from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.columns import choose_columns
-from image_pipeline.components.dataset.manifest import Manifest, has_manifest, read_manifest
+from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import group_by_root, match_path
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes
@@ -147,7 +148,12 @@ def read_manifests(files: Sequence[str]) -> dict[str, Manifest]:
     """The manifests of the data sets that shards are of, by their folders."""
     bare = [path.removesuffix(".gz") for path in match_files(files)]
     roots = [root for root, _ in group_by_root(bare)] if all(map(match_path, bare)) else []
-    return {root: read_manifest(root) for root in roots if has_manifest(root)}
+    found = {}
+    for root in roots:
+        # Asked for at once: in a store, whether there is one would be a request of its own.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            found[root] = read_manifest(root)
+    return found
 
 
 def _find_in_first_record(paths: Sequence[str]) -> Moved | None:

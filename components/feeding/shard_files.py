@@ -1,6 +1,8 @@
 """TFRecord files by patterns: by TensorFlow, or in parts from stores that it does not know."""
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,11 +13,15 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.stores import remote
 from image_pipeline.components.threads import call_within
+from image_pipeline.components.threads import start as start_thread
 
-# What is read of a file at once, if TensorFlow does not read it: a request of the store.
+# A request of a store whose files TensorFlow does not read.
 _PART_BYTES = 2**20
-# The part that is used, the one after it, and the one that comes in.
-_PARTS_HELD = 3
+# Requests side by side: of one file, and of all files if they are few. TensorFlow calls Python in
+# as many threads as there are cores, so files that are read side by side are no more than these.
+_FILE_PARTS, _ALL_PARTS = 4, 16
+# The parts that are used, those after them, and those that come in.
+_HELD = 3
 # TensorFlow's own buffer.
 _BUFFER_BYTES = 256 * 1024
 
@@ -87,39 +93,77 @@ def find_reader(paths: Sequence[str]) -> Callable[[tf.Tensor], tf.data.Dataset]:
             f"TensorFlow cannot read {packed[0]}, and a .gz file cannot be read in parts; copy the "
             "data set to a local disk."
         )
-    return _read_in_parts if unknown else read_shard
+    most_bytes = _bytes_at_once(paths)
+    return (lambda path: _read_in_parts(path, most_bytes)) if unknown else read_shard
 
 
 def bytes_ahead(paths: Sequence[str]) -> int:
     """How much of each file is held in memory while it is read."""
     is_known = all(map(files.is_known_to_tensorflow, paths))
-    return _BUFFER_BYTES if is_known else _PARTS_HELD * _PART_BYTES
+    return _BUFFER_BYTES if is_known else _HELD * _bytes_at_once(paths)
 
 
-def _read_in_parts(path: tf.Tensor) -> tf.data.Dataset:
-    """What `read_shard` gives of a file, by requests of our own."""
+def _bytes_at_once(paths: Sequence[str]) -> int:
+    return max(_FILE_PARTS, _ALL_PARTS // max(len(paths), 1)) * _PART_BYTES
 
-    def read(start: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        records, end = call_python(_read_part, [path, start], [tf.string, tf.int64])
-        return tf.ensure_shape(end, []), tf.ensure_shape(records, [None])
 
-    parts = tf.data.Dataset.counter().scan(tf.constant(0, tf.int64), read)
+def _read_in_parts(path: tf.Tensor, most_bytes: int) -> tf.data.Dataset:
+    """What `read_shard` gives of a file, by requests of our own, for so many bytes at once."""
+
+    def read(state: tuple[tf.Tensor, tf.Tensor], _: tf.Tensor) -> tuple[Any, tf.Tensor]:
+        inputs, dtypes = [path, *state, most_bytes], [tf.string, tf.int64, tf.int64]
+        records, end, size_bytes = call_python(_read_next, inputs, dtypes)
+        state = tf.ensure_shape(end, []), tf.ensure_shape(size_bytes, [])
+        return state, tf.ensure_shape(records, [None])
+
+    unread = tf.constant(0, tf.int64), tf.constant(-1, tf.int64)
+    parts = tf.data.Dataset.counter().scan(unread, read)
     parts = parts.take_while(lambda records: tf.size(records) > 0)
-    return parts.prefetch(1).unbatch()  # The next one arrives while this one is used.
+    return parts.prefetch(1).unbatch()  # The next ones arrive while these are used.
 
 
-def _read_part(path: bytes, start: np.int64) -> tuple[np.ndarray, np.int64]:
-    """The next records of a file, at least one before its end, and where those after them begin."""
-    name, first = path.decode(), int(start)
+def _read_next(
+    path: bytes, start: np.int64, known_bytes: np.int64, most_bytes: np.int32
+) -> tuple[np.ndarray, np.int64, np.int64]:
+    """The next records of a file, at least one before its end.
+
+    First a part, then as much as was read before: of a small file, and for a look at the first
+    records, little is asked for.
+
+    Returns:
+      The records, where those after them begin, and the file's size, -1 while it is not known.
+    """
+    name, first, size_bytes = path.decode(), int(start), int(known_bytes)
+    if first and size_bytes < 0:
+        size_bytes, _ = files.stat_file(name)
+    wanted = min(max(first, _PART_BYTES), int(most_bytes))
+    block = _read_side_by_side(name, first, first + wanted, size_bytes)
+    if size_bytes < 0 and len(block) < wanted:
+        size_bytes = len(block)
     try:
-        block = files.read_file(name, first, first + _PART_BYTES)
         records, end = split_records(block)
         if block and not records:  # One that is larger.
-            records, end = split_records(files.read_file(name, first, first + end))
+            block = _read_side_by_side(name, first, first + end, size_bytes)
+            records, end = split_records(block)
         if block and not records:
             raise CorruptRecord("the file ends within a record")
     except CorruptRecord as error:
         raise UserError(
             f"{name} is damaged after byte {first} ({error}); write it again, or leave it out."
         ) from error
-    return np.array(records, object), np.int64(first + end)
+    return np.array(records, object), np.int64(first + end), np.int64(size_bytes)
+
+
+def _read_side_by_side(path: str, start: int, end: int, size_bytes: int) -> bytes:
+    """A part of a file of a known size, or -1, by a request for each `_PART_BYTES`."""
+    if size_bytes < 0:
+        return files.read_file(path, start, end)
+    end = min(end, size_bytes)
+    starts = range(start, end, _PART_BYTES)
+    reads = [
+        functools.partial(files.read_file, path, first, min(first + _PART_BYTES, end))
+        for first in starts
+    ]
+    if len(reads) < 2:
+        return b"".join(read() for read in reads)
+    return b"".join([call.result() for call in [*map(start_thread, reads)]])

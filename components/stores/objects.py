@@ -58,7 +58,7 @@ def open_objects(address: Address) -> "ObjectStore":
     settings = read_settings(address.kind, address.root)
     if address.account is not None:
         settings["account_name"] = address.account
-    with _unpanicked(address.root, address.kind):
+    with _explained(address.root, address.kind):
         store = make(address.bucket, config=settings, client_options=_CLIENT, retry_config=_RETRIES)
     return ObjectStore(address, store, is_amazon=address.kind == "s3" and is_amazon(settings))
 

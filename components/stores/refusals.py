@@ -22,6 +22,9 @@ _WAYS_OUT = {
         "AZURE_SKIP_SIGNATURE=true for a public container"
     ),
 }
+# What obstore says before it asks the store: of a key that is half given, or none at all.
+_INCOMPLETE = ("Missing AccessKeyId", "Missing SecretAccessKey", "Account must be specified")
+_MISWRITTEN = "Invalid Access Key"
 _EXPIRED = ("ExpiredToken", "TokenRefreshRequired")
 _UNKNOWN_KEY = (
     *("InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed"),
@@ -55,6 +58,10 @@ def explain_refusal(uri: str, kind: str, error: str) -> UserError | None:
     if _MACHINE_S_OWN in error:
         return no_credentials(uri, kind)
     keys, address = _NAMES[kind]
+    if any(words in error for words in _INCOMPLETE):
+        return UserError(f"{uri}: of its credentials a part is missing; set both {keys}.")
+    if _MISWRITTEN in error:
+        return UserError(f"{uri}: its key is not in base64, as keys of Azure are; correct {keys}.")
     code = found[1] if (found := _CODE.search(error)) else ""
     if code in _EXPIRED or (code == "AuthenticationFailed" and "expire" in error.lower()):
         return UserError(f"{uri}: its credentials have expired ({code}); fetch new ones.")

@@ -131,7 +131,32 @@ def test_the_next_part_is_read_before_it_is_asked_for(monkeypatch, in_parts, tmp
 
 def test_what_is_held_of_a_file_is_known(monkeypatch):
     assert bytes_ahead(["/data/a", "gs://bucket/a"]) == 256 * 1024
-    assert bytes_ahead(["s3://bucket/a"]) == 3 * 2**20
+    assert bytes_ahead(["s3://bucket/a"]) == 3 * 16 * 2**20
+    assert bytes_ahead(["s3://bucket/a"] * 16) == 3 * 4 * 2**20
+
+
+def test_a_large_file_is_asked_for_side_by_side_and_a_small_one_once(
+    monkeypatch, in_parts, tmp_path
+):
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.write_bytes(frame(bytes(50)))
+    records = [bytes([number]) * 84 for number in range(30)]  # 100 bytes each with their frame
+    large.write_bytes(b"".join(map(frame, records)))
+    asked, together = [], threading.Barrier(8)
+    read = files.read_file
+
+    def note(name, start=0, end=None):
+        asked.append((start, end))
+        if 800 <= start < 1600:
+            together.wait(20)  # Breaks unless eight wait at a time.
+        return read(name, start, end)
+
+    monkeypatch.setattr(files, "read_file", note)
+    assert in_parts(str(small)) == [bytes(50)]
+    assert asked == [(0, 100)]
+    asked.clear()
+    assert in_parts(str(large)) == records
+    assert sorted(asked) == [(start, start + 100) for start in range(0, 3000, 100)]
 
 
 @pytest.mark.parametrize(

@@ -53,19 +53,19 @@ def test_a_packed_file_is_refused(store):
 
 def test_files_are_listed_with_their_sizes(store):
     for name in ("a-1", "a-2", "b", "a-3/c"):
-        files.write_file(f"s3://bucket/listed/{name}", name.encode())
-    (match,) = FileSystems.match(["stored+s3://bucket/listed/a-*"])
+        files.write_file(f"s3://bucket/for-beam/{name}", name.encode())
+    (match,) = FileSystems.match(["stored+s3://bucket/for-beam/a-*"])
     found = [(each.path, each.size_in_bytes) for each in match.metadata_list]
-    assert found == [("stored+s3://bucket/listed/a-1", 3), ("stored+s3://bucket/listed/a-2", 3)]
-    (match,) = FileSystems.match(["stored+s3://bucket/listed/b"])
+    assert found == [("stored+s3://bucket/for-beam/a-1", 3), ("stored+s3://bucket/for-beam/a-2", 3)]
+    (match,) = FileSystems.match(["stored+s3://bucket/for-beam/b"])
     assert [each.size_in_bytes for each in match.metadata_list] == [1]
-    (match,) = FileSystems.match(["stored+s3://bucket/listed/none"])
+    (match,) = FileSystems.match(["stored+s3://bucket/for-beam/none"])
     assert match.metadata_list == []
-    assert read_tree("s3://bucket/listed").keys() == {"a-1", "a-2", "a-3/c", "b"}
+    assert read_tree("s3://bucket/for-beam").keys() == {"a-1", "a-2", "a-3/c", "b"}
 
 
 def test_nothing_is_written_there(store):
     with pytest.raises(BeamIOError, match=r"stored\+ URIs are for reading only"):
         FileSystems.create("stored+s3://bucket/new")
     with pytest.raises(BeamIOError, match="for reading only"):
-        FileSystems.delete(["stored+s3://bucket/listed/b"])
+        FileSystems.delete(["stored+s3://bucket/for-beam/b"])

@@ -41,6 +41,25 @@ def test_a_key_that_is_refused_is_named(kind, error, message):
     assert str(explain_refusal("x://b/a", kind, error)) == f"x://b/a: its store {message}"
 
 
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("s3", "Generic S3 error: Missing AccessKeyId"),
+        ("s3", "Generic S3 error: Missing SecretAccessKey"),
+        ("az", "Generic MicrosoftAzure error: Account must be specified"),
+    ],
+)
+def test_half_of_the_credentials_is_not_enough(kind, error):
+    message = f"x://b/a: of its credentials a part is missing; set both {KEYS[kind]}."
+    assert str(explain_refusal("x://b/a", kind, error)) == message
+
+
+def test_a_key_that_azure_cannot_have_given_is_said():
+    error = "Generic MicrosoftAzure error: Invalid Access Key: Invalid padding"
+    message = f"az://b/a: its key is not in base64, as keys of Azure are; correct {KEYS['az']}."
+    assert str(explain_refusal("az://b/a", "az", error)) == message
+
+
 def test_what_expired_is_fetched_anew():
     for error in (_code("ExpiredToken"), _code("AuthenticationFailed", "Signature expired")):
         message = str(explain_refusal("s3://b/a", "s3", error))
