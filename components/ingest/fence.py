@@ -4,6 +4,8 @@ A runner may give up a worker that is only slow, or whose network was, and a per
 anew. What comes back from the dead then finds another run's name here, and ends.
 """
 
+import contextlib
+import os
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -20,6 +22,24 @@ def begin_run(work_dir: str) -> str:
     run = uuid.uuid4().hex
     files.write_file(_path(work_dir), run.encode())
     return run
+
+
+@contextlib.contextmanager
+def hold_run(work_dir: str) -> Iterator[str]:
+    """Is the last run of a working folder while the block runs; gives its name.
+
+    When the block ends, none is: what is still at work then ends, and a folder in which nothing was
+    prepared is gone.
+    """
+    run = begin_run(work_dir)
+    try:
+        yield run
+    finally:
+        with contextlib.suppress(OSError, UserError):  # What the block raises says more.
+            if files.read_file(_path(work_dir)).decode() == run:
+                files.delete(_path(work_dir))
+            if files.is_local(work_dir):
+                os.rmdir(work_dir)
 
 
 def check_run(work_dir: str, run: str) -> None:

@@ -10,7 +10,7 @@ from image_pipeline.components.beam.job import run_job
 from image_pipeline.components.dataset.manifest import Manifest, read_whole_manifest
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.counts import check_finished, start_counts
-from image_pipeline.components.ingest.fence import begin_run
+from image_pipeline.components.ingest.fence import hold_run
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
@@ -47,11 +47,12 @@ def run_ingest(
       RuntimeError: if a stage lost what entered it; the message names the stage.
     """
     start_counts(work_dir)
-    ingest = IngestImages(images_dir, output_dir, work_dir, options, begin_run(work_dir))
-    with run_job(make_pipeline(), work_dir) as root:
-        root | "Ingest" >> ingest
-    manifest = check_finished(work_dir)
-    files.delete_tree(work_dir)
+    with hold_run(work_dir) as run:
+        ingest = IngestImages(images_dir, output_dir, work_dir, options, run)
+        with run_job(make_pipeline(), work_dir) as root:
+            root | "Ingest" >> ingest
+        manifest = check_finished(work_dir)
+        files.delete_tree(work_dir)
     return manifest
 
 
@@ -84,22 +85,22 @@ def run_retry(
         stored = read_whole_manifest(output_dir).options
         options = choose_options(stored, options)
         check_not_in_place(options)
-        run = begin_run(work_dir)
-        retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
-        if not retry.repaired:
-            files.delete_tree(work_dir)
-            return retry
-        unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options, run)
-        with run_job(make_pipeline(), work_dir) as root:
-            root | "Retry" >> unpack
+        with hold_run(work_dir) as run:
+            retried, retry = prepare_quarantined(images_dir, output_dir, work_dir, options)
+            if not retry.repaired:
+                files.delete_tree(work_dir)
+                return retry
+            unpack = UnpackDataSet(retried, retry, images_dir, output_dir, work_dir, options, run)
+            with run_job(make_pipeline(), work_dir) as root:
+                root | "Retry" >> unpack
     chunks, retry, stored = read_marker(work_dir)
     options = choose_options(stored, options)
     start_counts(work_dir)
-    run = begin_run(work_dir)
-    chunks = [dataclasses.replace(chunk, run=run) for chunk in chunks]
-    with run_job(make_pipeline(), work_dir) as root:
-        chunks_in_one = root | "Start" >> beam.Create([chunks])
-        chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
-    check_finished(work_dir)
-    files.delete_tree(work_dir)
+    with hold_run(work_dir) as run:
+        chunks = [dataclasses.replace(chunk, run=run) for chunk in chunks]
+        with run_job(make_pipeline(), work_dir) as root:
+            chunks_in_one = root | "Start" >> beam.Create([chunks])
+            chunks_in_one | "WriteDataSet" >> WriteDataSet(output_dir, work_dir, options)
+        check_finished(work_dir)
+        files.delete_tree(work_dir)
     return count_written(retry, output_dir)

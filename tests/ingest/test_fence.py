@@ -32,6 +32,18 @@ def test_the_last_run_is_the_only_one(tmp_path):
     check_run(folder, "")
 
 
+def test_a_run_that_is_refused_leaves_no_folder_and_one_that_fails_keeps_what_it_prepared(tmp_path):
+    with pytest.raises(UserError, match="does not exist"):
+        ingest(tmp_path / "none", tmp_path / "out")
+    assert not (tmp_path / "out" / ".work").exists()
+    images = write_folder(tmp_path / "images")
+    (images / "cat" / "bad.png").write_bytes(b"no image")
+    with pytest.raises(UserError, match="1 of 21 files are not usable"):
+        ingest(images, tmp_path / "out")
+    kept = {path.name for path in (tmp_path / "out" / ".work").iterdir()}
+    assert "prepared" in kept and "run" not in kept
+
+
 def _tree(folder):
     paths = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
