@@ -12,7 +12,7 @@ import socket
 import urllib.parse
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import find_line
@@ -57,16 +57,22 @@ def connect(host: str | None, namespace: str | None) -> "kfp.Client":
     if host is not None:
         _check_listens(host)
     import kfp
+    import urllib3
 
     class Client(kfp.Client):
-        """Asks once: kfp's own asks five times, and waits between."""
+        """Asks once: kfp's own asks five times, and each time urllib3 waits for four answers."""
+
+        def _load_config(self, *args, **kwargs):
+            config = super()._load_config(*args, **kwargs)
+            config.retries = urllib3.Retry(connect=2, read=0)
+            return config
 
         def get_kfp_healthz(self, sleep_duration: int = 0):
             return self.healthzs.healthz_service_get_healthz()
 
     token = os.environ.get(TOKEN_VARIABLE)
     authority = os.environ.get("SSL_CERT_FILE")
-    with explain_errors(host, "connect"), warnings.catch_warnings():
+    with explain_errors(host, "connect", _CONNECT_S), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         client = Client(
             host,
@@ -85,8 +91,8 @@ def connect(host: str | None, namespace: str | None) -> "kfp.Client":
 
 def _check_listens(host: str) -> None:
     """Tries the port: kfp's client would try four times, each until the system gives up."""
-    address = urllib.parse.urlsplit(host)
     try:
+        address = urllib.parse.urlsplit(host)
         port = address.port or {"http": 80}.get(address.scheme, 443)
         socket.create_connection((address.hostname or "", port), _CONNECT_S).close()
     except (OSError, ValueError) as error:
@@ -98,12 +104,15 @@ def _check_listens(host: str) -> None:
 
 
 @contextlib.contextmanager
-def explain_errors(host: str | None, task: str) -> Iterator[None]:
+def explain_errors(
+    host: str | None, task: str, longest_wait_s: float = _ANSWER_S
+) -> Iterator[None]:
     """Says in a sentence what kfp's client raises, keeps it from printing, and limits its waits.
 
     Args:
       host: as `find_host` gives it.
       task: what is tried, a verb and its object.
+      longest_wait_s: seconds for the beginning of each answer.
 
     Raises:
       UserError: if the server refuses, fails, or does not answer.
@@ -112,10 +121,8 @@ def explain_errors(host: str | None, task: str) -> Iterator[None]:
     import urllib3.exceptions
 
     place = host or "the cluster"
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(_ANSWER_S)  # kfp gives no time-out to what it asks.
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), _limit_waits(longest_wait_s):
             yield
     except kfp_server_api.ApiException as error:
         raise UserError(_describe(error.status, _read_message(error), place, task)) from error
@@ -124,8 +131,24 @@ def explain_errors(host: str | None, task: str) -> Iterator[None]:
         raise UserError(f"Cannot {task}: {place} did not answer: {reason}; try again.") from error
     except (ValueError, TimeoutError) as error:  # What kfp's client itself raises.
         raise UserError(f"Cannot {task} at {place}: {find_line(str(error))}") from error
+
+
+@contextlib.contextmanager
+def _limit_waits(longest_wait_s: float) -> Iterator[None]:
+    """Gives a time-out to what kfp asks: it gives none, which urllib3 takes for no end at all."""
+    from kfp_server_api.rest import RESTClientObject
+
+    request = RESTClientObject.request
+
+    def request_in_time(*args: Any, **kwargs: Any) -> Any:
+        limit = kwargs.pop("_request_timeout", None) or longest_wait_s
+        return request(*args, _request_timeout=limit, **kwargs)
+
+    RESTClientObject.request = request_in_time
+    try:
+        yield
     finally:
-        socket.setdefaulttimeout(before)
+        RESTClientObject.request = request
 
 
 def _describe(status: int, message: str, place: str, task: str) -> str:

@@ -21,6 +21,7 @@ from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.kubeflow import parameters
 from image_pipeline.kubeflow.platform import platform_spec
 from image_pipeline.kubeflow.remote_beam import check_remote_beam
+from image_pipeline.kubeflow.step import COPIED
 from image_pipeline.kubeflow.steps import check_engine, put_step_options
 from image_pipeline.run.dataflow import add_dataflow_options, check_dataflow_flags
 from image_pipeline.run.engine import DATAFLOW
@@ -83,12 +84,15 @@ def compile_pipeline(
       The job, JSON's way: its `pipelineSpec` is the pipeline.
 
     Raises:
-      UserError: if the file's ending is none of these, or it cannot be written; if `spans.window`
+      UserError: if the file's ending is none of these, or it cannot be written; if the engine does
+        not know the root's store; if `spans.window`
         is set, since engines have no resolver of spans; if the engine cannot express one of the
         steps' options (`kubeflow:`); or if Beam's workers could not write a step's outputs.
     """
     if not output_path.endswith((".json", ".yaml", ".yml")):
         raise UserError(f"The output must end in .yaml, .yml or .json, got {output_path!r}.")
+    is_vertex = output_path.endswith(".json")
+    _check_root(pipeline_root, is_vertex=is_vertex)
 
     from tfx import v1 as tfx
 
@@ -108,12 +112,22 @@ def compile_pipeline(
     spec, options = job["pipelineSpec"], config.kubeflow
     _complete_spec(spec, pipeline_root)
     _put_parameters(spec, config, images_dir, push_dir)
-    is_vertex = output_path.endswith(".json")
     check_engine(spec, options, is_vertex=is_vertex)
     put_step_options(spec, options, beam_args, config.dataflow)
     check_remote_beam(spec, pipeline_root)
     _write_job(job, output_path, {} if is_vertex else platform_spec(spec, options))
     return job
+
+
+def _check_root(pipeline_root: str, *, is_vertex: bool) -> None:
+    """Refuses stores that the engine copies nothing from and to. Folders may be shared ones."""
+    engine, schemes = ("Vertex AI", ["gs"]) if is_vertex else ("Kubeflow", ["gs", *COPIED])
+    scheme, is_uri, _ = pipeline_root.partition("://")
+    if is_uri and scheme not in schemes:
+        raise UserError(
+            f"The root must be at {' or '.join(f'{each}://' for each in schemes)} for {engine}, "
+            f"got {pipeline_root!r}."
+        )
 
 
 def _make_runner(image: str) -> Any:

@@ -176,7 +176,7 @@ def upload(client: "kfp.Client", submission: Submission) -> tuple[str, str]:
     """
     path, name = submission.pipeline_path, submission.pipeline_name
     version = f"{name}-{hashlib.sha256(files.read_file(path)).hexdigest()[:12]}"
-    pipeline_id = client.get_pipeline_id(name)
+    pipeline_id = _find_pipeline(client, name, submission.namespace)
     if pipeline_id is None:
         wanted = client.api_models.V2beta1Pipeline(
             display_name=name, namespace=submission.namespace
@@ -187,6 +187,12 @@ def upload(client: "kfp.Client", submission: Submission) -> tuple[str, str]:
         return pipeline_id, same[0].pipeline_version_id
     made = client.upload_pipeline_version(path, version, pipeline_id=pipeline_id)
     return pipeline_id, made.pipeline_version_id
+
+
+def _find_pipeline(client: "kfp.Client", name: str, namespace: str | None) -> str | None:
+    """The pipeline's id. `get_pipeline_id` of kfp's asks in no namespace: others are not found."""
+    found = client.list_pipelines(filter=_equals(name), namespace=namespace).pipelines
+    return found[0].pipeline_id if found else None
 
 
 def _equals(name: str) -> str:

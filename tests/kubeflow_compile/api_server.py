@@ -69,7 +69,10 @@ class ApiServer:
         if path.startswith("runs/"):
             state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
             return 200, {"run_id": path.partition("/")[2], **self.made["runs"][-1], **state}
-        return 200, {_LISTS.get(kind, kind): self._find(kind, query.get("filter"))}
+        found = self._find(kind, query.get("filter"))
+        if kind == "pipelines":  # Those of one namespace, or else of none.
+            found = [each for each in found if each.get("namespace") == query.get("namespace")]
+        return 200, {_LISTS.get(kind, kind): found}
 
     def _make(self, kind: str, sent: dict[str, Any]) -> tuple[int, Any]:
         if kind in self.refusals:

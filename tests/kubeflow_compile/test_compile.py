@@ -116,6 +116,20 @@ def test_below_a_root_in_a_store_data_sets_have_a_place_of_their_own(compiled, r
     assert (parameters["work_root"], parameters["data_root"]) == places
 
 
+@pytest.mark.parametrize(
+    ("root", "path", "expected"),
+    [
+        ("az://b/root", "p.yaml", "must be at gs:// or s3:// or minio:// for Kubeflow, got 'az:"),
+        ("s3://b/root", "p.json", "must be at gs:// for Vertex AI, got 's3://b/root'"),
+    ],
+)
+def test_a_root_that_the_engine_does_not_know_is_refused(script, tmp_path, root, path, expected):
+    where = {**WHERE, "pipeline_root": root, "image": "n", "output_path": str(tmp_path / path)}
+    with pytest.raises(UserError, match=expected):
+        script.compile_pipeline(load_config(None), **where)
+    assert not list(tmp_path.iterdir())
+
+
 def test_beams_work_goes_elsewhere_only_where_its_workers_can_write(compiled):
     flink = ["--runner=FlinkRunner", "--flink_master=flink:8081"]
     ingest = f"kubeflow.ImageExampleGen.beam_args={json.dumps(flink)}"

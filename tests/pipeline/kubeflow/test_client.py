@@ -1,3 +1,5 @@
+import contextlib
+import re
 import socket
 
 import pytest
@@ -67,9 +69,25 @@ def test_a_port_that_nobody_listens_at_is_a_sentence(host):
         client.connect(host.format(*address), None)
 
 
-def test_a_name_that_is_no_machines_is_a_sentence():
-    with pytest.raises(UserError, match=r"at http://no\.invalid cannot be reached"):
-        client.connect("http://no.invalid", None)
+@pytest.mark.parametrize("host", ["http://no.invalid", "http://[::1"])
+def test_a_name_that_is_no_machines_is_a_sentence(host):
+    with pytest.raises(UserError, match=f"at {re.escape(host)} cannot be reached"):
+        client.connect(host, None)
+
+
+def test_a_server_that_never_answers_is_asked_once(monkeypatch):
+    monkeypatch.setattr(client, "_CONNECT_S", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with pytest.raises(UserError, match=r"did not answer: .*timed out"):
+            client.connect("http://{}:{}".format(*silent.getsockname()), None)
+        silent.settimeout(0)
+        asked = 0
+        with contextlib.suppress(BlockingIOError):
+            while connection := silent.accept()[0]:
+                with connection:
+                    connection.settimeout(1)
+                    asked += connection.recv(3) == b"GET"
+    assert asked == 1
 
 
 def test_a_server_that_speaks_no_tls_is_a_sentence(server):

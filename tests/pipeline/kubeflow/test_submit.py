@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 
 import pytest
@@ -78,6 +79,13 @@ def test_the_same_content_is_uploaded_once_and_other_content_becomes_a_version(
     assert len(server.made["pipelines"]) == len(server.made["experiments"]) == 1
     reference = server.made["runs"][2]["pipeline_version_reference"]
     assert reference["pipeline_version_id"] == "versions-1"
+
+
+def test_a_pipeline_is_found_again_in_its_namespace_only(server, client, submission):
+    submit_run(client, server.host, submission)
+    for _ in range(2):
+        submit_run(client, server.host, dataclasses.replace(submission, namespace="me"))
+    assert [each.get("namespace") for each in server.made["pipelines"]] == [None, "me"]
 
 
 @pytest.mark.parametrize(
