@@ -119,7 +119,9 @@ def list_names(folder: str) -> list[str]:
       UserError: if there is no such bucket, or its store refuses or does not answer.
     """
     if not files.is_local(folder):
-        return [name for name, _, _ in files.list_remote_tree(folder)]
+        names = (name for name, _, _ in files.list_remote_tree(folder))
+        # TensorFlow makes folders in stores: empty objects whose names end in a slash.
+        return [name for name in names if name and not name.endswith("/")]
     return sorted(
         os.path.relpath(os.path.join(place, name), folder)
         for place, _, found in os.walk(folder)
