@@ -62,6 +62,8 @@ def main() -> None:
     parser.add_argument("--images", type=pathlib.Path)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     arguments = parser.parse_args()
+    if arguments.images and not arguments.images.is_dir():
+        parser.error(f"--images={arguments.images}: there is no such folder.")
     try:
         beam_args = ENGINES[arguments.engine](arguments.build)
     except NotAvailable as error:

@@ -92,28 +92,50 @@ def write_tree(folder: str, last: str) -> Iterator[str]:
 
 
 def send_tree(local: str, folder: str, last: str) -> None:
-    """Replaces a folder in a store by one of this machine, so that it is never half of each.
+    """Replaces a folder by one of this machine, so that it is never half of each.
 
     Args:
       local: a folder on this machine.
-      folder: its URI in the store.
+      folder: where it is to be, in a store or on this machine.
       last: name of the file without which nobody takes the folder for whole: sent when all others
         are there, and deleted first if it is there already.
 
     Raises:
       UserError: if there is no such bucket, or its store refuses or does not answer.
     """
-    names = sorted(
-        os.path.relpath(os.path.join(place, name), local)
-        for place, _, found in os.walk(local)
-        for name in found
-    )
-    old = {name for name, _, _ in files.list_remote_tree(folder)}
+    names = list_names(local)
+    old = {*list_names(folder)}
     if last in old:
         files.delete(files.join(folder, last))
     _copy_files(local, folder, [name for name in names if name != last])
     files.delete(*(files.join(folder, name) for name in sorted(old - {*names})))
     _copy_files(local, folder, [name for name in names if name == last])
+
+
+def list_names(folder: str) -> list[str]:
+    """All files below a folder, sorted, relative to it; none if it is not there.
+
+    Raises:
+      UserError: if there is no such bucket, or its store refuses or does not answer.
+    """
+    if not files.is_local(folder):
+        names = (name for name, _, _ in files.list_remote_tree(folder))
+        # TensorFlow makes folders in stores: empty objects whose names end in a slash.
+        return [name for name in names if name and not name.endswith("/")]
+    return sorted(
+        os.path.relpath(os.path.join(place, name), folder)
+        for place, _, found in os.walk(folder)
+        for name in found
+    )
+
+
+def copy_tree(source: str, target: str) -> None:
+    """Copies a folder, less what is hidden in it.
+
+    Raises:
+      UserError: if a store refuses or does not answer.
+    """
+    _copy_files(source, target, [name for name in list_names(source) if name[0] != "."])
 
 
 def _copy_files(source: str, target: str, names: list[str]) -> None:

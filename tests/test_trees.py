@@ -53,6 +53,15 @@ def test_a_folder_is_replaced_so_that_it_is_never_half_of_each(store):
     assert store.held == {f"{URI}/last": b"last", f"{URI}/kept": b"kept"}
 
 
+def test_a_folder_is_copied_without_what_is_hidden_and_what_only_stands_for_folders(
+    store, tmp_path
+):
+    store.held = {f"{URI}/{name}": b"1" for name in ("", "a", "b/", "b/c", ".hidden/d")}
+    trees.copy_tree(URI, str(tmp_path / "copy"))
+    assert trees.list_names(str(tmp_path / "copy")) == ["a", "b/c"]
+    assert trees.list_names(str(tmp_path / "none")) == []
+
+
 def test_nothing_is_sent_after_an_error(store):
     with pytest.raises(UserError), trees.write_tree(URI, last="last") as local:
         _fill(local, "last")

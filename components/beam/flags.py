@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,12 +67,18 @@ def find_given(beam_args: Sequence[str]) -> dict[str, Any]:
     def refuse_unknown(parser: argparse.ArgumentParser) -> None:
         _, unknown = parser.parse_known_args(flags)
         if unknown:
-            known = [name for action in parser._actions for name in action.option_strings]
+            hint = suggest(unknown[0].partition("=")[0], _list_flags(parser))
             raise UserError(
-                f"unknown Beam flag {unknown[0]!r}; {suggest(unknown[0].partition('=')[0], known)}"
+                f"unknown Beam flag {unknown[0]!r}; {hint}"
                 "Beam's documentation lists them, and each is written --name=value."
             )
 
     return parse_flags(flags).get_all_options(
         drop_default=True, add_extra_args_fn=refuse_unknown, retain_unknown_options=True
     )
+
+
+def _list_flags(parser: argparse.ArgumentParser) -> list[str]:
+    """All names that a parser knows, from its help, which names them before two spaces."""
+    named = re.findall(r"(?m)^  (-.*?)(?:  |$)", parser.format_help())
+    return [name for names in named for name in re.findall(r"--[\w-]+", names)]

@@ -8,6 +8,7 @@ import pyarrow as pa
 import tensorflow_transform.beam as tft_beam
 from tensorflow_transform.beam import analysis_graph_builder
 
+from image_pipeline.components import files
 from image_pipeline.components.beam.counters import count
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_sets import Span
@@ -122,13 +123,23 @@ class _ReadBatches(beam.PTransform):
 
 
 def _write_graph(transform_fn: tuple, spans: beam.PCollection, task: GraphTask) -> beam.PCollection:
-    """Writes tf.Transform's result and what is said of it; returns one element, None."""
+    """Writes tf.Transform's result and what is said of it; returns one element, None.
+
+    `tft_beam.WriteTransformFn` would replace an earlier graph before anybody has seen the new one,
+    and by moving files, which cannot be repeated.
+    """
+    saved_model, metadata = transform_fn
+    scratch = files.join(tft_beam.Context.create_base_temp_dir(), "metadata")
+    schema = metadata | "WriteMetadata" >> tft_beam.WriteMetadata(
+        scratch, saved_model.pipeline, write_to_unique_subdirectory=True
+    )
     return (
-        transform_fn
-        | "WriteGraph" >> tft_beam.WriteTransformFn(task.output_dir)  # None
-        # Otherwise a failure in the last stage would repeat the writing, which moves files.
+        saved_model
         | "Settle" >> beam.Reshuffle()
-        | "Finish" >> beam.Map(finish_graph, beam.pvalue.AsSingleton(spans), task)
+        | "Finish"
+        >> beam.Map(
+            finish_graph, beam.pvalue.AsSingleton(schema), beam.pvalue.AsSingleton(spans), task
+        )
     )
 
 

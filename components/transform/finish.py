@@ -1,21 +1,32 @@
-"""The analysis's last stage: checks the new graph on images, and writes `analysis.json` beside it.
+"""The analysis's last stage: checks the new graph on images, puts it in its place, describes it.
 
-It is a stage of the job, so that a job that nobody waits for, such as a template's, ends with the
-same checks and files as one that is submitted.
+An earlier graph stays until the new one has passed, and the stage may be repeated at any point. It
+is a stage of the job, so that a job that nobody waits for, such as a template's, ends with the same
+checks and files as one that is submitted.
 """
 
 import collections
 import dataclasses
+import os
 import re
+import tempfile
 from collections.abc import Sequence
+from typing import Any
 
+import tensorflow_transform as tft
+
+from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.analysis_file import summarize, write_summary
 from image_pipeline.components.transform.check_graph import check_graph
 from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.trees import copy_tree, send_tree
 from image_pipeline.components.views.options import ViewOptions
+
+_SAVED_MODEL_DIR = tft.TFTransformOutput.TRANSFORM_FN_DIR
+_METADATA_DIR = tft.TFTransformOutput.TRANSFORMED_METADATA_DIR
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,28 +49,44 @@ class GraphTask:
     is_named_by_label: bool
 
 
-def finish_graph(_: None, spans: Sequence[Span], task: GraphTask) -> None:
-    """Checks a graph that tf.Transform has written, and describes it in `analysis.json`.
+def finish_graph(
+    saved_model_dir: str, metadata_dir: str, spans: Sequence[Span], task: GraphTask
+) -> None:
+    """Checks a graph that tf.Transform has written, and puts it and `analysis.json` in its place.
 
     Args:
+      saved_model_dir: tf.Transform's, in a scratch folder.
+      metadata_dir: the schema of what the graph computes, in a scratch folder, too.
       spans: the analysed data sets.
 
     Raises:
       UserError: if the graph cannot be used; the message says why.
       RuntimeError: if a stage lost records; the message names the stage.
     """
-    _check_result(spans, task)
-    summary = summarize(
-        task.output_dir,
-        spans,
-        task.view,
-        task.options,
-        task.function_version,
-        task.is_named_by_label,
-    )
-    if task.options.preprocessing_fn == TransformOptions().preprocessing_fn:
-        check_classes(summary["classes"], spans)
-    write_summary(task.output_dir, summary)
+    with tempfile.TemporaryDirectory() as graph_dir:
+        copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))
+        copy_tree(metadata_dir, os.path.join(graph_dir, _METADATA_DIR))
+        _check_result(graph_dir, spans, task)
+        summary = summarize(
+            graph_dir,
+            spans,
+            task.view,
+            task.options,
+            task.function_version,
+            task.is_named_by_label,
+        )
+        if task.options.preprocessing_fn == TransformOptions().preprocessing_fn:
+            check_classes(summary["classes"], spans)
+        _publish(graph_dir, summary, task.output_dir)
+
+
+def _publish(graph_dir: str, summary: dict[str, Any], output_dir: str) -> None:
+    """Replaces what the folder holds; in between, it has neither `analysis.json` nor a model."""
+    model = (_SAVED_MODEL_DIR, "saved_model.pb")
+    files.delete(files.join(output_dir, contract.ANALYSIS), files.join(output_dir, *model))
+    for name, last in ((_METADATA_DIR, "schema.pbtxt"), model):
+        send_tree(os.path.join(graph_dir, name), files.join(output_dir, name), last)
+    write_summary(output_dir, summary)
 
 
 def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
@@ -88,7 +115,7 @@ def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
         )
 
 
-def _check_result(spans: Sequence[Span], task: GraphTask) -> None:
+def _check_result(graph_dir: str, spans: Sequence[Span], task: GraphTask) -> None:
     shard = next(shard for span in spans for shard in span.shards)
     views = next(read_views([shard], task.view, 1, task.columns).as_numpy_iterator())
-    check_graph(task.output_dir, views, task.options.preprocessing_fn)
+    check_graph(graph_dir, views, task.options.preprocessing_fn)

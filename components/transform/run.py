@@ -26,7 +26,6 @@ from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
 from image_pipeline.components.transform.traced_function import PreprocessingFn, guard
-from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -63,19 +62,17 @@ def run_analysis(
     check_unknown_classes(spans, options)
     progress.begin("images", sum(span.records for span in spans))
     try:
-        with write_tree(output_dir, last=contract.ANALYSIS) as graph_dir:
-            further = _find_further(spans, options)
-            function, task = plan_graph(graph_dir, view, options, further)
-            with (
-                make_scratch(root, output_dir) as scratch,
-                run_job(root, scratch),
-                tft_beam.Context(temp_dir=scratch),
-            ):
-                if cache_dir is None:
-                    found = root | "Spans" >> beam.Create([spans])
-                    found | "AnalyzeImages" >> AnalyzeImages(task, function)
-                else:
-                    root | "AnalyzeImages" >> AnalyzeNewImages(spans, task, function, cache_dir)
+        function, task = plan_graph(output_dir, view, options, _find_further(spans, options))
+        with (
+            make_scratch(root, output_dir) as scratch,
+            run_job(root, scratch),
+            tft_beam.Context(temp_dir=scratch),
+        ):
+            if cache_dir is None:
+                found = root | "Spans" >> beam.Create([spans])
+                found | "AnalyzeImages" >> AnalyzeImages(task, function)
+            else:
+                root | "AnalyzeImages" >> AnalyzeNewImages(spans, task, function, cache_dir)
     except UserError:
         raise
     except Exception as error:

@@ -14,6 +14,7 @@ from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from image_pipeline.components import files
 from image_pipeline.components.beam.flags import find_given, parse_flags
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import find_line
 from image_pipeline.run.dataflow_options import DataflowOptions
 from image_pipeline.run.engine import NAMED_CODE
 
@@ -21,6 +22,7 @@ from image_pipeline.run.engine import NAMED_CODE
 _CODE = ("sdk_container_image", "setup_file", "extra_packages")
 _BUCKETS = ("temp_location", "staging_location")
 _TEMPLATE = "template_location"
+_SENT_FILES = ("setup_file", "requirements_file")
 CONNECT_TIMEOUT_S = 5
 
 
@@ -97,7 +99,7 @@ def _ask_beam(options: PipelineOptions) -> list[str]:
 
 
 def check_places(given: Mapping[str, Any]) -> None:
-    """Checks that the folders for the workers' files and for a template exist.
+    """Checks that what is sent exists, and the folders for the workers' files and a template.
 
     Beam would retry for ten minutes to write to a folder or a store that is not there.
 
@@ -105,13 +107,18 @@ def check_places(given: Mapping[str, Any]) -> None:
       given: what flags set, by the names that Beam's options have.
 
     Raises:
-      UserError: naming the flag whose folder is missing, or the store that does not answer.
+      UserError: naming the flag whose path is missing, or the store that does not answer.
     """
     places = {name: given[name] for name in (*_BUCKETS, _TEMPLATE) if given.get(name)}
     for name, place in places.items():
         folder = os.path.dirname(place) or "." if name == _TEMPLATE else place
         if files.is_local(place) and not os.path.isdir(folder):
             raise UserError(f"--{name}={place}: there is no folder {folder!r}; make it.")
+    if os.path.isdir(template := places.get(_TEMPLATE, "")):
+        raise UserError(f"--{_TEMPLATE}={template} must be a file, not a folder; add a name.")
+    for name in _SENT_FILES:
+        if name in given and files.is_local(given[name]) and not os.path.isfile(given[name]):
+            raise UserError(f"--{name}={given[name]}: there is no such file; check the path.")
     uris = [place for place in places.values() if not files.is_local(place)]
     if uris:
         _check_google_answers()
@@ -163,8 +170,9 @@ def check_credentials(given: Mapping[str, Any]) -> None:
 
     try:
         google.auth.default()
-    except DefaultCredentialsError as error:
+    except (DefaultCredentialsError, OSError) as error:
         raise UserError(
-            "DataflowRunner finds no Google credentials; run `gcloud auth application-default "
-            "login`, or set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file."
+            f"DataflowRunner finds no Google credentials ({find_line(str(error))}); run `gcloud "
+            "auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a service "
+            "account's key file."
         ) from error

@@ -147,11 +147,11 @@ def _check_spark(given: Mapping[str, str]) -> None:
 
 def _check_prism(given: Mapping[str, str]) -> None:
     program = given.get("prism_location", "")
-    if not os.path.isfile(program):
-        found = f"{program}: there is no such file" if program else "is missing"
+    if not (os.path.isfile(program) and os.access(program, os.X_OK)):
+        named = f"--prism_location={program} is no program"
         raise UserError(
-            f"PrismRunner needs --prism_location=PATH, which {found}; Beam would download one "
-            "without a time limit. `make prism` builds build/prism/prism."
+            f"{named if program else 'PrismRunner needs --prism_location=PATH'}; `make prism` "
+            "builds build/prism/prism, which Beam would download without a time limit."
         )
 
 

@@ -6,9 +6,11 @@ A job names them, and carries no code: Beam pickles a module's functions by thei
 import pathlib
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 
 _OURS = "image_pipeline"
@@ -61,15 +63,16 @@ def check_own_modules(named: Mapping[str, str], given: Mapping[str, Any]) -> lis
 def _list_archive(path: str) -> set[str]:
     """The names of the modules in a source distribution or a wheel."""
     try:
-        if path.endswith((".whl", ".zip")):
-            with zipfile.ZipFile(path) as archive:
-                files = archive.namelist()
-        else:
-            with tarfile.open(path) as archive:
-                files = archive.getnames()
-    except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
-        raise UserError(f"--extra_package={path} cannot be read: {error}.") from error
-    return _name_modules([pathlib.PurePosixPath(file) for file in files])
+        with files.open_input(path) as file:
+            if path.endswith((".whl", ".zip")):
+                names = zipfile.ZipFile(file).namelist()
+            else:
+                with tarfile.open(fileobj=file) as archive:
+                    names = archive.getnames()
+    except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+        reason = str(error).partition("\n")[0].removesuffix(":")
+        raise UserError(f"--extra_package={path} cannot be read: {reason}; check it.") from error
+    return _name_modules([pathlib.PurePosixPath(name) for name in names])
 
 
 def _list_folder(folder: pathlib.Path) -> set[str]:
@@ -81,6 +84,6 @@ def _list_folder(folder: pathlib.Path) -> set[str]:
 
 def _name_modules(paths: Sequence[pathlib.PurePath]) -> set[str]:
     """`photos` for NAME-1.0/src/photos/__init__.py or photos.py."""
-    files = [path for path in paths if path.suffix == ".py"]
-    packages = {path.parent.name for path in files if path.name == "__init__.py"}
-    return packages | {path.stem for path in files}
+    modules = [path for path in paths if path.suffix == ".py"]
+    packages = {path.parent.name for path in modules if path.name == "__init__.py"}
+    return packages | {path.stem for path in modules}

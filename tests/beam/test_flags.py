@@ -24,6 +24,7 @@ def test_this_projects_own_flags_have_defaults():
     ("flag", "message"),
     [
         ("--num_wrokers=2", r"unknown Beam flag '--num_wrokers=2'; did you mean --num_workers\?"),
+        ("--machin_type=x", r"did you mean --machine_type\?"),  # A second name of a flag.
         ("stray", "unknown Beam flag 'stray'; Beam's documentation lists them"),
         ("--project=", "the Beam flag --project= has no value; give one, or leave it out"),
         ("--num_workers=2x", "Beam rejects its flags: argument --num_workers: invalid int value"),

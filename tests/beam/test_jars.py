@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from benchmarks import jars, prism
+from benchmarks import engines, jars, prism
 from benchmarks.jars import FLINK, SPARK, NotAvailable, fetch_job_server
 from benchmarks.prism import fetch_prism
 
@@ -99,3 +99,10 @@ def test_what_go_says_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(prism.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(NotAvailable, match=r"Go cannot build .*prism@v.*: go: no such host"):
         fetch_prism(tmp_path)
+
+
+def test_images_are_looked_for_before_an_engine_is_fetched(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["engines", "prism", f"--images={tmp_path}/none"])
+    with pytest.raises(SystemExit, match="2"):
+        engines.main()
+    assert f"--images={tmp_path}/none: there is no such folder" in capsys.readouterr().err

@@ -159,11 +159,18 @@ def test_nobody_logged_in_is_said_before_the_job_is_sent(monkeypatch):
         raise DefaultCredentialsError("none")
 
     monkeypatch.setattr(google.auth, "default", refuse)
-    with pytest.raises(UserError, match="finds no Google credentials; run `gcloud auth"):
+    with pytest.raises(UserError, match="finds no Google credentials \\(none\\); run `gcloud"):
         check_engine(_given())
     check_credentials({"no_auth": True})
     monkeypatch.setattr(google.auth, "default", lambda: (object(), "p"))
     check_credentials({})
+
+
+@pytest.mark.unit
+def test_credentials_that_are_a_folder_are_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path))
+    with pytest.raises(UserError, match=r"finds no Google credentials \(.*Is a directory"):
+        check_credentials({})
 
 
 @pytest.mark.unit
@@ -180,6 +187,17 @@ def test_a_templates_folder_is_looked_for(tmp_path):
     with pytest.raises(UserError, match=f"--template_location={tmp_path}/a/t: there is no folder"):
         check_places({"template_location": f"{tmp_path}/a/t"})
     check_places({"template_location": f"{tmp_path}/t"})
+    with pytest.raises(UserError, match=f"={tmp_path} must be a file, not a folder; add a name"):
+        check_places({"template_location": str(tmp_path)})
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("name", ["setup_file", "requirements_file"])
+def test_a_file_that_beam_would_send_is_looked_for(name, tmp_path):
+    with pytest.raises(UserError, match=f"--{name}={tmp_path}/x: there is no such file; check"):
+        check_places({name: f"{tmp_path}/x"})
+    (tmp_path / "x").write_text("")
+    check_places({name: f"{tmp_path}/x"})
 
 
 @pytest.mark.unit

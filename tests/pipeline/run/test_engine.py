@@ -102,12 +102,14 @@ def test_a_spark_master_must_listen(spark, closed_port):
 
 
 def test_prism_is_never_downloaded(tmp_path):
-    with pytest.raises(UserError, match=r"--prism_location=PATH, which is missing; .*`make prism`"):
+    with pytest.raises(UserError, match=r"^PrismRunner needs --prism_location=PATH; `make prism`"):
         check_engine(["--runner=PrismRunner"])
-    for gone in (f"{tmp_path}/gone", str(tmp_path), "https://example.com/prism.zip"):
-        with pytest.raises(UserError, match=f"which {gone}: there is no such file"):
+    (tmp_path / "text").touch()
+    wrong = (f"{tmp_path}/gone", str(tmp_path), f"{tmp_path}/text", "https://example.com/prism.zip")
+    for gone in wrong:
+        with pytest.raises(UserError, match=f"^--prism_location={gone} is no program; `make pr"):
             check_engine(["--runner=PrismRunner", f"--prism_location={gone}"])
-    (tmp_path / "prism").touch()
+    (tmp_path / "prism").touch(mode=0o755)
     check_engine(["--runner=PrismRunner", f"--prism_location={tmp_path / 'prism'}"])
 
 

@@ -1,12 +1,15 @@
 """Modules of a person's own are looked for in what the workers get."""
 
+import pathlib
 import tarfile
 import zipfile
 
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.stores import remote
 from image_pipeline.run.own_modules import check_own_modules, find_own_modules
+from tests.noting_store import NotingStore
 
 pytestmark = pytest.mark.unit
 
@@ -61,7 +64,20 @@ def test_without_an_image_it_is_missing(tmp_path):
         check_own_modules(OWN, {"setup_file": f"{tmp_path}/setup.py"})
 
 
-def test_a_package_that_is_none_is_named(tmp_path):
-    (tmp_path / "p.tar.gz").write_bytes(b"text")
-    with pytest.raises(UserError, match=r"--extra_package=.*p\.tar\.gz cannot be read: "):
-        check_own_modules(OWN, {"extra_packages": [f"{tmp_path}/p.tar.gz"]})
+@pytest.mark.parametrize("kept_bytes", [0, 40, 60])
+def test_a_package_that_is_none_is_named(tmp_path, kept_bytes):
+    path = pathlib.Path(_pack(tmp_path, "tar.gz"))
+    path.write_bytes(path.read_bytes()[:kept_bytes] or b"text")
+    with pytest.raises(
+        UserError, match=r"--extra_package=.*tar\.gz cannot be read: .*; check it.$"
+    ):
+        check_own_modules(OWN, {"extra_packages": [str(path)]})
+
+
+def test_a_package_may_be_in_a_bucket(tmp_path, monkeypatch):
+    local = _pack(tmp_path, "whl")
+    uri = "gs://bucket/photos-1.0.whl"
+    store = NotingStore("gs://bucket")
+    store.held = {uri: pathlib.Path(local).read_bytes()}
+    monkeypatch.setattr(remote, "_find_store", lambda _: store)
+    assert check_own_modules(OWN, {"extra_packages": [uri]}) == []

@@ -1,0 +1,97 @@
+"""The last stage's checks, its publishing, and what is there if it fails."""
+
+import itertools
+
+import pytest
+import tensorflow as tf
+import tensorflow_transform as tft
+
+from image_pipeline.components import contract, files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.transform.analysed_sets import read_spans
+from image_pipeline.components.transform.finish import finish_graph
+from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.run import plan_graph, run_analysis
+from image_pipeline.components.views.options import ViewOptions
+from tests.drawings import write_folder
+from tests.ingest_runs import ingest
+from tests.transform.analyze import make_pipeline
+
+pytestmark = pytest.mark.beam
+
+VIEW = ViewOptions(height_px=8, width_px=8)
+LAST = (contract.ANALYSIS, "transform_fn/saved_model.pb")
+
+
+def dims(inputs):
+    return _scale(inputs, tf.constant(510.0))
+
+
+def divides_by_zero_for_white(inputs):
+    image = tf.cast(inputs["image"], tf.float32)
+    return _scale(inputs, 255 - tf.reduce_mean(image, axis=[1, 2, 3], keepdims=True))
+
+
+def _scale(inputs, by):
+    label = tft.compute_and_apply_vocabulary(inputs["label"], vocab_filename="label")
+    return {"image": tf.cast(inputs["image"], tf.float32) / by, "label": label}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finish")
+    ingest(write_folder(folder / "images"), folder / "data")
+    return str(folder / "data")
+
+
+def _analyze(data, graph, function):
+    options = TransformOptions(preprocessing_fn=f"{__name__}.{function.__name__}")
+    return run_analysis(data, str(graph), VIEW, options, make_pipeline)
+
+
+def _read_all(folder):
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_a_graph_that_fails_its_check_leaves_the_earlier_one(data, tmp_path):
+    with pytest.raises(UserError, match="must return finite numbers, got NaN or infinity"):
+        _analyze(data, tmp_path, divides_by_zero_for_white)
+    assert _read_all(tmp_path) == {}
+    _analyze(data, tmp_path, dims)
+    earlier = _read_all(tmp_path)
+    assert earlier.keys() > {*LAST, "transformed_metadata/schema.pbtxt"}
+    with pytest.raises(UserError, match="must return finite numbers, got NaN or infinity"):
+        _analyze(data, tmp_path, divides_by_zero_for_white)
+    assert _read_all(tmp_path) == earlier
+
+
+def test_a_graph_is_whole_or_cannot_be_taken_for_one_wherever_its_writing_stops(
+    data, tmp_path, monkeypatch
+):
+    _analyze(data, tmp_path / "made", dims)
+    made = _read_all(tmp_path / "made")
+    _, task = plan_graph(
+        str(tmp_path / "graph"), VIEW, TransformOptions(preprocessing_fn=f"{__name__}.dims"), ()
+    )
+    parts = [str(tmp_path / "made" / name) for name in ("transform_fn", "transformed_metadata")]
+    spans = read_spans([data], VIEW, task.options)
+    _analyze(data, tmp_path / "graph", dims)
+    real = files.os.replace
+    for stops_at in range(len(made)):  # Each try repeats what the one before left.
+        writes = itertools.count()
+
+        def stop(source, target, writes=writes, stops_at=stops_at):
+            if str(tmp_path) in target and next(writes) == stops_at:
+                raise KeyboardInterrupt
+            real(source, target)
+
+        monkeypatch.setattr(files.os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            finish_graph(*parts, spans, task)
+        left = _read_all(tmp_path / "graph").keys()
+        assert contract.ANALYSIS not in left
+        assert LAST[1] not in left or left == made.keys() - {contract.ANALYSIS}
+    monkeypatch.setattr(files.os, "replace", real)
+    finish_graph(*parts, spans, task)
+    assert _read_all(tmp_path / "graph") == made
