@@ -113,8 +113,13 @@ def _choose_roots(pipeline_root: str, metadata_path: str | None) -> dict[str, st
         return {}
     if files.is_local(pipeline_root):
         return {"work_root": files.join(pipeline_root, "working")}
-    root = pipeline_root.partition("?")[0]  # Kubeflow lets it say how to reach the store.
+    root = _find_store_root(pipeline_root)
     return {"work_root": files.join(root, "working"), "data_root": files.join(root, "data")}
+
+
+def _find_store_root(pipeline_root: str) -> str:
+    """The root without what Kubeflow lets it say of how to reach its store: `?region=…`."""
+    return pipeline_root if files.is_local(pipeline_root) else pipeline_root.partition("?")[0]
 
 
 def _span_parameter(
@@ -147,7 +152,7 @@ def statistics_options(further: Sequence[record.Column] = ()) -> tfdv.StatsOptio
 def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:
     """Where the analysis caches its findings for each data set; None if no later run needs them."""
     if config.transform.keep_cache or config.spans.window != 1:
-        return files.join(pipeline_root, "analyzer_cache")
+        return files.join(_find_store_root(pipeline_root), "analyzer_cache")
     return None
 
 

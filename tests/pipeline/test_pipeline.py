@@ -13,17 +13,19 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("overrides", "cache_dir"),
+    ("root", "overrides", "cache_dir"),
     [
-        ([], None),
-        (["transform.keep_cache=true"], "gs://bucket/root/analyzer_cache"),
-        (["spans.window=2"], "gs://bucket/root/analyzer_cache"),
+        ("gs://bucket/root", [], None),
+        ("gs://bucket/root", ["transform.keep_cache=true"], "gs://bucket/root/analyzer_cache"),
+        ("gs://bucket/root", ["spans.window=2"], "gs://bucket/root/analyzer_cache"),
+        # As Kubeflow lets a root say how its store is reached.
+        ("s3://b/root?region=x", ["spans.window=2"], "s3://b/root/analyzer_cache"),
     ],
     ids=str,
 )
-def test_the_analyzer_cache_is_kept_beside_the_outputs_of_all_runs(overrides, cache_dir):
+def test_the_analyzer_cache_is_kept_beside_the_outputs_of_all_runs(root, overrides, cache_dir):
     config = load_config(None, overrides)
-    images_dir, root = "gs://bucket/day-{SPAN}", "gs://bucket/root"
+    images_dir = "gs://bucket/day-{SPAN}"
     pipeline = create_pipeline(config, images_dir, root, "gs://bucket/push", span=7)
     (transform,) = [each for each in pipeline.components if each.id == "ImageTransform"]
     assert transform.exec_properties["cache_dir"] == cache_dir
