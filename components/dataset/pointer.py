@@ -3,8 +3,6 @@
 An engine that copies a step's inputs to the machine of the step then copies the pointer only.
 """
 
-import itertools
-
 import pydantic
 
 from image_pipeline.components import files
@@ -93,25 +91,10 @@ def _check_unchanged(pointer: Pointer) -> None:
     except FileNotFoundError as error:
         raise UserError(
             f"The data set {pointer.uri!r} was deleted, or its {MANIFEST} was; run ingest again, "
-            "with caching off or another fingerprint of the images."
+            "with caching off."
         ) from error
     if found != pointer.manifest_sha256:
         raise UserError(
             f"The data set {pointer.uri!r} was replaced: the SHA-256 of its {MANIFEST} must be "
-            f"{pointer.manifest_sha256}, got {found}; run ingest again, with caching off or "
-            "another fingerprint of the images."
+            f"{pointer.manifest_sha256}, got {found}; run ingest again, with caching off."
         )
-
-
-def find_place(root: str, name: str) -> str:
-    """The first folder NAME-1, NAME-2, … without a complete data set.
-
-    So one that failed goes on where it began, and one that is complete is never written again:
-    a step that reads it may run meanwhile, and later runs may point to it.
-
-    Args:
-      root: the folder of data sets.
-      name: the same one for the same images and options.
-    """
-    places = (files.join(root, f"{name}-{number}") for number in itertools.count(1))
-    return next(place for place in places if not files.is_file(files.join(place, MANIFEST)))

@@ -21,8 +21,9 @@ from tfx.types import artifact_utils, channel_utils, component_spec, standard_ar
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import SOURCES, code_version
+from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.manifest import Manifest
-from image_pipeline.components.dataset.pointer import find_place, make_pointer, write_pointer
+from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
@@ -47,7 +48,11 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         resolved = exec_properties | {"images_dir": folder.path}
         data_dir = find_data_dir(examples.uri, resolved)
         work_dir = find_work_dir(examples.uri, resolved)
-        manifest = run_ingest(folder.path, data_dir, work_dir, options, self._make_beam_pipeline)
+        # What has a place of its own, named by all that it depends on, need not be written again.
+        manifest = find_complete(data_dir) if data_dir != examples.uri else None
+        if manifest is None:
+            make_pipeline = self._make_beam_pipeline
+            manifest = run_ingest(folder.path, data_dir, work_dir, options, make_pipeline)
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
@@ -140,7 +145,7 @@ def find_data_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
       exec_properties: the component's parameters.
     """
     data_root = exec_properties["data_root"]
-    return find_place(data_root, _hash(exec_properties)) if data_root else examples_uri
+    return files.join(data_root, _hash(exec_properties)) if data_root else examples_uri
 
 
 def find_work_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ import pytest
 from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.dataset.paths import MANIFEST, POINTER
 from image_pipeline.components.dataset.pointer import (
-    find_place,
     follow_pointer,
     make_pointer,
     write_pointer,
@@ -63,12 +62,3 @@ def test_a_damaged_pointer_is_named(data, tmp_path, content):
     (tmp_path / "artifact" / POINTER).write_text(content)
     with pytest.raises(UserError, match=f"'{tmp_path}/artifact/{POINTER}' is no pointer"):
         follow_pointer(str(tmp_path / "artifact"))
-
-
-def test_what_is_complete_is_never_written_again_and_what_failed_goes_on(tmp_path):
-    assert find_place(str(tmp_path), "abc") == f"{tmp_path}/abc-1"
-    (tmp_path / "abc-1" / "Split-train").mkdir(parents=True)
-    assert find_place(str(tmp_path), "abc") == f"{tmp_path}/abc-1"
-    (tmp_path / "abc-1" / MANIFEST).touch()
-    assert find_place(str(tmp_path), "abc") == f"{tmp_path}/abc-2"
-    assert find_place(str(tmp_path), "ab") == f"{tmp_path}/ab-1"

@@ -1,5 +1,7 @@
 """ImageExampleGen's contract: which folder is ingested, and what its artifact says."""
 
+import pathlib
+
 import pytest
 from tfx.types import standard_artifacts
 
@@ -128,14 +130,19 @@ def test_with_a_folder_of_data_sets_the_artifact_is_a_pointer(execute, photos, t
     places = {"work_root": f"{tmp_path}/working", "data_root": f"{tmp_path}/data"}
     (_, work_dir), examples = execute(photos / "{SPAN}" / "v{VERSION}", **places)
     pointer = follow_pointer(examples.uri)
-    assert pointer.uri == f"{tmp_path}/data/{work_dir.removeprefix(f'{tmp_path}/working/')}-1"
+    assert pointer.uri == f"{tmp_path}/data/{work_dir.removeprefix(f'{tmp_path}/working/')}"
     assert (pointer.records, pointer.bytes, pointer.span, pointer.version) == (5, 5, 8, 1)
     assert examples.get_string_custom_property("data_set_uri") == pointer.uri
     assert examples.get_string_custom_property("manifest_sha256") == pointer.manifest_sha256
     assert examples.get_int_custom_property("records") == 5
     assert [path.name for path in (tmp_path / "examples/1").iterdir()] == ["data_set.json"]
+    written = pathlib.Path(pointer.uri, "manifest.json").stat().st_mtime_ns
     _, again = execute(photos / "{SPAN}" / "v{VERSION}", **places)
-    assert follow_pointer(again.uri).uri == pointer.uri.removesuffix("1") + "2"
+    assert follow_pointer(again.uri) == pointer
+    assert pathlib.Path(pointer.uri, "manifest.json").stat().st_mtime_ns == written
+    pathlib.Path(pointer.uri, "manifest.json").unlink()
+    execute(photos / "{SPAN}" / "v{VERSION}", **places)
+    assert pathlib.Path(pointer.uri, "manifest.json").stat().st_mtime_ns > written
 
 
 def test_without_one_the_artifact_is_the_data_set(execute, photos, tmp_path):
