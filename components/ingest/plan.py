@@ -16,9 +16,9 @@ from image_pipeline.components.ingest.splits import assign_splits, follow_paths,
 
 NOWHERE = -1
 
-# Measured for the stage that plans, with the rows it reads (docs/scale.md): 131 B a source, and 65
+# Measured for the stage that plans, with the rows it reads (docs/scale.md): 231 B a source, and 65
 # more for near-duplicates and strata, beside what the process holds anyway.
-_BYTES_PER_SOURCE, _BYTES_FURTHER, _BYTES_OF_PROCESS = 131, 65, 10**9
+_BYTES_PER_SOURCE, _BYTES_FURTHER, _BYTES_OF_PROCESS = 231, 65, 10**9
 
 
 @dataclasses.dataclass(frozen=True)

@@ -325,6 +325,6 @@ def test_other_masks_conflict_though_the_labels_agree():
 
 
 def test_the_memory_of_a_plan_grows_with_the_images():
-    assert memory_to_plan(10**7, IngestOptions()) == 10**9 + 131 * 10**7
+    assert memory_to_plan(10**7, IngestOptions()) == 10**9 + 231 * 10**7
     for more in ({"near_duplicates": 2}, {"stratify": True}):
-        assert memory_to_plan(10**7, IngestOptions(**more)) == 10**9 + 196 * 10**7
+        assert memory_to_plan(10**7, IngestOptions(**more)) == 10**9 + 296 * 10**7

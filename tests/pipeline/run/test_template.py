@@ -86,7 +86,7 @@ def test_the_plan_alone_asks_for_memory(both):
         if step.environment_id
     }
     asked = {name: dict(hint) for name, hint in hints.items() if hint}
-    memory = {"beam:resources:min_ram_bytes:v1": b"%d" % (10**9 + 131 * 10**7)}
+    memory = {"beam:resources:min_ram_bytes:v1": b"%d" % (10**9 + 231 * 10**7)}
     assert asked == {"Ingest/Images/WriteDataSet/Plan": memory}
 
 
