@@ -60,7 +60,7 @@ def check_engine(spec: Mapping[str, Any], options: KubeflowOptions, *, is_vertex
     Raises:
       UserError: naming the first option that it cannot, and its step.
     """
-    for step in spec["root"]["dag"]["tasks"]:
+    for step in sorted(spec["root"]["dag"]["tasks"]):  # TFX gives them in any order.
         given = options.of_step(step)
         for name in KUBEFLOW_ONLY if is_vertex else ():
             if getattr(given, name):

@@ -309,7 +309,7 @@ def test_the_steps_options_are_in_the_yaml_that_kfp_loads(compiled):
 
 
 def test_vertex_refuses_what_it_has_nothing_like_before_anything_is_written(compiled):
-    with pytest.raises(UserError, match=r"kubeflow sets disk for .*, which Vertex AI"):
+    with pytest.raises(UserError, match="kubeflow sets disk for Evaluator, which Vertex AI"):
         compiled(STEPS, name="refused.json")
 
 

@@ -120,7 +120,7 @@ def test_a_training_outlasts_a_store_that_drops(store, places, graphs, trained, 
     np.testing.assert_array_equal(answer, trained[1])
 
 
-@pytest.mark.parametrize("kind", ["list", "stat", "read", "upload"])
+@pytest.mark.parametrize("kind", ["list", "read", "upload"])
 def test_an_analysis_whose_store_fails_for_good_ends_with_one_message(
     store, places, impatient, kind
 ):
