@@ -25,6 +25,7 @@ HOST_VARIABLES = ("KF_PIPELINES_ENDPOINT", "KFP_ENDPOINT", "KFP_API_URL")
 TOKEN_VARIABLE = "KFP_EXISTING_TOKEN"
 """As kfp's command line has it. A token on a command line would be seen by others."""
 _CONNECT_S, _ANSWER_S = 10, 60
+_REFUSALS = (400, 401, 403, 404)
 
 
 def find_host(host: str | None) -> str | None:
@@ -103,6 +104,10 @@ def _check_listens(host: str) -> None:
         ) from error
 
 
+class RefusedError(UserError):
+    """The server refuses what it is asked, and would again: nobody needs to wait."""
+
+
 @contextlib.contextmanager
 def explain_errors(
     host: str | None, task: str, longest_wait_s: float = _ANSWER_S
@@ -115,7 +120,8 @@ def explain_errors(
       longest_wait_s: seconds for the beginning of each answer.
 
     Raises:
-      UserError: if the server refuses, fails, or does not answer.
+      RefusedError: if the server refuses.
+      UserError: if it fails, or does not answer.
     """
     import kfp_server_api
     import urllib3.exceptions
@@ -125,7 +131,8 @@ def explain_errors(
         with contextlib.redirect_stdout(io.StringIO()), _limit_waits(longest_wait_s):
             yield
     except kfp_server_api.ApiException as error:
-        raise UserError(_describe(error.status, _read_message(error), place, task)) from error
+        kind = RefusedError if error.status in _REFUSALS else UserError
+        raise kind(_describe(error.status, _read_message(error), place, task)) from error
     except urllib3.exceptions.HTTPError as error:
         reason = find_line(str(getattr(error, "reason", error)))
         raise UserError(f"Cannot {task}: {place} did not answer: {reason}; try again.") from error

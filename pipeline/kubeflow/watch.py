@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import find_line
-from image_pipeline.kubeflow.client import explain_errors
+from image_pipeline.kubeflow.client import RefusedError, explain_errors
 
 if TYPE_CHECKING:
     import kfp
@@ -47,7 +47,7 @@ def watch_run(
             unanswered = 0
         except UserError as error:
             unanswered += 1
-            if unanswered == _MOST_UNANSWERED:
+            if unanswered == _MOST_UNANSWERED or isinstance(error, RefusedError):
                 raise UserError(f"{error} (The run goes on; only the waiting ended.)") from error
             time.sleep(wait_s)
             continue

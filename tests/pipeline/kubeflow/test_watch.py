@@ -90,3 +90,18 @@ def test_a_server_that_answers_no_more_ends_the_waiting_alone(server):
     )
     _, error = _watch(server)
     assert "HTTP 503: gone (The run goes on; only the waiting ended.)" in error
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refusal_ends_the_waiting_at_once(server, status):
+    answer, asked = server.answer, []
+
+    def refuse(method, url, body, headers):
+        if "/runs/" in url:
+            asked.append(url)
+            return status, {"message": "no"}
+        return answer(method, url, body, headers)
+
+    server.answer = refuse
+    _, error = _watch(server)
+    assert f"HTTP {status}" in error and "the waiting ended" in error and len(asked) == 1
