@@ -26,20 +26,21 @@ def begin_run(work_dir: str) -> str:
 
 @contextlib.contextmanager
 def hold_run(work_dir: str) -> Iterator[str]:
-    """Is the last run of a working folder while the block runs; gives its name.
+    """Is the last run of a working folder while the block runs, which deletes it; gives its name.
 
-    When the block ends, none is: what is still at work then ends, and a folder in which nothing was
-    prepared is gone.
+    If the block fails, no run is: what is still at work then ends, and a folder in which nothing
+    was prepared is gone.
     """
     run = begin_run(work_dir)
     try:
         yield run
-    finally:
+    except BaseException:
         with contextlib.suppress(OSError, UserError):  # What the block raises says more.
             if files.read_file(_path(work_dir)).decode() == run:
                 files.delete(_path(work_dir))
             if files.is_local(work_dir):
                 os.rmdir(work_dir)
+        raise
 
 
 def check_run(work_dir: str, run: str) -> None:
