@@ -11,8 +11,9 @@ pytestmark = pytest.mark.unit
 
 ROOT = pathlib.Path(__file__).parents[1]
 LIBRARIES = {
-    *("apache_beam", "keras", "kfp", "ml_metadata", "tensorflow", "tensorflow_data_validation"),
-    *("tensorflow_model_analysis", "tensorflow_transform", "tfx", "tfx_bsl"),
+    *("apache_beam", "keras", "kfp", "kfp_server_api", "ml_metadata", "tensorflow"),
+    *("tensorflow_data_validation", "tensorflow_model_analysis", "tensorflow_transform"),
+    *("tfx", "tfx_bsl"),
 }
 
 # TFX's public interface is `tfx.v1`; of Beam-based components, drivers and resolvers of one's own
@@ -54,6 +55,9 @@ NAMES = {
     ("components/beam/tfx_components.py", "_make_beam_pipeline"): (
         "tfx.dsl.components.base.base_beam_executor"  # jobs are run as ours are
     ),
+    ("pipeline/kubeflow/client.py", "_load_config"): (
+        "kfp.client.client"  # how often a request that is not answered is repeated
+    ),
     ("components/training/unknown.py", "_keras_logits"): (
         "keras.src.backend.tensorflow.nn"  # what probabilities were made of
     ),
@@ -64,6 +68,9 @@ NAMES = {
 # What is replaced while a job runs, by the file that does it, and the module that has it.
 REPLACED = {
     ("components/beam/answers.py", "core.get_signature"): "apache_beam.transforms.core",
+    ("pipeline/kubeflow/client.py", "RESTClientObject.request"): (
+        "kfp_server_api.rest"  # kfp gives no time-out to what it asks
+    ),
     ("components/beam/answers.py", "PipelineOptions.view_as"): (
         "apache_beam.options.pipeline_options"
     ),

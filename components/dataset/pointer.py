@@ -31,6 +31,11 @@ class Pointer(ManifestPart):
     span: int = 0
     version: int | None = None
 
+    def properties(self) -> dict[str, str | int]:
+        """What an engine shows of the artifact that it stands for, by name."""
+        shown = {"data_set_uri": self.uri, "manifest_sha256": self.manifest_sha256}
+        return {**shown, "records": self.records}
+
 
 def make_pointer(
     data_dir: str, manifest: Manifest, span: int = 0, version: int | None = None

@@ -132,9 +132,11 @@ def _point(
     """Leaves a pointer in the artifact's folder, and says what it says where engines show it."""
     pointer = make_pointer(data_dir, manifest, folder.span, folder.version)
     write_pointer(examples.uri, pointer)
-    examples.set_string_custom_property("data_set_uri", pointer.uri)
-    examples.set_string_custom_property("manifest_sha256", pointer.manifest_sha256)
-    examples.set_int_custom_property("records", pointer.records)
+    for name, value in pointer.properties().items():
+        if isinstance(value, int):
+            examples.set_int_custom_property(name, value)
+        else:
+            examples.set_string_custom_property(name, value)
 
 
 def find_data_dir(examples_uri: str, exec_properties: dict[str, Any]) -> str:
