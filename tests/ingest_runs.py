@@ -27,6 +27,13 @@ def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> Manifest:
     )
 
 
+def read_files(folder: str | pathlib.Path) -> dict[str, bytes]:
+    """Every file below a folder, by name."""
+    folder = pathlib.Path(folder)
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
 def read_lines(path: pathlib.Path) -> list[dict]:
     """Reads JSON lines."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]

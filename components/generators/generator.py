@@ -39,11 +39,6 @@ def is_generator(images: str) -> bool:
     return images.startswith(_PREFIX)
 
 
-def is_shard(ref: ImageRef) -> bool:
-    """Tells whether a reference is not to an image, but to a generator's shard."""
-    return ref.place is not None and ref.place.kind == _KIND
-
-
 @dataclasses.dataclass(frozen=True)
 class InHand:
     """A source whose images are here already: those of one item, by their columns."""

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator import Generator, is_generator, is_shard
+from image_pipeline.components.generators.generator import Generator, is_generator
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.tables.table_columns import complete_options
@@ -36,7 +36,9 @@ def test_what_names_a_generator():
 def test_the_shards_are_listed(source):
     refs = list(source.list())
     assert [ref.path for ref in refs] == [f"records/{shard:04d}" for shard in range(3)]
-    assert all(map(is_shard, refs)) and len({ref.place.inside for ref in refs}) == 1
+    assert {ref.place.kind for ref in refs} == {"generator"} and len(
+        {ref.place.inside for ref in refs}
+    ) == 1
 
 
 def test_the_first_items_say_what_the_columns_are(source):
@@ -54,7 +56,7 @@ def test_items_come_with_their_images(source):
     ref, at_hand = items[39]
     assert (ref.said.row, ref.said.label, ref.size_bytes) == ("records/0001:39", "1", 4)
     assert at_hand.read(ref, 100) == b"1/39" and at_hand.read(ref, 2) == b"1/"
-    assert not is_shard(ref) and list(at_hand.list()) == []
+    assert ref.place.kind != "generator" and list(at_hand.list()) == []
 
 
 def test_the_first_items_of_all_shards_are_in_memory(source):

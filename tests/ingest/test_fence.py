@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import pathlib
 import pickle
 from collections.abc import Iterator
 
@@ -13,7 +12,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import generated, transforms
 from image_pipeline.components.ingest.fence import begin_run, check_run
 from tests.drawings import write_folder
-from tests.ingest_runs import ingest
+from tests.ingest_runs import ingest, read_files
 
 pytestmark = pytest.mark.beam
 
@@ -42,11 +41,6 @@ def test_a_run_that_is_refused_leaves_no_folder_and_one_that_fails_keeps_what_it
         ingest(images, tmp_path / "out")
     kept = {path.name for path in (tmp_path / "out" / ".work").iterdir()}
     assert "prepared" in kept and "run" not in kept
-
-
-def _tree(folder):
-    paths = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 STAGES = {
@@ -92,7 +86,7 @@ def test_a_worker_that_comes_back_changes_nothing(tmp_path, monkeypatch, stage, 
             ingest(images, out, seed=2)
         assert met.exists()
     ingest(images, tmp_path / "fresh", seed=2)
-    assert _tree(out) == _tree(tmp_path / "fresh")
+    assert read_files(out) == read_files(tmp_path / "fresh")
     assert verify_data_set(str(out)) == []
 
 

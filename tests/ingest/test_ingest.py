@@ -16,15 +16,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_manifest
 from tests.drawings import draw, write_folder
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_files, read_lines
 
 pytestmark = pytest.mark.beam
-
-
-def read_bytes(output):
-    """Every file below a folder, by name."""
-    root = pathlib.Path(output)
-    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
 def read_examples(output, split):
@@ -114,7 +108,7 @@ def test_the_index_points_at_records_and_payloads(images, output):
 @pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 4}])
 def test_threads_never_change_a_byte(images, output, tmp_path, options):
     ingest(images, tmp_path, **options)
-    assert read_bytes(tmp_path) == read_bytes(output)
+    assert read_files(tmp_path) == read_files(output)
 
 
 def test_the_seed_changes_the_order_only(images, output, tmp_path):
@@ -236,7 +230,7 @@ def test_links_never_carry_bytes_from_outside_into_the_data_set(tmp_path):
     assert manifest.books.quarantine_reasons == {"not_a_file": 1, "outside": 1}
     assert manifest.books.skipped_kinds == {"listed_before": 1}
     assert manifest.books.written == 20
-    assert not any(b"secret" in data for data in read_bytes(tmp_path / "out").values())
+    assert not any(b"secret" in data for data in read_files(tmp_path / "out").values())
     followed = ingest(source, tmp_path / "followed", max_bad_fraction=0.2, follow_links=True)
     assert followed.books.quarantine_reasons == {"not_a_file": 1, "not_an_image": 1}
 
@@ -293,13 +287,13 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
     assert len(before) == 2
     ingest(images, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert read_bytes(tmp_path) == read_bytes(output)
+    assert read_files(tmp_path) == read_files(output)
 
 
 def test_shards_of_an_earlier_layout_do_not_stay(images, output, tmp_path):
     ingest(images, tmp_path, shards=5)
     ingest(images, tmp_path)
-    assert read_bytes(tmp_path) == read_bytes(output)
+    assert read_files(tmp_path) == read_files(output)
 
 
 def test_what_a_killed_run_was_writing_does_not_stay(images, output, tmp_path):
@@ -312,7 +306,7 @@ def test_what_a_killed_run_was_writing_does_not_stay(images, output, tmp_path):
     ingest(images, tmp_path)
     assert (tmp_path / "manifest.json.mine.tmp").read_bytes() == b"someone's own"
     (tmp_path / "manifest.json.mine.tmp").unlink()
-    assert len(files_of_output) >= 8 and read_bytes(tmp_path) == read_bytes(output)
+    assert len(files_of_output) >= 8 and read_files(tmp_path) == read_files(output)
 
 
 def test_a_manifest_of_an_earlier_run_goes_before_the_first_shard_changes(

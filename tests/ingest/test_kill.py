@@ -4,7 +4,6 @@ INGEST_KILLS=20 in the environment makes it twenty moments instead of three.
 """
 
 import os
-import pathlib
 import random
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 import pytest
 
 from tests.drawings import write_folder
+from tests.ingest_runs import read_files
 
 pytestmark = pytest.mark.beam
 
@@ -45,11 +45,6 @@ def _start(images, output):
     return process
 
 
-def _bytes(output):
-    paths = [path for path in pathlib.Path(output).rglob("*") if path.is_file()]
-    return {str(path.relative_to(output)): path.read_bytes() for path in paths}
-
-
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):
     return write_folder(tmp_path_factory.mktemp("kill") / "images", per_class=2500)
@@ -65,7 +60,7 @@ def in_peace(images, tmp_path_factory):
         time.sleep(0.01)
     seconds = time.monotonic() - started
     assert process.wait() == 0
-    return _bytes(output), seconds
+    return read_files(output), seconds
 
 
 @pytest.mark.parametrize("number", range(KILLS))
@@ -81,4 +76,4 @@ def test_a_killed_ingest_goes_on(images, in_peace, tmp_path, number):
     if not whole:  # After a whole run its working folder is gone, so all is written anew.
         assert {path: path.stat().st_mtime_ns for path in shards} == shards
     print(f"killed with {len(shards)} of 80 shards finished; manifest there: {whole}")
-    assert _bytes(tmp_path) == expected
+    assert read_files(tmp_path) == expected

@@ -1,6 +1,5 @@
 """A retry after repairs gives the bytes of a fresh ingest, and reads nothing but the repaired."""
 
-import pathlib
 import shutil
 
 import apache_beam as beam
@@ -18,6 +17,7 @@ from image_pipeline.components.ingest.retry import Retry, choose_options, write_
 from image_pipeline.components.ingest.run import run_ingest, run_retry
 from image_pipeline.components.sources.folder import list_images, listing_key
 from tests.drawings import draw, encode_png, write_folder
+from tests.ingest_runs import read_files
 
 pytestmark = pytest.mark.beam
 
@@ -41,11 +41,6 @@ def ingest(images, output, **options):
 def retry(images, output, **options):
     chosen = IngestOptions.model_validate(OPTIONS | options) if options else None
     return run_retry(str(images), str(output), f"{output}/.retry", chosen, make_pipeline)
-
-
-def read_bytes(output):
-    root = pathlib.Path(output)
-    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
 def write_bad_folder(folder):
@@ -94,7 +89,7 @@ def test_the_bytes_are_those_of_a_fresh_ingest_even_if_good_sources_are_gone(tmp
     delete_good(images)
     result = retry(images, tmp_path / "out")
     assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (4, 3, 1, 0)
-    assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
+    assert read_files(tmp_path / "out") == read_files(tmp_path / "fresh")
     assert verify_data_set(str(tmp_path / "out")) == []
 
 
@@ -125,7 +120,7 @@ def test_bad_files_that_are_gone_leave_the_books(folder):
     (folder / "images" / "cat" / "bad1.png").unlink()
     assert retry(folder / "images", folder / "out").gone == 1
     ingest(folder / "images", folder / "fresh")
-    assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+    assert read_files(folder / "out") == read_files(folder / "fresh")
     assert read_manifest(str(folder / "out")).books.quarantined == 0
 
 
@@ -135,7 +130,7 @@ def test_files_that_were_never_quarantined_are_not_added(folder):
     (folder / "images" / "cat" / "new.png").write_bytes(encode_png(draw(7)))
     (folder / "images" / "cat" / "004.png").write_bytes(b"now bad")
     retry(folder / "images", folder / "out")
-    assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+    assert read_files(folder / "out") == read_files(folder / "fresh")
 
 
 def test_an_interrupted_retry_goes_on_even_if_all_sources_are_gone(folder, monkeypatch):
@@ -155,7 +150,7 @@ def test_an_interrupted_retry_goes_on_even_if_all_sources_are_gone(folder, monke
     assert not (folder / "out" / "manifest.json").exists()
     shutil.rmtree(folder / "images")
     assert retry(folder / "images", folder / "out").repaired == 3
-    assert read_bytes(folder / "out") == read_bytes(folder / "fresh")
+    assert read_files(folder / "out") == read_files(folder / "fresh")
 
 
 def test_a_worker_that_comes_back_from_the_dead_changes_nothing(folder):
@@ -163,18 +158,18 @@ def test_a_worker_that_comes_back_from_the_dead_changes_nothing(folder):
     options = choose_options(read_manifest(out).options, None)
     run, shard = begin_run(work), unpack.list_shards(out)[0]
     first = unpack.unpack_shard(shard, out, work, options, run)
-    before = read_bytes(work)
+    before = read_files(work)
     assert unpack.unpack_shard(shard, out, work, options, run) != first
-    assert before.items() <= read_bytes(work).items()
+    assert before.items() <= read_files(work).items()
     begin_run(work)
-    before = read_bytes(work)
+    before = read_files(work)
     with pytest.raises(UserError, match="Another run has begun"):
         unpack.unpack_shard(shard, out, work, options, run)
     with pytest.raises(UserError, match="Another run has begun"):
         unpack.list_rows([first], [], str(folder / "images"), out, work, options, run)
     with pytest.raises(UserError, match="Another run has begun"):
         write_marker([], Retry(0, 0, 0, 0), work, options, run)
-    assert read_bytes(work) == before
+    assert read_files(work) == before
 
 
 def test_a_stale_working_folder_is_not_gone_on_from(folder):
@@ -192,11 +187,11 @@ def test_a_damaged_shard_is_not_copied_on(folder):
     data = bytearray(shard.read_bytes())
     data[-10] ^= 1
     shard.write_bytes(data)
-    before = read_bytes(folder / "out")
+    before = read_files(folder / "out")
     with pytest.raises(UserError, match=r"00000-of-00003 is damaged \(record .*verify"):
         retry(folder / "images", folder / "out")
     after = {
-        name: data for name, data in read_bytes(folder / "out").items() if ".retry" not in name
+        name: data for name, data in read_files(folder / "out").items() if ".retry" not in name
     }
     assert after == before
 
@@ -210,7 +205,7 @@ def test_a_conflict_of_labels_ends_when_one_file_is_removed(tmp_path):
     result = retry(images, tmp_path / "out")
     assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (8, 1, 6, 1)
     ingest(images, tmp_path / "fresh", conflicting_labels="quarantine")
-    assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
+    assert read_files(tmp_path / "out") == read_files(tmp_path / "fresh")
 
 
 def test_a_repaired_copy_of_a_stored_image_of_another_class_is_not_called_repaired(tmp_path):
@@ -236,7 +231,7 @@ def test_skipped_files_stay_in_the_books_or_become_images(tmp_path):
     result = retry(images, tmp_path / "out")
     assert (result.quarantined, result.repaired, result.still_bad, result.gone) == (4, 4, 1, 0)
     assert read_manifest(str(tmp_path / "out")).books.skipped_kinds == {"text": 1}
-    assert read_bytes(tmp_path / "out") == read_bytes(tmp_path / "fresh")
+    assert read_files(tmp_path / "out") == read_files(tmp_path / "fresh")
 
 
 def test_a_data_set_from_before_an_option_is_retried_as_it_was_written():

@@ -1,7 +1,5 @@
 """An execution whose working folder another one took, or ended in, can be run again."""
 
-import hashlib
-
 import pytest
 from tfx.types import standard_artifacts
 
@@ -12,17 +10,9 @@ from image_pipeline.components.ingest import transforms
 from image_pipeline.components.ingest.component import ImageExampleGen, ImageExampleGenExecutor
 from image_pipeline.components.ingest.options import IngestOptions
 from tests.drawings import write_folder
+from tests.ingest_runs import read_files
 
 pytestmark = pytest.mark.e2e
-
-
-def hash_files(folder):
-    """What is in a folder."""
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
 
 
 def test_a_failed_ingest_is_run_again_and_the_folder_is_gone(tmp_path, monkeypatch):
@@ -35,7 +25,7 @@ def test_a_failed_ingest_is_run_again_and_the_folder_is_gone(tmp_path, monkeypat
         gen = ImageExampleGen(str(images), IngestOptions(shards=2), work_root=str(working))
         context = ImageExampleGenExecutor.Context(beam_pipeline_args=[*LOCAL_BEAM_ARGS])
         ImageExampleGenExecutor(context).Do({}, {"examples": [examples]}, gen.exec_properties)
-        return hash_files(tmp_path / output)
+        return read_files(tmp_path / output)
 
     def plan_late(prepared, work_dir, options):
         files.delete_tree(work_dir)  # As a run does that ends first.

@@ -4,7 +4,6 @@ The API server is a stand-in (`api_server`); the steps' commands are real (`walk
 """
 
 import dataclasses
-import hashlib
 import pathlib
 import subprocess
 import sys
@@ -16,11 +15,11 @@ import yaml
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.config import load_config
-from image_pipeline.run.local import run_locally
 from image_pipeline.run.run_plan import RunPlan
 from tests import warm
 from tests.drawings import encode_png
 from tests.kubeflow_compile.api_server import ApiServer, run_api_server
+from tests.kubeflow_compile.local import hash_files, run_local
 from tests.kubeflow_compile.walk import walk_pipeline
 
 pytestmark = pytest.mark.e2e
@@ -111,16 +110,7 @@ def plan(folder):
 @pytest.fixture(scope="module")
 def local(plan):
     """Each step's output URIs of that run."""
-    runs = run_locally(plan, on_start=lambda name: None, on_finish=lambda run: None)
-    return {run.name: run.outputs for run in runs}
-
-
-def _hash_files(folder):
-    paths = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
+    return run_local(plan)
 
 
 def test_it_says_where_the_run_is_and_waits_for_it(submitted):
@@ -134,8 +124,8 @@ def test_it_says_where_the_run_is_and_waits_for_it(submitted):
 def test_the_data_set_is_that_of_the_span_and_the_options_of_the_run(walked, local):
     examples = walked["ImageExampleGen"]["examples"]
     assert examples["metadata"]["custom:span"] == 7
-    found = _hash_files(examples["uri"])
-    assert found == _hash_files(local["ImageExampleGen"]["examples"])
+    found = hash_files(examples["uri"])
+    assert found == hash_files(local["ImageExampleGen"]["examples"])
     assert len([name for name in found if name.startswith("Split-")]) == 2
 
 

@@ -19,10 +19,10 @@ import yaml
 from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.config import PipelineConfig, load_config
-from image_pipeline.run.local import run_locally
 from image_pipeline.run.run_plan import RunPlan
 from tests.drawings import encode_png
 from tests.kubeflow_compile.launcher import ObjectStore
+from tests.kubeflow_compile.local import hash_files, run_local
 from tests.kubeflow_compile.walk import complete_parameters, fill_in, run_step, walk_pipeline
 from tests.object_store.runs import read_tree
 from tests.object_store.store import run_store, use_store
@@ -118,16 +118,7 @@ def plan(folder):
 @pytest.fixture(scope="module")
 def local(plan):
     """Each step's output URIs of that run."""
-    runs = run_locally(plan, on_start=lambda name: None, on_finish=lambda run: None)
-    return {run.name: run.outputs for run in runs}
-
-
-def _hash_files(folder: str) -> dict[str, str]:
-    root = pathlib.Path(folder)
-    paths = (path for path in root.rglob("*") if path.is_file())
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths
-    }
+    return run_local(plan)
 
 
 def test_the_engines_own_sdk_loads_the_file(folder, spec):
@@ -163,12 +154,12 @@ def test_a_step_finds_the_latest_span_and_says_which(folder, script, local):
     made = run_step(spec, step, message, folder / "span_steps", [sys.executable])
     examples = made["examples"]
     assert examples["metadata"]["custom:span"] == 10  # TFX's way to write a custom property.
-    assert _hash_files(examples["uri"]) == _hash_files(local["ImageExampleGen"]["examples"])
+    assert hash_files(examples["uri"]) == hash_files(local["ImageExampleGen"]["examples"])
 
 
 def test_the_commands_write_the_data_set_of_the_local_run(walked, local):
-    of_steps = _hash_files(walked["ImageExampleGen"]["examples"]["uri"])
-    assert of_steps == _hash_files(local["ImageExampleGen"]["examples"])
+    of_steps = hash_files(walked["ImageExampleGen"]["examples"]["uri"])
+    assert of_steps == hash_files(local["ImageExampleGen"]["examples"])
     shards = [name for name in of_steps if name.startswith("Split-")]
     assert len(shards) == 4 and "manifest.json" in of_steps and "index.parquet" in of_steps
 
@@ -212,7 +203,7 @@ def stored(folder, script):
 
 def test_in_a_store_that_tensorflow_does_not_open_the_data_set_is_the_same(stored, local):
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in stored.data_set.items()}
-    assert hashes == _hash_files(local["ImageExampleGen"]["examples"])
+    assert hashes == hash_files(local["ImageExampleGen"]["examples"])
 
 
 def test_its_artifact_is_a_pointer_and_says_what_it_points_to(stored):
