@@ -12,9 +12,10 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import suggest
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options
-from image_pipeline.components.training.options import EvaluationOptions, TrainingOptions
-from image_pipeline.components.training.refusals import refuse_for_boxes, refuse_for_masks
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.refusals import refuse_for_boxes, refuse_for_masks
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions

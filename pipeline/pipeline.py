@@ -16,19 +16,23 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import Evaluator, StatisticsGen
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
+from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.sources.span_pattern import LATEST
-from image_pipeline.components.training.choose_task import choose_task
-from image_pipeline.components.training.evaluation import evaluation_config
-from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.tasks.choose_task import choose_task
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.pusher import Pusher
-from image_pipeline.components.training.task import Task
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.resolvers import find_baseline, join_spans
 
-_USED_IN_TRAINING = ("augment", "feeding", "order", "served", "training", "transform")
+# A change of what is measured trains anew, too: TFX's Evaluator has no parameter for a version.
+_USED_IN_TRAINING = (
+    *("augment", "evaluation", "feeding", "models", "order", "served", "tasks", "training"),
+    "transform",
+)
 
 
 def create_pipeline(
@@ -195,7 +199,7 @@ def _create_evaluator(
         baseline_model=baseline,
         example_splits=["eval"],
         eval_config=evaluation_config(options, task),
-        module_path="image_pipeline.components.training.counting",
+        module_path="image_pipeline.components.evaluation.counting",
     )
 
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from image_pipeline.components.dotted import follow_rename, load_object
-from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.models.options import TrainingOptions
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def test_a_missing_import_inside_the_module_passes_unchanged(tmp_path, monkeypat
 
 
 def test_a_path_from_before_the_rename_is_followed_with_a_warning():
-    old = "components.training.model.build_model"
+    old = "components.models.model.build_model"
     with pytest.warns(FutureWarning, match=rf"^{old} is now called image_pipeline\.{old}; write"):
         assert TrainingOptions(model=old).model == TrainingOptions().model
     with pytest.warns(FutureWarning):
@@ -69,6 +69,6 @@ def test_a_person_s_own_components_are_left_alone(tmp_path, monkeypatch, recwarn
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     importlib.invalidate_caches()
-    path = "components.training.model.build_model"
+    path = "components.models.model.build_model"
     assert follow_rename(path) == path
     assert not recwarn.list

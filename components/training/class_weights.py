@@ -5,18 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.transform.statistics import read_statistics
-
-
-def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:
-    """Raises UserError if records are to be weighted by their class, but have two."""
-    if feeding.mixes_labels and training.class_weights != "none":
-        raise UserError(
-            "training.class_weights weigh records of one class, but mixup and cutmix give "
-            "each record two; leave out one of them, or set feeding.balance."
-        )
 
 
 def read_class_weights(transform_graph_dir: str, class_names: list[str]) -> np.ndarray:
@@ -61,7 +50,7 @@ def check_tag_loss(model: keras.Model, tags: int, name: str) -> None:
         raise UserError(
             "training.class_weights=balanced weighs each tag, so the loss of "
             f"training.model={name} must be [batch, tags]; compile it with "
-            "image_pipeline.components.training.tag_model.binary_cross_entropy."
+            "image_pipeline.components.models.tag_model.binary_cross_entropy."
         ) from error
 
 

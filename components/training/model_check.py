@@ -18,10 +18,10 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.training.classification import CLASSIFICATION
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.non_finite import are_finite
-from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.training.task import Task, is_tensor
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4

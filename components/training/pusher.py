@@ -11,7 +11,7 @@ from tfx.dsl.components.base import executor_spec
 from tfx.types import artifact_utils
 
 from image_pipeline.components import files
-from image_pipeline.components.training.signatures import MODEL_FILE
+from image_pipeline.components.tasks.signatures import MODEL_FILE
 from image_pipeline.components.trees import send_tree
 
 _DESTINATION, _PUSHED = "push_destination", "pushed_model"  # as TFX's Pusher calls them

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
-from image_pipeline.components.training.options import TrainingOptions
 
 _NOT_OF_THE_RUN = (
     "epochs",

@@ -24,10 +24,8 @@ from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import decode_image
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
-from image_pipeline.components.training.classification import CLASSIFICATION
-from image_pipeline.components.training.model_check import CheckedModel
-from image_pipeline.components.training.non_finite import are_finite, check_probabilities
-from image_pipeline.components.training.signatures import (
+from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.signatures import (
     ERROR,
     EXAMPLES,
     IMAGE_BYTES,
@@ -37,7 +35,9 @@ from image_pipeline.components.training.signatures import (
     TRANSFORM_FEATURES,
     VALID,
 )
-from image_pipeline.components.training.task import Task
+from image_pipeline.components.tasks.task import Task
+from image_pipeline.components.training.model_check import CheckedModel
+from image_pipeline.components.training.non_finite import are_finite, check_probabilities
 from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions

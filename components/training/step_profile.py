@@ -6,8 +6,8 @@ import logging
 
 from image_pipeline.components import files
 from image_pipeline.components.json_text import to_json
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training.history import PROFILE_FILE
-from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.profile import describe_trace, record_trace
 from image_pipeline.components.training.steps_per_execution import StepsCallback
 

@@ -13,7 +13,10 @@ from image_pipeline.components import files, progress
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
-from image_pipeline.components.training.choose_task import find_task, name_model
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.choose_task import find_task, name_model
+from image_pipeline.components.tasks.tagging import TAGGING
+from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.class_weights import (
     check_tag_loss,
     read_class_weights,
@@ -23,13 +26,10 @@ from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
-from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
-from image_pipeline.components.training.tagging import TAGGING
-from image_pipeline.components.training.task import Task
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions
 

@@ -10,12 +10,12 @@ import keras
 from image_pipeline.components.augment.batch import Moved
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.feeding.found_columns import find_moved
-from image_pipeline.components.training.choose_task import find_task, name_model
-from image_pipeline.components.training.classification import CLASSIFICATION
-from image_pipeline.components.training.detection import DETECTION
+from image_pipeline.components.tasks.choose_task import find_task, name_model
+from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.detection import DETECTION
+from image_pipeline.components.tasks.segmentation import SEGMENTATION
+from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
-from image_pipeline.components.training.segmentation import SEGMENTATION
-from image_pipeline.components.training.task import Task
 from image_pipeline.components.training.unknown import leave_out_unknown
 from image_pipeline.doctor.clock import Rate, time_batches
 from image_pipeline.doctor.subject import Subject

@@ -17,8 +17,8 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.records import Records, open_records
 from image_pipeline.components.feeding.shard_files import find_reader, match_files
 from image_pipeline.components.feeding.streaming import StreamedRecords
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import steps_per_epoch
-from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.doctor.pages import stays_in_memory
 from image_pipeline.doctor.verdict import Stages, Storage

@@ -17,7 +17,7 @@ from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
-from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.show.words import format_count

@@ -136,8 +136,8 @@ def _set_evaluation(values: dict[str, Any], given: Mapping[str, str]) -> None:
         return
     from google.protobuf import json_format
 
-    from image_pipeline.components.training.choose_task import TASKS
-    from image_pipeline.components.training.evaluation import evaluation_config
+    from image_pipeline.components.evaluation.evaluation import evaluation_config
+    from image_pipeline.components.tasks.choose_task import TASKS
 
     options = _override({"evaluation": compiled}, given).evaluation
     values["eval_config"] = json_format.MessageToJson(
@@ -152,7 +152,7 @@ def _override(compiled: Mapping[str, Any], given: Mapping[str, str]) -> Pipeline
 
 
 def _name_task(config: PipelineConfig) -> str:
-    from image_pipeline.components.training.choose_task import TASKS, choose_task
+    from image_pipeline.components.tasks.choose_task import TASKS, choose_task
 
     task = choose_task(config.ingest)
     return next(name for name, each in TASKS.items() if each is task)

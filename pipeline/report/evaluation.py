@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from image_pipeline.components.training.signatures import PROBABILITIES
+from image_pipeline.components.tasks.signatures import PROBABILITIES
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.model_answers import MOST_RECORDS, ask_model
 

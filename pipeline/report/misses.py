@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from image_pipeline.components.training.signatures import PROBABILITIES, VALUE
+from image_pipeline.components.tasks.signatures import PROBABILITIES, VALUE
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.model_answers import ask_model
 

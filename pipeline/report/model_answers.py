@@ -30,7 +30,7 @@ def ask_model(
     Raises:
       UserError: if the data set has no such split.
     """
-    from image_pipeline.components.training.scoring import score_records
+    from image_pipeline.components.evaluation.scoring import score_records
 
     if split not in data.splits:
         raise UserError(

@@ -1,6 +1,6 @@
 """Tries out the functions that the configuration names, before a run begins any work."""
 
-from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run.part import Part
@@ -37,7 +37,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
 def _check_model(config: PipelineConfig, num_classes: int) -> None:
     import keras
 
-    from image_pipeline.components.training.choose_task import choose_task
+    from image_pipeline.components.tasks.choose_task import choose_task
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
     task = choose_task(config.ingest)

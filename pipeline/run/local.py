@@ -104,7 +104,7 @@ class _Runs:
 
 
 def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
-    """Begins the progress that `components.training.counting` advances, if the total is known."""
+    """Begins the progress that `components.evaluation.counting` advances, if the total is known."""
     folders = [run.outputs["examples"] for run in runs if run.name.startswith(_INGEST)]
     if folders:
         splits = [read_manifest(folder).splits["eval"] for folder in folders]

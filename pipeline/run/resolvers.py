@@ -6,7 +6,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.ingest.options import SpanOptions
 from image_pipeline.components.ingest.span_resolver import LatestSpans
-from image_pipeline.components.training.options import EvaluationOptions
+from image_pipeline.components.tasks.options import EvaluationOptions
 
 SPAN_RESOLVER = "SpanResolver"
 BASELINE_RESOLVER = "BaselineResolver"

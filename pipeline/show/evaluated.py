@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from image_pipeline.components.training.evaluation import CANDIDATE
+from image_pipeline.components.evaluation.evaluation import CANDIDATE
 from image_pipeline.show.words import ERRORS, SHARES
 
 # Readable names for TFMA's metrics, those that a task measures.

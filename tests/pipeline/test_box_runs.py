@@ -8,8 +8,8 @@ import tensorflow as tf
 from click.testing import CliRunner
 
 from image_pipeline.cli import cli
-from image_pipeline.components.training.average_precision import average_precisions, match_boxes
-from image_pipeline.components.training.box_scores import join_found
+from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
+from image_pipeline.components.evaluation.box_scores import join_found
 from tests.training.box_data import CLASSES, draw_boxes, write_table
 
 pytestmark = pytest.mark.e2e

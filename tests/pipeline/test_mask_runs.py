@@ -10,7 +10,7 @@ from PIL import Image
 
 from image_pipeline.cli import cli
 from image_pipeline.components.dataset.manifest import read_manifest
-from image_pipeline.components.training.signatures import MASK, MASK_BYTES, VALID
+from image_pipeline.components.tasks.signatures import MASK, MASK_BYTES, VALID
 from tests.drawings import write_scenes
 
 pytestmark = pytest.mark.e2e

@@ -70,4 +70,4 @@ def test_the_evaluator_counts_its_records():
     pipeline = create_pipeline(load_config(None), "images", "root", "push")
     (evaluator,) = [each for each in pipeline.components if each.id == "Evaluator"]
     found = udf_utils.get_fn(evaluator.exec_properties, "custom_extractors")
-    assert found.__module__ == "image_pipeline.components.training.counting"
+    assert found.__module__ == "image_pipeline.components.evaluation.counting"

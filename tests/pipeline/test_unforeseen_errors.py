@@ -69,7 +69,7 @@ COMPONENTS = [
     ("image_pipeline.components.ingest.transforms:prepare", OSError),
     ("image_pipeline.components.transform.record_batches:read_views", OSError),
     ("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
-    ("image_pipeline.components.training.classification:read_class_names", ValueError),
+    ("image_pipeline.components.tasks.classification:read_class_names", ValueError),
     ("image_pipeline.components.training.resume:fit_from", RuntimeError),
     ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),

@@ -2,7 +2,7 @@
 
 import keras
 
-from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.models.options import TrainingOptions
 
 
 def build_linear_model(

@@ -5,9 +5,9 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import serving, trainer
 from image_pipeline.components.training.model_check import build_checked_model
-from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.test_trainer import make_fn_args, train
@@ -74,7 +74,7 @@ def test_the_wrong_model_is_found_before_any_training(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["subclass", "image_pipeline.components.training.model.build_model"],
+    ["subclass", "image_pipeline.components.models.model.build_model"],
     ids=["subclass", "default"],
 )
 def test_models_of_probabilities_pass_as_they_are(name):

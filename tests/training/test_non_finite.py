@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, trainer
 from image_pipeline.components.training.history import History
@@ -17,7 +18,6 @@ from image_pipeline.components.training.non_finite import (
     check_probabilities,
     name_records,
 )
-from image_pipeline.components.training.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
 from tests.training.models import build_linear_model

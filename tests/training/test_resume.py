@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, resume, trainer
-from image_pipeline.components.training.options import TrainingOptions
 from tests.training.models import build_linear_model
 from tests.training.test_trainer import make_fn_args, train
 

@@ -11,10 +11,9 @@ import tensorflow as tf
 
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.training import serving
-from image_pipeline.components.training.model import build_model
-from image_pipeline.components.training.options import TrainingOptions
-from image_pipeline.components.training.signatures import (
+from image_pipeline.components.models.model import build_model
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.signatures import (
     ERROR,
     EXAMPLES,
     IMAGE_BYTES,
@@ -22,6 +21,7 @@ from image_pipeline.components.training.signatures import (
     SERVE_EXAMPLES,
     SERVE_IMAGES,
 )
+from image_pipeline.components.training import serving
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.training.models import build_linear_model

@@ -108,7 +108,7 @@ def test_steps_per_execution_replaces_what_the_model_was_compiled_with(
 
 
 def test_the_default_model_is_the_same_with_several_steps_at_once(train_only):
-    default = {"model": "image_pipeline.components.training.model.build_model"}
+    default = {"model": "image_pipeline.components.models.model.build_model"}
     assert train_only(training={"steps_per_execution": 2, **default}) == train_only(
         training=default
     )
@@ -132,7 +132,7 @@ def test_training_again_gives_the_same_model(trained, tmp_path):
         {"training": {"seed": 1}},
         {"training": {"learning_rate": 0.01}},
         {"training": {"epochs": 3}},
-        {"training": {"model": "image_pipeline.components.training.model.build_model"}},
+        {"training": {"model": "image_pipeline.components.models.model.build_model"}},
         {"feeding": {"batch_size": 5}},
         {"feeding": {"remainder": "drop"}},
         {"feeding": {"augment": ["flip_horizontal"]}},
@@ -146,12 +146,12 @@ def test_every_option_reaches_training(options, trained, train_only):
 
 
 def test_the_default_model_is_reproducible_too(train_only):
-    default = {"model": "image_pipeline.components.training.model.build_model"}
+    default = {"model": "image_pipeline.components.models.model.build_model"}
     assert train_only(training=default) == train_only(training=default)
 
 
 def test_the_default_model_learns_from_mixed_labels_too(train_only):
-    default = {"model": "image_pipeline.components.training.model.build_model"}
+    default = {"model": "image_pipeline.components.models.model.build_model"}
     mixed = train_only(training=default, feeding={"augment": ["mixup"]})
     assert set(mixed) == {"loss", "accuracy", "val_loss", "val_accuracy"}
     assert mixed != train_only(training=default, feeding={"augment": []})

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.training.model import build_model
-from image_pipeline.components.training.options import TrainingOptions
+from image_pipeline.components.models.model import build_model
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training.unknown import count_unknown, has_class, leave_out_unknown
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards

@@ -21,8 +21,8 @@ from image_pipeline.components.feeding.shard_files import match_files, read_shar
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.tasks.signatures import LABEL
 from image_pipeline.components.training.serving import ServedModel
-from image_pipeline.components.training.signatures import LABEL
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import load_preprocessing_fn, run_analysis
 from image_pipeline.components.views.options import ViewOptions

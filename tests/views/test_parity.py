@@ -20,15 +20,15 @@ from tfx_bsl.tfxio.tf_example_record import TFExampleRecord
 
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
+from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.signatures import PROBABILITIES, SERVE_IMAGES
 from image_pipeline.components.training import serving
-from image_pipeline.components.training.evaluation import evaluation_config
-from image_pipeline.components.training.options import EvaluationOptions
-from image_pipeline.components.training.signatures import PROBABILITIES, SERVE_IMAGES
 from image_pipeline.components.transform.labels import label_ids
 from image_pipeline.components.transform.record_batches import adapter_config, read_view_batches
 from image_pipeline.components.views.options import ViewOptions

@@ -8,7 +8,7 @@ from image_pipeline.show.evaluated import (
     read_evaluation,
 )
 from image_pipeline.show.words import format_measured
-from tests.training.test_evaluation import analyse, export_dir  # noqa: F401  (a fixture)
+from tests.evaluation.test_evaluation import analyse, export_dir  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.beam
 

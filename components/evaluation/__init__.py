@@ -1,0 +1,1 @@
+"""A trained model and stored records → what it is worth."""

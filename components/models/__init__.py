@@ -1,0 +1,1 @@
+"""Built-in models: from normalised images to what their task predicts, compiled."""

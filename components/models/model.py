@@ -1,0 +1,125 @@
+"""The default model: a small convolutional network for images of any size."""
+
+import keras
+
+from image_pipeline.components.models.options import TrainingOptions
+
+# Every block halves the image, until its shorter side would be under this many pixels: 32 px images
+# pass three blocks, 224 px images five.
+SMALLEST_MAP_PX = 4
+MOST_BLOCKS = 5
+FIRST_FILTERS = 16
+MOST_FILTERS = 256
+
+
+def build_model(
+    input_shape: tuple[int, int, int], num_classes: int, options: TrainingOptions
+) -> keras.Model:
+    """Builds and compiles the classifier.
+
+    Args:
+      input_shape: height, width and channels of the normalised images.
+      num_classes: length of the probability vector.
+      options: learning rate.
+
+    Returns:
+      A model from float32 [batch, height, width, channels] to float32 [batch, num_classes],
+      probabilities that sum to 1. Labels may be class ids or, of mixed images, shares of classes;
+      records of unknown class (id -1) count neither in the loss nor in the accuracy.
+    """
+    inputs = keras.Input(input_shape, name="image")
+    features = build_features(inputs)
+    outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
+    model = keras.Model(inputs, outputs)
+    model.compile(
+        optimizer=keras.optimizers.Adam(options.learning_rate),
+        loss=cross_entropy,
+        metrics=[Accuracy()],
+    )
+    return model
+
+
+def build_features(images: keras.KerasTensor) -> keras.KerasTensor:
+    """What the network sees in images (float32 [batch, height, width, any]): [batch, features]."""
+    outputs = images
+    blocks = count_halvings(min(images.shape[1:3]), SMALLEST_MAP_PX, MOST_BLOCKS, least=1)
+    for block in range(blocks):
+        outputs = convolve_twice(outputs, min(FIRST_FILTERS << block, MOST_FILTERS))
+        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
+    return keras.layers.GlobalAveragePooling2D()(outputs)
+
+
+def cross_entropy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
+    """Cross entropy of class ids, or of the classes' shares.
+
+    Args:
+      labels: int [batch] or [batch, 1], class ids, -1 for none; or float32 [batch, classes].
+      probabilities: float32 [batch, classes].
+
+    Returns:
+      float32 [batch]; Keras leaves records without a class out of the mean.
+    """
+    if _are_shares(labels, probabilities):
+        return keras.losses.categorical_crossentropy(labels, probabilities)
+    return keras.losses.sparse_categorical_crossentropy(labels, probabilities, ignore_class=-1)
+
+
+class Accuracy(keras.metrics.MeanMetricWrapper):
+    """The share of records for which `accuracy` holds, of those that have a class."""
+
+    def __init__(self, name: str = "accuracy", dtype: str | None = None):
+        """Takes what Keras gives to every metric."""
+        super().__init__(accuracy, name=name, dtype=dtype)
+
+    def update_state(
+        self,
+        y_true: keras.KerasTensor,
+        y_pred: keras.KerasTensor,
+        sample_weight: keras.KerasTensor | None = None,
+    ) -> None:
+        """Counts a batch; labels and predictions are those of `accuracy`."""
+        if _are_shares(y_true, y_pred):
+            known = keras.ops.any(y_true > 0, axis=-1)
+        else:
+            known = keras.ops.reshape(y_true, [-1]) >= 0
+        weight = keras.ops.cast(known, self.dtype)
+        if sample_weight is not None:
+            weight *= keras.ops.reshape(keras.ops.cast(sample_weight, self.dtype), [-1])
+        super().update_state(y_true, y_pred, weight)
+
+    def get_config(self) -> dict:
+        """What makes another one like it."""
+        return {"name": self.name, "dtype": self.dtype}
+
+
+def accuracy(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> keras.KerasTensor:
+    """Whether the likeliest class is the label's (of shares: the one of the greatest).
+
+    Args and returns are those of `cross_entropy`.
+    """
+    if _are_shares(labels, probabilities):
+        return keras.metrics.categorical_accuracy(labels, probabilities)
+    return keras.metrics.sparse_categorical_accuracy(labels, probabilities)
+
+
+def _are_shares(labels: keras.KerasTensor, probabilities: keras.KerasTensor) -> bool:
+    return len(labels.shape) == 2 and labels.shape[1] == probabilities.shape[1] > 1
+
+
+def count_halvings(shorter_side_px: int, smallest_px: int, most: int, least: int = 0) -> int:
+    """How often images are halved, from `least` to `most`, so that none gets smaller than that."""
+    halvings = least
+    while halvings < most and shorter_side_px >> (halvings + 1) >= smallest_px:
+        halvings += 1
+    return halvings
+
+
+def convolve_twice(inputs: keras.KerasTensor, filters: int) -> keras.KerasTensor:
+    """A block's convolutions, [batch, height, width, any] → [batch, height, width, filters]."""
+    outputs = inputs
+    for _ in range(2):
+        outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(outputs)
+        # 0.9, not Keras's 0.99, settles within the few steps that small data sets give.
+        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+        outputs = keras.layers.ReLU()(outputs)
+    return outputs

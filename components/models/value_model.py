@@ -1,0 +1,34 @@
+"""The default model for numbers: that for classes, with one linear output."""
+
+import keras
+
+from image_pipeline.components.models.model import build_features
+from image_pipeline.components.models.options import TrainingOptions
+
+
+def build_model(
+    input_shape: tuple[int, int, int], num_classes: int, options: TrainingOptions
+) -> keras.Model:
+    """Builds and compiles the network.
+
+    Args:
+      input_shape: height, width and channels of the normalised images.
+      num_classes: 1.
+      options: learning rate.
+
+    Returns:
+      A model from float32 [batch, height, width, channels] to float32 [batch, 1]. Labels are
+      float32 [batch].
+    """
+    inputs = keras.Input(input_shape, name="image")
+    outputs = keras.layers.Dense(num_classes, name="value")(build_features(inputs))
+    model = keras.Model(inputs, outputs)
+    model.compile(
+        optimizer=keras.optimizers.Adam(options.learning_rate),
+        loss="mean_squared_error",
+        metrics=[
+            keras.metrics.MeanSquaredError(name="mean_squared_error"),
+            keras.metrics.MeanAbsoluteError(name="mean_absolute_error"),
+        ],
+    )
+    return model

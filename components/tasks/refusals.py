@@ -1,0 +1,46 @@
+"""What cannot be asked for where images have masks or boxes. It needs no TensorFlow."""
+
+from image_pipeline.components.augment.options import Mixup
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.options import TrainingOptions
+
+
+def refuse_for_masks(feeding: FeedingOptions, training: TrainingOptions) -> str | None:
+    """Says what weighs or blends images by their one class, which masks have not; None if none."""
+    if training.class_weights != "none":
+        return _refuse_weights(training, "masks have a class for each pixel")
+    if any(isinstance(step, Mixup) for step in feeding.augment):
+        return (
+            "feeding.augment has mixup, which blends the labels of two images, and class ids of "
+            "pixels cannot be blended; leave it out, or take cutmix, which cuts masks as images."
+        )
+    return None
+
+
+def refuse_for_boxes(feeding: FeedingOptions, training: TrainingOptions) -> str | None:
+    """Says what weighs or mixes images by their one class, which boxes have not; None if none."""
+    if training.class_weights != "none":
+        return _refuse_weights(training, "each box has a class")
+    if feeding.mixes_labels:
+        return (
+            "feeding.augment has mixup or cutmix, which mix the labels of two images, and boxes "
+            "cannot be mixed; leave them out."
+        )
+    return None
+
+
+def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:
+    """Raises UserError if records are to be weighted by their class, but have two."""
+    if feeding.mixes_labels and training.class_weights != "none":
+        raise UserError(
+            "training.class_weights weigh records of one class, but mixup and cutmix give "
+            "each record two; leave out one of them, or set feeding.balance."
+        )
+
+
+def _refuse_weights(training: TrainingOptions, but: str) -> str:
+    return (
+        f"training.class_weights={training.class_weights} weighs images by their class, but {but}; "
+        "leave it at none, or weigh classes in the loss of a training.model of your own."
+    )

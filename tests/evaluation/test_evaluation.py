@@ -1,0 +1,184 @@
+import re
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from image_pipeline.components import progress
+from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.evaluation.counting import (
+    check_finite,
+    count_records,
+    custom_extractors,
+    has_class,
+)
+from image_pipeline.components.evaluation.evaluation import BASELINE, CANDIDATE, evaluation_config
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.signatures import (
+    EXAMPLES,
+    SERVE_EXAMPLES,
+    TRANSFORM_FEATURES,
+)
+from image_pipeline.components.training import serving
+from image_pipeline.components.views.options import ViewOptions
+from tests import graphs, shards
+from tests.training.models import build_linear_model
+
+pytestmark = pytest.mark.beam
+
+
+@pytest.fixture(scope="module")
+def export_dir(tmp_path_factory):
+    """A model that takes every image for a cat."""
+    keras.utils.set_random_seed(0)
+    model = build_linear_model((8, 8, 3), 2, TrainingOptions())
+    model.layers[-1].set_weights([tf.zeros([192, 2]), tf.constant([1.0, 0.0])])
+    folder = str(tmp_path_factory.mktemp("export") / "model")
+    view = ViewOptions(height_px=8, width_px=8)
+    serving.export_model(model, graphs.shared_graph_dir(), view, ["cat", "dog"], folder)
+    return folder
+
+
+def analyse(export_dir, folder, **options):
+    """Runs TFMA over 3 cats, 1 dog and 1 record of a class that the graph does not know."""
+    pattern = shards.write_shards(
+        folder / "data", shards.make_examples(5, ["cat", "dog", "cat", "zebra", "cat"])
+    )
+    config = evaluation_config(EvaluationOptions(**options))
+    model = tfma.default_eval_shared_model(export_dir, eval_config=config)
+    arguments = {"eval_shared_model": model, "eval_config": config}
+    result = tfma.run_model_analysis(
+        **arguments,
+        extractors=custom_extractors(tensor_adapter_config=None, **arguments),
+        data_location=pattern,
+        output_path=str(folder / "out"),
+        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+    )
+    metrics = {slice_key: values[""][""] for slice_key, values in result.slicing_metrics}
+    return metrics, tfma.load_validation_result(str(folder / "out"))
+
+
+def test_accuracy_is_measured_overall_and_for_each_class(export_dir, tmp_path):
+    metrics, validation = analyse(export_dir, tmp_path, min_accuracy=0.74)
+    measured = {
+        slice_key: (
+            pytest.approx(values["sparse_categorical_accuracy"]["doubleValue"]),
+            values["example_count"]["doubleValue"],
+        )
+        for slice_key, values in metrics.items()
+    }
+    assert measured == {
+        (): (0.75, 4.0),  # without the zebra, of which the graph does not know
+        (("image/class/text", "cat"),): (1.0, 3.0),
+        (("image/class/text", "dog"),): (0.0, 1.0),
+    }
+    assert validation.validation_ok  # although no dog was recognised
+
+
+def test_a_model_below_the_minimum_is_not_good_enough(export_dir, tmp_path):
+    _, validation = analyse(export_dir, tmp_path, min_accuracy=0.76)
+    assert not validation.validation_ok
+    failed = [
+        list(found.slice_key.single_slice_keys) for found in validation.metric_validations_per_slice
+    ]
+    assert failed == [[]]  # the slice of all records, and no class
+
+
+def test_confidence_intervals_are_computed_when_asked_for(export_dir, tmp_path):
+    metrics, _ = analyse(export_dir, tmp_path, min_accuracy=0.5, confidence_intervals=True)
+    assert "boundedValue" in metrics[()]["sparse_categorical_accuracy"]
+
+
+def test_all_records_are_counted(export_dir, tmp_path):
+    progress.begin("records", 5)
+    analyse(export_dir, tmp_path, min_accuracy=0.74)
+    assert progress.look() == progress.Progress("records", 5, done=5)
+    progress.end()
+
+
+@pytest.mark.parametrize("min_improvement", [None, 0.0])
+def test_a_model_that_gives_no_numbers_is_refused_by_name_of_a_record(tmp_path, min_improvement):
+    """Its argmax would be the first class: three of four would be right."""
+    pattern = shards.write_shards(tmp_path / "data", shards.make_examples(4, ["cat", "dog"]))
+    folder = _export_nan(tmp_path / "model")
+    config = evaluation_config(EvaluationOptions(min_improvement=min_improvement))
+    models = [
+        tfma.default_eval_shared_model(folder, eval_config=config, model_name=spec.name)
+        for spec in config.model_specs
+    ]
+    arguments = {"eval_shared_model": models, "eval_config": config}
+    with pytest.raises(Exception, match="finite probabilities") as raised:
+        tfma.run_model_analysis(
+            **arguments,
+            extractors=custom_extractors(tensor_adapter_config=None, **arguments),
+            data_location=pattern,
+            output_path=str(tmp_path / "out"),
+            pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+        )
+    found = find_user_error(raised.value)
+    assert re.match(r"the model must give finite .* gives nan for the eval split's \d:", str(found))
+
+
+def _export_nan(folder):
+    """A model with a NaN that no check before its export has seen."""
+    model = build_linear_model((8, 8, 3), 2, TrainingOptions())
+    view = ViewOptions(height_px=8, width_px=8)
+    classifier = serving.ServedModel(
+        model, TransformGraph(graphs.shared_graph_dir()), view, ["cat", "dog"]
+    )
+    model.layers[-1].set_weights([tf.zeros([192, 2]), tf.constant([float("nan"), 0.0])])
+    signatures = {
+        SERVE_EXAMPLES: classifier.serve_examples,
+        TRANSFORM_FEATURES: classifier.transform_features,
+    }
+    made = {
+        name: serving._batch_signature(function, EXAMPLES) for name, function in signatures.items()
+    }
+    tf.saved_model.save(classifier, str(folder), signatures=made)
+    return str(folder)
+
+
+def test_of_two_models_the_judged_ones_labels_and_figures_count():
+    labels = {CANDIDATE: np.array([1]), BASELINE: np.array([-1])}
+    assert has_class({"labels": labels}) and not has_class({"labels": np.array([-1])})
+    extracts = {
+        "features": {"image/filename": np.array([b"a.png"])},
+        "predictions": {CANDIDATE: np.array([0.5, 0.5]), BASELINE: np.array([np.nan, 0.5])},
+    }
+    assert check_finite(extracts) is extracts
+
+
+def test_a_record_alone_is_counted_too():
+    progress.begin("records", 5)
+    extracts = {"input": b"a record"}
+    assert count_records(extracts) is extracts
+    assert progress.look() == progress.Progress("records", 5, done=1)
+    progress.end()
+
+
+@pytest.mark.parametrize(
+    ("min_improvement", "is_enough"), [(None, True), (-0.01, True), (0.0, True), (0.01, False)]
+)
+def test_a_model_must_be_better_than_the_baseline_by_so_much(
+    export_dir, tmp_path, min_improvement, is_enough
+):
+    pattern = shards.write_shards(tmp_path / "data", shards.make_examples(4, ["cat", "dog"]))
+    config = evaluation_config(EvaluationOptions(min_improvement=min_improvement))
+    models = [  # The same model twice: the difference is 0.
+        tfma.default_eval_shared_model(export_dir, eval_config=config, model_name=spec.name)
+        for spec in config.model_specs
+    ]
+    assert len(models) == (1 if min_improvement is None else 2)
+    tfma.run_model_analysis(
+        eval_shared_model=models,
+        eval_config=config,
+        data_location=pattern,
+        output_path=str(tmp_path / "out"),
+        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+    )
+    assert tfma.load_validation_result(str(tmp_path / "out")).validation_ok is is_enough

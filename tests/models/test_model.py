@@ -1,0 +1,75 @@
+import keras
+import numpy as np
+import pytest
+
+from image_pipeline.components.models.model import (
+    MOST_BLOCKS,
+    SMALLEST_MAP_PX,
+    build_model,
+    count_halvings,
+)
+from image_pipeline.components.models.options import TrainingOptions
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (8, 8, 3), (32, 20, 3), (224, 224, 3)])
+def test_gives_probabilities_for_every_image_size(shape):
+    model = build_model(shape, 5, TrainingOptions())
+    probabilities = model(np.random.default_rng(0).random((2, *shape), np.float32)).numpy()
+    assert (probabilities.shape, probabilities.dtype) == ((2, 5), np.float32)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("side", "blocks"), [(1, 1), (8, 1), (16, 2), (28, 2), (32, 3), (64, 4), (224, 5), (1024, 5)]
+)
+def test_larger_images_pass_more_blocks(side, blocks):
+    assert count_halvings(side, SMALLEST_MAP_PX, MOST_BLOCKS, least=1) == blocks
+
+
+def test_learning_rate_is_adams():
+    model = build_model((8, 8, 1), 2, TrainingOptions(learning_rate=0.25))
+    assert isinstance(model.optimizer, keras.optimizers.Adam)
+    assert float(model.optimizer.learning_rate) == 0.25
+
+
+def test_the_seed_decides_the_weights():
+    def first_weights(seed):
+        keras.utils.set_random_seed(seed)
+        return build_model((8, 8, 1), 2, TrainingOptions()).get_weights()[0]
+
+    np.testing.assert_array_equal(first_weights(1), first_weights(1))
+    assert not np.array_equal(first_weights(1), first_weights(2))
+
+
+def test_records_of_unknown_class_do_not_count_in_the_loss():
+    model = build_model((8, 8, 1), 2, TrainingOptions())
+    images = np.random.default_rng(0).random((3, 8, 8, 1), np.float32)
+    known = model.evaluate(images[:2], np.array([0, 1]), verbose=0)[0]
+    with_unknown = model.evaluate(images, np.array([0, 1, -1]), verbose=0)[0]
+    assert with_unknown == pytest.approx(known, rel=1e-5)
+
+
+def test_shares_of_classes_are_labels_too():
+    model = build_model((8, 8, 1), 3, TrainingOptions())
+    images = np.random.default_rng(0).random((4, 8, 8, 1), np.float32)
+    ids = np.array([0, 1, 2, 2])
+    assert model.evaluate(images, np.eye(3)[ids], verbose=0) == pytest.approx(
+        model.evaluate(images, ids, verbose=0), rel=1e-6
+    )
+    mixed = np.array([[0.75, 0.25, 0], [0, 0.5, 0.5], [0, 0, 1], [0, 0, 0]], np.float32)
+    logs = np.log(model.predict(images, verbose=0))
+    assert model.evaluate(images, mixed, verbose=0)[0] == pytest.approx(
+        -(mixed * logs).sum(axis=1).mean(), rel=1e-4
+    )
+
+
+def test_learns_to_tell_dark_from_bright():
+    keras.utils.set_random_seed(0)
+    model = build_model((8, 8, 1), 2, TrainingOptions(learning_rate=1e-2))
+    labels = np.arange(64) % 2
+    noise = np.random.default_rng(0).random((64, 8, 8, 1), np.float32)
+    images = noise * 0.2 + labels[:, None, None, None].astype(np.float32)
+    model.fit(images, labels, epochs=10, batch_size=16, verbose=0)
+    assert model.evaluate(images, labels, verbose=0)[1] == 1.0

@@ -1,0 +1,353 @@
+"""Boxes from training to evaluation: one way for all, and the same figures everywhere."""
+
+import json
+import pathlib
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from image_pipeline.components.dataset import record
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
+from image_pipeline.components.evaluation.box_scores import join_found
+from image_pipeline.components.evaluation.counting import custom_extractors
+from image_pipeline.components.evaluation.evaluation import evaluation_config
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.models.detector import build_model
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.choose_task import choose_task, find_task
+from image_pipeline.components.tasks.detection import DETECTION, MOST_OBJECTS
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.training import trainer
+from image_pipeline.components.training.model_check import build_checked_model
+from image_pipeline.components.views.graph import place_views
+from image_pipeline.show.evaluated import read_evaluation
+from image_pipeline.show.judgement import read_failures
+from tests.drawings import encode_png
+from tests.training.box_data import (
+    CLASSES,
+    MOST,
+    VIEW,
+    draw_boxes,
+    read_examples,
+    split_pattern,
+    write_data,
+)
+
+pytestmark = pytest.mark.beam
+
+MODELS = "tests.training.box_models"
+
+
+@pytest.fixture(scope="module")
+def graph_dir():
+    return str(write_data() / "graph")
+
+
+@pytest.fixture(scope="module")
+def trained(graph_dir, tmp_path_factory):
+    """The default model, trained by TFX's `run_fn`."""
+    folder = tmp_path_factory.mktemp("boxes")
+    fn_args = make_fn_args(folder, graph_dir, {"epochs": 40, "learning_rate": 0.003})
+    trainer.run_fn(fn_args)
+    history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
+    return fn_args.serving_model_dir, history
+
+
+@pytest.fixture(scope="module")
+def signatures(trained):
+    return tf.saved_model.load(trained[0]).signatures
+
+
+def make_fn_args(folder, graph_dir, training, feeding=None):
+    return types.SimpleNamespace(
+        train_files=[split_pattern("train")],
+        eval_files=[split_pattern("eval")],
+        transform_graph_path=graph_dir,
+        serving_model_dir=str(folder / "serving"),
+        model_run_dir=str(folder / "run"),
+        custom_config={
+            "view": VIEW.model_dump(mode="json"),
+            "feeding": {"batch_size": 8, **(feeding or {})},
+            "training": training,
+        },
+    )
+
+
+def read_fed(graph_dir):
+    """What `input_fn` gives in evaluation, of all records."""
+    batches = input_fn(
+        [split_pattern("eval")],
+        mode="eval",
+        view=VIEW,
+        feeding=FeedingOptions(batch_size=5),
+        transform_graph_dir=graph_dir,
+    )
+    labels = [labels for _, labels in batches.as_numpy_iterator()]
+    return {key: np.concatenate([each[key] for each in labels]) for key in labels[0]}
+
+
+def measure(signatures):
+    """The average precisions of each class, of what the signatures answer: [classes, overlaps]."""
+    examples = tf.constant(read_examples("eval"))
+    true = signatures["transform_features"](examples=examples)["objects"].numpy()
+    found = signatures["serving_examples"](examples=examples)["objects"].numpy()
+    parts = [match_boxes(*pair) for pair in zip(true, found, strict=True)]
+    return np.stack(
+        [
+            average_precisions(join_found([part[id_] for part in parts if id_ in part]))
+            for id_ in range(len(CLASSES))
+        ]
+    )
+
+
+def test_the_task_is_chosen_by_what_the_data_has(graph_dir):
+    assert find_task(graph_dir) is DETECTION
+    assert choose_task(IngestOptions(column_types={"boxes": "boxes"})) is DETECTION
+    assert DETECTION.read_class_names(graph_dir) == CLASSES
+
+
+def test_defaults_train_a_network_that_finds_what_was_drawn(trained, signatures):
+    own = {"loss", "boxes_loss", "scores_loss"}
+    metrics = trained[1]["metrics"]
+    assert set(metrics) == own | {f"val_{name}" for name in own}
+    assert trained[1]["unknown_records"] == {} and trained[1]["softmax_added"] is False
+    assert metrics["loss"][-1] < metrics["loss"][0] / 2
+    assert measure(signatures)[:, 0].mean() > 0.6
+
+
+def test_signatures_name_their_outputs(signatures):
+    outputs = {name: set(each.structured_outputs) for name, each in signatures.items()}
+    own = {"boxes", "scores", "labels", "count", "classes"}
+    assert outputs == {
+        "serving_default": own | {"valid", "error"},
+        "serving_examples": {"objects"},
+        "transform_features": {"objects"},
+    }
+
+
+def test_the_true_boxes_are_those_that_evaluation_feeds(signatures, graph_dir):
+    fed = read_fed(graph_dir)
+    objects = signatures["transform_features"](examples=tf.constant(read_examples("eval")))
+    assert fed["count"].min() == 0 and fed["count"].max() == MOST
+    for row, found in enumerate(objects["objects"].numpy()):
+        counts = found[(found[:, 4] >= 0) & (found[:, 5] == 0)]
+        count = fed["count"][row]
+        np.testing.assert_array_equal(counts[:, :4], fed["boxes"][row, :count])
+        np.testing.assert_array_equal(counts[:, 4], fed["labels"][row, :count])
+
+
+def make_example(boxes):
+    """A record's boxes: (top, left, bottom, right, label from 1 on, crowd) each; 40 x 96 px."""
+    example = tf.train.Example()
+    features = example.features.feature
+    keys = (record.BOX_YMIN, record.BOX_XMIN, record.BOX_YMAX, record.BOX_XMAX)
+    for place, column in enumerate(keys):
+        features[column.key].float_list.value.extend(box[place] for box in boxes)
+    features[record.BOX_LABEL.key].int64_list.value.extend(box[4] for box in boxes)
+    features[record.BOX_CROWD.key].int64_list.value.extend(box[5] for box in boxes)
+    features[record.HEIGHT].int64_list.value.append(40)
+    features[record.WIDTH].int64_list.value.append(96)
+    return example.SerializeToString()
+
+
+def test_crowds_and_what_is_hardly_seen_do_not_count_and_what_is_cut_off_is_gone(signatures):
+    # The view is the middle half of the image's width.
+    boxes = [
+        (0, 0.5, 1, 0.75, 1, 0),  # at the right
+        (0, 0, 1, 0.25, 1, 0),  # not in the view
+        (0, 0.125, 1, 0.5, 2, 0),  # two thirds of it
+        (0, 0.5, 0.5, 0.75, 2, 1),  # a crowd
+        (0, 0, 1, 0.3125, 2, 0),  # a fifth of it
+    ]
+    examples = tf.constant([make_example(boxes), make_example([])])
+    found = signatures["transform_features"](examples=examples)["objects"].numpy()
+    expected = [
+        [0, 0.5, 1, 1, 0, 0],
+        [0, 0, 0, 0, -1],
+        [0, 0, 1, 0.5, 1, 0],
+        [0, 0.5, 0.5, 1, 1, 1],
+        [0, 0, 1, 0.125, 1, 1],
+    ]
+    for box, wanted in zip(found[0], expected, strict=True):
+        np.testing.assert_allclose(box[: len(wanted)], wanted, atol=1e-6)
+    assert (found[1, :, 4] == -1).all()
+
+
+def test_served_boxes_are_shares_of_the_given_image(signatures):
+    files = [encode_png(draw_boxes(number)[0]) for number in range(4)]
+    examples = {}  # of the same images
+    for split in ("train", "eval"):
+        for example in read_examples(split):
+            name = tf.train.Example.FromString(example).features.feature["image/filename"]
+            examples[name.bytes_list.value[0].decode()] = example
+    told = [examples[f"{number:03d}.png"] for number in range(4)]
+    objects = signatures["serving_examples"](examples=tf.constant(told))["objects"].numpy()
+    served = signatures["serving_default"](image_bytes=tf.constant([*files, b"no image"]))
+    served = {key: value.numpy() for key, value in served.items()}
+    (corner,), (length,) = (part.numpy() for part in place_views(tf.constant([[48, 64]]), VIEW))
+    assert length[1] < 1
+    for row in range(4):
+        found = objects[row][objects[row, :, 4] >= 0]
+        assert served["count"][row] == len(found) > 0
+        of_image = np.tile(corner, 2) + found[:, :4] * np.tile(length, 2)
+        np.testing.assert_allclose(served["boxes"][row, : len(found)], of_image, atol=1e-6)
+        np.testing.assert_array_equal(served["scores"][row, : len(found)], found[:, 5])
+        names = [CLASSES[int(id_)].encode() for id_ in found[:, 4]]
+        assert served["labels"][row, : len(found)].tolist() == names
+    padding = np.arange(MOST_OBJECTS) >= served["count"][:, None]
+    assert not served["boxes"][padding].any() and not served["scores"][padding].any()
+    assert set(served["labels"][padding]) == {b""}
+    assert served["valid"].tolist() == [True] * 4 + [False] and served["count"][4] == 0
+    assert served["error"].tolist() == [b""] * 4 + [b"not_an_image"]
+    assert served["classes"].tolist() == [[name.encode() for name in CLASSES]] * 5
+
+
+def analyse(model_dirs, folder, **options):
+    """Runs TFMA over the eval split."""
+    config = evaluation_config(EvaluationOptions(**options), DETECTION)
+    models = [
+        tfma.default_eval_shared_model(path, eval_config=config, model_name=spec.name)
+        for path, spec in zip(model_dirs, config.model_specs, strict=True)
+    ]
+    arguments = {
+        "eval_shared_model": models if len(models) > 1 else models[0],
+        "eval_config": config,
+    }
+    tfma.run_model_analysis(
+        **arguments,
+        extractors=custom_extractors(tensor_adapter_config=None, **arguments),
+        data_location=split_pattern("eval"),
+        output_path=str(folder),
+        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+    )
+    found = tfma.load_eval_result(str(folder), model_name=config.model_specs[0].name or None)
+    ((key, metrics),) = found.slicing_metrics
+    assert key == ()
+    return metrics[""], tfma.load_validation_result(str(folder))
+
+
+@pytest.mark.parametrize("is_enough", [True, False])
+def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp_path, is_enough):
+    precisions = measure(signatures)
+    mean = precisions.mean()
+    least = mean - 0.001 if is_enough else mean + 0.001
+    metrics, validation = analyse([trained[0]], tmp_path, min_map_50_95=least)
+    found = {name: value["doubleValue"] for name, value in metrics[""].items()}
+    expected = {"map_50_95": mean, "map_50": precisions[:, 0].mean()}
+    assert found == pytest.approx(expected | {"example_count": len(read_examples("eval"))})
+    classes = {key: value["ap_50_95"]["doubleValue"] for key, value in metrics.items() if key}
+    own = {f"classId:{id_}": each.mean() for id_, each in enumerate(precisions)}
+    assert classes == pytest.approx(own)
+    assert validation.validation_ok is is_enough
+    told = read_evaluation(str(tmp_path), CLASSES, "mAP50-95")
+    assert told["measure"] == "mAP50-95" and told["overall"]["mAP50-95"] == pytest.approx(mean)
+    assert told["classes"] == pytest.approx(dict(zip(CLASSES, own.values(), strict=True)))
+    worst = min(CLASSES, key=told["classes"].get)
+    assert told["worst_class"] == {"class": worst, "AP50-95": told["classes"][worst]}
+    asked = {"option": "evaluation.min_map_50_95", "measure": "mAP50-95"}
+    missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
+    assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
+
+
+@pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
+def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
+    _, validation = analyse(
+        [trained[0]] * 2, tmp_path, min_improvement=min_improvement, min_map_50_95=0
+    )
+    assert validation.validation_ok is is_enough
+
+
+def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
+    metrics, _ = analyse([trained[0]], tmp_path, confidence_intervals=True)
+    assert "boundedValue" in metrics[""]["map_50_95"]
+
+
+def build(name, num_classes=2):
+    training = TrainingOptions(model=f"{MODELS}.{name}")
+    return build_checked_model(VIEW, FeedingOptions(), training, num_classes, task=DETECTION)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("one_tensor", "gives one tensor, not a dict of boxes and scores"),
+        ("other_names", r"gives a dict of \['box', 'score'\], not a dict of boxes and scores"),
+        ("five_sides", r"gives \{'boxes': 'float32 \[4, 5, 5\]', 'scores': .* for 4 images"),
+        ("too_many_values", "gives 3 values per candidate, but there are 2 classes"),
+        ("without_loss", r"fails on a dict of boxes \[batch, most, 4\], labels .*No loss"),
+    ],
+)
+def test_a_wrong_model_for_boxes_is_told_what_is_wanted(name, message):
+    with pytest.raises(UserError, match=message) as raised:
+        build(name)
+    wanted = "images [batch, 40, 48, 3] and gives a dict of boxes and scores [batch, candidates, 4]"
+    assert wanted in str(raised.value)
+
+
+def test_logits_are_served_as_probabilities():
+    checked = build("logits")
+    assert checked.gives_logits
+    images = tf.random.normal([2, 40, 48, 3], seed=1)
+    found, raw = checked.predict(images), checked.model(images)
+    np.testing.assert_array_equal(found["boxes"], raw["boxes"])
+    np.testing.assert_allclose(found["scores"], tf.sigmoid(raw["scores"]), rtol=1e-6)
+
+
+def test_outputs_that_are_no_numbers_show_in_the_answer():
+    boxes, scores = np.zeros((3, 2, 4), np.float32), np.full((3, 2, 1), 0.5, np.float32)
+    boxes[0, 1, 2], scores[1, 0, 0] = np.inf, np.nan
+    outputs = {"boxes": tf.constant(boxes), "scores": tf.constant(scores)}
+    found = DETECTION.answer_records(outputs)["objects"].numpy()
+    assert np.isnan(found[:2]).all() and np.isfinite(found[2]).all()
+
+
+def test_of_candidates_that_overlap_the_likeliest_is_kept_in_each_class():
+    boxes = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.45], [0.5, 0.5, 1, 1.2], [0.6, 0, 1, 0.4]]
+    scores = [[0.6, 0], [0.7, 0.2], [0.4, 0], [0.04, 0]]
+    outputs = {"boxes": tf.constant([boxes]), "scores": tf.constant([scores])}
+    found = DETECTION.answer_records(outputs)["objects"].numpy()[0]
+    expected = [
+        [0, 0, 0.5, 0.45, 0, 0.7],
+        [0.5, 0.5, 1, 1, 0, 0.4],  # cut at the view's side
+        [0, 0, 0.5, 0.45, 1, 0.2],
+    ]
+    np.testing.assert_allclose(found[:3], expected, rtol=1e-6)
+    assert (found[3:, 4] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training": {"class_weights": "balanced"}}, "class_weights=balanced weighs images by"),
+        ({"training": {}, "feeding": {"augment": ["cutmix"]}}, "mixup or cutmix, which mix the"),
+    ],
+    ids=str,
+)
+def test_what_weighs_or_mixes_images_is_refused(graph_dir, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        trainer.run_fn(make_fn_args(tmp_path, graph_dir, **options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_fed_boxes_fit_fit(graph_dir):
+    """As everybody writes it, with random steps."""
+    batches = input_fn(
+        [split_pattern("train")],
+        mode="train",
+        view=VIEW,
+        feeding=FeedingOptions(batch_size=8, augment=["random_resized_crop", "flip_horizontal"]),
+        transform_graph_dir=graph_dir,
+        epochs=2,
+    )
+    keras.utils.set_random_seed(0)
+    model = build_model((40, 48, 3), len(CLASSES), TrainingOptions())
+    history = model.fit(batches, verbose=0).history
+    assert np.isfinite(history["loss"]).all()

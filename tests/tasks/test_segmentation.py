@@ -1,0 +1,332 @@
+"""Masks from training to evaluation: one way for all, and the same figures everywhere."""
+
+import io
+import json
+import pathlib
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from apache_beam.options.pipeline_options import PipelineOptions
+from PIL import Image
+
+from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.evaluation.counting import custom_extractors
+from image_pipeline.components.evaluation.evaluation import evaluation_config
+from image_pipeline.components.evaluation.mean_iou import class_ious, count_pixels
+from image_pipeline.components.feeding.input_fn import input_fn
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.models.unet import build_model
+from image_pipeline.components.tasks.choose_task import choose_task, find_task
+from image_pipeline.components.tasks.classification import CLASSIFICATION
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.segmentation import SEGMENTATION
+from image_pipeline.components.training import serving, trainer
+from image_pipeline.components.training.model_check import build_checked_model
+from image_pipeline.show.evaluated import read_evaluation
+from image_pipeline.show.judgement import read_failures
+from tests import graphs
+from tests.drawings import encode_png
+from tests.training.mask_data import (
+    CLASSES,
+    VIEW,
+    draw_pair,
+    read_examples,
+    split_pattern,
+    write_data,
+)
+
+pytestmark = pytest.mark.beam
+
+MODELS = "tests.training.mask_models"
+
+
+@pytest.fixture(scope="module")
+def graph_dir():
+    return str(write_data() / "graph")
+
+
+@pytest.fixture(scope="module")
+def trained(graph_dir, tmp_path_factory):
+    """A U-Net, trained by TFX's `run_fn` with nothing but defaults and few epochs."""
+    folder = tmp_path_factory.mktemp("masks")
+    fn_args = make_fn_args(folder, graph_dir, {"epochs": 6, "learning_rate": 0.01})
+    trainer.run_fn(fn_args)
+    history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
+    return fn_args.serving_model_dir, history
+
+
+@pytest.fixture(scope="module")
+def signatures(trained):
+    return tf.saved_model.load(trained[0]).signatures
+
+
+def make_fn_args(folder, graph_dir, training, feeding=None):
+    return types.SimpleNamespace(
+        train_files=[split_pattern("train")],
+        eval_files=[split_pattern("eval")],
+        transform_graph_path=graph_dir,
+        serving_model_dir=str(folder / "serving"),
+        model_run_dir=str(folder / "run"),
+        custom_config={
+            "view": VIEW.model_dump(mode="json"),
+            "feeding": {"batch_size": 8, **(feeding or {})},
+            "training": training,
+        },
+    )
+
+
+def read_eval_masks(graph_dir):
+    """What `input_fn` gives in evaluation: int32 [records, height, width], and the images."""
+    batches = input_fn(
+        [split_pattern("eval")],
+        mode="eval",
+        view=VIEW,
+        feeding=FeedingOptions(batch_size=5),
+        transform_graph_dir=graph_dir,
+    )
+    images, masks = zip(*batches.as_numpy_iterator(), strict=True)
+    return np.concatenate(images), np.concatenate(masks)
+
+
+def count_all(true, predicted):
+    """The mean IoU, each class's and the accuracy, written down anew."""
+    asked = true != 255
+    ious = {}
+    for id_ in range(len(CLASSES)):
+        both = ((true == id_) & (predicted == id_) & asked).sum()
+        either = (((true == id_) | (predicted == id_)) & asked).sum()
+        if either:
+            ious[id_] = both / either
+    return np.mean(list(ious.values())), ious, (true == predicted)[asked].mean()
+
+
+def test_the_task_is_chosen_by_what_the_data_has(graph_dir):
+    assert find_task(graph_dir) is SEGMENTATION
+    assert find_task(graphs.shared_graph_dir()) is CLASSIFICATION
+    masks = {"images": "a/{key}.*", "masks": "b/{key}.*"}
+    assert choose_task(IngestOptions.model_validate({"masks": masks})) is SEGMENTATION
+    assert choose_task(IngestOptions()) is CLASSIFICATION
+    assert SEGMENTATION.read_class_names(graph_dir) == CLASSES
+
+
+def test_defaults_train_a_network_for_masks_with_its_own_figures(trained):
+    _, history = trained
+    own = {"loss", "mean_io_u", "pixel_accuracy"}
+    assert set(history["metrics"]) == own | {f"val_{name}" for name in own}
+    assert history["metrics"]["mean_io_u"][-1] > history["metrics"]["mean_io_u"][0]
+    assert history["unknown_records"] == {} and history["softmax_added"] is False
+
+
+def test_training_measures_what_evaluation_would(trained, signatures, graph_dir):
+    _, true = read_eval_masks(graph_dir)
+    served = signatures["serving_examples"](examples=tf.constant(read_examples("eval")))
+    mean, _, accuracy = count_all(true, served["mask"].numpy())
+    metrics = trained[1]["metrics"]
+    assert metrics["val_mean_io_u"][-1] == pytest.approx(mean, abs=1e-6)
+    assert metrics["val_pixel_accuracy"][-1] == pytest.approx(accuracy, abs=1e-6)
+
+
+def test_signatures_name_their_outputs(signatures):
+    outputs = {name: set(each.structured_outputs) for name, each in signatures.items()}
+    assert outputs == {
+        "serving_default": {"mask", "mask_bytes", "confidence", "classes", "valid", "error"},
+        "serving_examples": {"mask", "confidence"},
+        "transform_features": {"mask"},
+    }
+
+
+def test_the_true_mask_is_the_one_that_evaluation_feeds(signatures, graph_dir):
+    found = signatures["transform_features"](examples=tf.constant(read_examples("eval")))["mask"]
+    _, masks = read_eval_masks(graph_dir)
+    assert found.dtype == tf.uint8
+    np.testing.assert_array_equal(found, masks)
+    assert set(np.unique(masks)) == {0, 1, 2, 255}
+
+
+def test_a_served_mask_is_that_of_evaluation_as_ids_and_as_png(signatures):
+    files = [encode_png(draw_pair(number)[0]) for number in range(4)]
+    examples = {}  # of the same images
+    for split in ("train", "eval"):
+        for example in read_examples(split):
+            name = tf.train.Example.FromString(example).features.feature["image/filename"]
+            examples[name.bytes_list.value[0].decode()] = example
+    told = [examples[f"images/{number:03d}.png"] for number in range(4)]
+    expected = signatures["serving_examples"](examples=tf.constant(told))
+    served = signatures["serving_default"](image_bytes=tf.constant([*files, b"no image"]))
+    np.testing.assert_array_equal(served["mask"][:4], expected["mask"])
+    np.testing.assert_array_equal(served["confidence"][:4], expected["confidence"])
+    for mask, encoded in zip(expected["mask"].numpy(), served["mask_bytes"].numpy(), strict=False):
+        np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encoded))), mask)
+    assert served["classes"].numpy().tolist() == [[name.encode() for name in CLASSES]] * 5
+    assert served["valid"].numpy().tolist() == [True] * 4 + [False]
+    assert served["error"].numpy().tolist() == [b""] * 4 + [b"not_an_image"]
+    assert (served["mask"][4].numpy() == 255).all() and served["mask_bytes"][4].numpy() == b""
+    assert served["confidence"][4].numpy() == 0
+
+
+def analyse(model_dirs, folder, **options):
+    """Runs TFMA over the eval split."""
+    config = evaluation_config(EvaluationOptions(**options), SEGMENTATION)
+    models = [
+        tfma.default_eval_shared_model(path, eval_config=config, model_name=spec.name)
+        for path, spec in zip(model_dirs, config.model_specs, strict=True)
+    ]
+    arguments = {
+        "eval_shared_model": models if len(models) > 1 else models[0],
+        "eval_config": config,
+    }
+    tfma.run_model_analysis(
+        **arguments,
+        extractors=custom_extractors(tensor_adapter_config=None, **arguments),
+        data_location=split_pattern("eval"),
+        output_path=str(folder),
+        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
+    )
+    found = tfma.load_eval_result(str(folder), model_name=config.model_specs[0].name or None)
+    ((key, metrics),) = found.slicing_metrics
+    assert key == ()
+    return metrics[""], tfma.load_validation_result(str(folder))
+
+
+@pytest.mark.parametrize("is_enough", [True, False])
+def test_tfma_measures_what_numpy_does_and_judges_by_it(
+    trained, signatures, graph_dir, tmp_path, is_enough
+):
+    _, true = read_eval_masks(graph_dir)
+    served = signatures["serving_examples"](examples=tf.constant(read_examples("eval")))
+    mean, ious, accuracy = count_all(true, served["mask"].numpy())
+    least = mean - 0.001 if is_enough else mean + 0.001
+    metrics, validation = analyse([trained[0]], tmp_path, min_mean_iou=least)
+    found = {name: value["doubleValue"] for name, value in metrics[""].items()}
+    assert found == pytest.approx(
+        {"mean_io_u": mean, "pixel_accuracy": accuracy, "example_count": len(true)}, abs=1e-9
+    )
+    classes = {key: value["io_u"]["doubleValue"] for key, value in metrics.items() if key != ""}
+    assert classes == pytest.approx({f"classId:{id_}": iou for id_, iou in ious.items()})
+    assert validation.validation_ok is is_enough
+    told = read_evaluation(str(tmp_path), CLASSES)
+    assert told["measure"] == "mean IoU" and told["overall"]["mean IoU"] == pytest.approx(mean)
+    assert told["classes"] == pytest.approx({CLASSES[id_]: iou for id_, iou in ious.items()})
+    worst = CLASSES[min(ious, key=ious.get)]
+    assert told["worst_class"] == {"class": worst, "IoU": told["classes"][worst]}
+    asked = {"option": "evaluation.min_mean_iou", "measure": "mean IoU"}
+    missed = [asked | {"threshold": least, "measured": pytest.approx(mean)}]
+    assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
+
+
+@pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
+def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
+    _, validation = analyse(
+        [trained[0]] * 2, tmp_path, min_improvement=min_improvement, min_mean_iou=0
+    )
+    assert validation.validation_ok is is_enough
+
+
+def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
+    metrics, _ = analyse([trained[0]], tmp_path, confidence_intervals=True)
+    assert "boundedValue" in metrics[""]["mean_io_u"]
+
+
+def test_pixels_are_counted_by_hand():
+    true = np.array([[0, 0, 1], [1, 255, 3]], np.uint8)
+    predicted = np.array([[0, 1, 1], [0, 2, 1]], np.uint8)
+    counts = count_pixels(true, predicted)
+    assert counts.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0]]
+    # Class 0: 1 of 3; 1: 1 of 4; 2 was predicted for an ignored pixel only; 3: none of 1.
+    np.testing.assert_array_equal(class_ious(counts), [1 / 3, 1 / 4, np.nan, 0])
+    nothing = count_pixels(np.array([255], np.uint8), np.array([7], np.uint8))
+    assert nothing.tolist() == [[0]] and np.isnan(class_ious(nothing)).all()
+
+
+def test_a_network_that_gives_no_numbers_is_refused(graph_dir, tmp_path):
+    model = build_model((16, 17, 3), 3, TrainingOptions())
+    transform = serving.TransformGraph(graph_dir)
+    served = serving.ServedModel(model, transform, VIEW, CLASSES, task=SEGMENTATION)
+    kernel, bias = model.layers[-1].get_weights()
+    model.layers[-1].set_weights([kernel, bias * np.nan])
+    made = {
+        name: serving._batch_signature(getattr(served, name), "examples")
+        for name in ("serve_examples", "transform_features")
+    }
+    made["serving_examples"] = made.pop("serve_examples")
+    tf.saved_model.save(served, str(tmp_path / "model"), signatures=made)
+    with pytest.raises(Exception, match="finite probabilities") as raised:
+        analyse([str(tmp_path / "model")], tmp_path / "out")
+    assert "for the eval split's images/0" in str(find_user_error(raised.value))
+
+
+def build(name, num_classes=3):
+    training = TrainingOptions(model=f"{MODELS}.{name}")
+    return build_checked_model(VIEW, FeedingOptions(), training, num_classes, task=SEGMENTATION)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("one_class_an_image", r"gives float32 \[4, 3\] for 4 images"),
+        ("half_size", r"gives float32 \[4, 8, 8, 3\] for 4 images"),
+        ("too_many_values", r"gives 4 values per pixel, but there are 3 classes"),
+        ("reads_ignored", r"fails on masks, int32 \[batch, height, width\], 255 where no class"),
+        ("logits_for_a_loss_of_probabilities", r"are not probabilities .*end it in a softmax"),
+    ],
+)
+def test_a_wrong_model_for_masks_is_told_what_is_wanted(name, message):
+    with pytest.raises(UserError, match=message) as raised:
+        build(name)
+    wanted = "images [batch, 16, 17, 3] and gives one tensor [batch, 16, 17, num_classes] of prob"
+    assert wanted in str(raised.value)
+
+
+def test_logits_are_served_as_probabilities():
+    checked = build("logits")
+    assert checked.gives_logits
+    outputs = checked.predict(tf.random.normal([2, 16, 17, 3], seed=1))
+    np.testing.assert_allclose(outputs.numpy().sum(axis=-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training": {"class_weights": "balanced"}}, "class_weights=balanced weighs images by"),
+        ({"training": {}, "feeding": {"augment": ["mixup"]}}, "mixup, which blends the labels"),
+    ],
+    ids=str,
+)
+def test_what_weighs_or_blends_images_is_refused(graph_dir, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        trainer.run_fn(make_fn_args(tmp_path, graph_dir, **options))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("size", [(1, 1, 3), (9, 7, 1), (33, 47, 3), (64, 96, 3)])
+def test_images_of_any_size_get_masks_of_that_size(size):
+    model = build_model(size, 2, TrainingOptions())
+    outputs = model(np.zeros((1, *size), np.float32)).numpy()
+    assert outputs.shape == (1, *size[:2], 2)
+    np.testing.assert_allclose(outputs.sum(axis=-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"jit_compile": True}, {"steps_per_execution": 2}], ids=str
+)
+def test_ignored_pixels_change_neither_loss_nor_figures(options):
+    keras.utils.set_random_seed(0)
+    model = build_model((16, 16, 3), 3, TrainingOptions())
+    metrics = [MeanIoU(3), PixelAccuracy()]
+    model.compile(model.optimizer, loss=model.loss, metrics=metrics, **options)
+    images = np.random.default_rng(0).normal(size=(2, 16, 16, 3)).astype(np.float32)
+    masks = np.random.default_rng(1).integers(0, 3, (2, 16, 16)).astype(np.int32)
+    masks[:, 8:] = 255
+    probabilities = model.predict(images, verbose=0)
+    told = model.evaluate(images, masks, batch_size=1, verbose=0, return_dict=True)
+    of_class = np.take_along_axis(probabilities[:, :8], masks[:, :8, :, None], axis=-1)
+    mean, _, accuracy = count_all(masks, probabilities.argmax(axis=-1))
+    assert told["loss"] == pytest.approx(-np.log(of_class).mean(), rel=1e-5)
+    assert told["mean_io_u"] == pytest.approx(mean) and told["pixel_accuracy"] == accuracy
