@@ -23,8 +23,13 @@ def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> Manifest:
         str(output),
         f"{output}/.work",
         complete_options(str(images), chosen),
-        lambda: beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))),
+        make_pipeline,
     )
+
+
+def make_pipeline() -> beam.Pipeline:
+    """A Beam pipeline that runs here."""
+    return beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS)))
 
 
 def read_files(folder: str | pathlib.Path) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from image_pipeline.components.dataset.record import (
     IGNORED,
     Column,
     PixelType,
+    all_columns,
     further_columns,
     label_column,
 )
@@ -128,6 +129,25 @@ class Manifest(ManifestPart):
     def label(self) -> Column | None:
         """The column of labels that are no class; None for a classification data set."""
         return label_column(self.further)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All features of a record, in their order."""
+        return all_columns(self.further, self.has_masks, self.has_class_ids)
+
+    @property
+    def has_class_ids(self) -> bool:
+        """Whether records number their class, see `class_names`."""
+        return self.options.get("class_ids", False)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes in the order of their ids: as `ingest.classes` has them, or sorted.
+
+        Whatever else numbers them, such as a transform graph, may do so in another order.
+        """
+        found = {name for own in self.books.classes.values() for name in own} - {""}
+        return tuple(self.options.get("classes") or sorted(found))
 
     @property
     def dtype(self) -> PixelType:

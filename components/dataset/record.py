@@ -26,7 +26,7 @@ FILENAME = "image/filename"
 SOURCE_ID = "image/source_id"
 SHA256 = "image/key/sha256"
 LABEL = "image/class/text"
-LABEL_ID = "image/class/label"  # the Model Garden's, not ours; a number
+LABEL_ID = "image/class/label"  # the class's number, only with `ingest.class_ids`
 # What an image is instead of one class. The Model Garden's multi-label classification reads a list
 # of class ids, which nobody knows before the analysis, and `image/class/text` is one name to all
 # parsers: so both have keys of their own.
@@ -86,6 +86,9 @@ METADATA_COLUMNS = (
 )
 
 COLUMNS = (*METADATA_COLUMNS, IMAGE_COLUMN)
+
+CLASS_ID_COLUMN = Column(LABEL_ID, "int64")
+"""What records that number their class have, too; see `Manifest.class_names`."""
 
 # The further columns of labels that are no class, by the type of a table's column of labels.
 LABEL_COLUMNS = {
@@ -150,10 +153,13 @@ def label_column(further: Sequence[Column]) -> Column | None:
     return next((column for column in further if column in LABEL_COLUMNS.values()), None)
 
 
-def all_columns(further: Sequence[Column], has_masks: bool = False) -> tuple[Column, ...]:
+def all_columns(
+    further: Sequence[Column], has_masks: bool = False, has_class_ids: bool = False
+) -> tuple[Column, ...]:
     """All columns of records that have these further ones; the image stays the last."""
+    ids = (CLASS_ID_COLUMN,) if has_class_ids else ()
     masks = MASK_COLUMNS if has_masks else ()
-    return (*METADATA_COLUMNS, *further, *masks, IMAGE_COLUMN)
+    return (*METADATA_COLUMNS, *ids, *further, *masks, IMAGE_COLUMN)
 
 
 def encode_example(values: Mapping[str, Value], columns: Sequence[Column] = COLUMNS) -> bytes:

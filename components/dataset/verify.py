@@ -64,9 +64,7 @@ def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
     if has_index:
         findings += _count_index_rows(output_dir, manifest.books.written)
     checked = map_in_order(
-        lambda shard: check_shard(
-            *shard, output_dir, has_index, manifest.further, manifest.has_masks
-        ),
+        lambda shard: check_shard(*shard, output_dir, has_index, manifest),
         shards,
         usable_cores(),
     )

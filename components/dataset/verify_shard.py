@@ -14,7 +14,7 @@ import pyarrow as pa
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import index_name, read_shard_rows
-from image_pipeline.components.dataset.manifest import ListedShard
+from image_pipeline.components.dataset.manifest import ListedShard, Manifest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
@@ -60,8 +60,7 @@ def check_shard(
     shard: ListedShard,
     output_dir: str,
     has_index: bool,
-    further: Sequence[record.Column] = (),
-    has_masks: bool = False,
+    manifest: Manifest,
 ) -> list[Finding]:
     """Reads a shard once and checks all that is known about it.
 
@@ -71,8 +70,7 @@ def check_shard(
       shard: its entry in the manifest.
       output_dir: the data set's folder.
       has_index: whether the index can be relied on.
-      further: the records' further columns.
-      has_masks: whether images have masks.
+      manifest: says what a record has.
 
     Returns:
       What is wrong, in the order of the records.
@@ -89,7 +87,7 @@ def check_shard(
             if rows is None or trouble:
                 records = list(_check_unindexed(shard, file))
             else:
-                records = list(_check_indexed(shard, file, rows, further, has_masks))
+                records = list(_check_indexed(shard, file, rows, manifest))
     except OSError as error:
         return [*findings, Finding(shard.file, explain_unreadable(error))]
     # Records may be sound, and still not be the ones that ingest wrote.
@@ -125,22 +123,17 @@ def _check_places(shard: ListedShard, rows: pa.Table) -> str | None:
 
 
 def _check_indexed(
-    shard: ListedShard,
-    file: _HashedFile,
-    rows: pa.Table,
-    further: Sequence[record.Column],
-    has_masks: bool,
+    shard: ListedShard, file: _HashedFile, rows: pa.Table, manifest: Manifest
 ) -> Iterator[Finding]:
     """Checks each record at the place that the index gives, whatever is wrong with others."""
     number = 0
+    columns, names = manifest.columns, manifest.class_names
     for batch in rows.to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
             framed = file.read(row["record_length"] + HEADER_BYTES + FOOTER_BYTES)
             is_cut = len(framed) < row["record_length"] + HEADER_BYTES + FOOTER_BYTES
             problem = (
-                _find_cut(shard, number)
-                if is_cut
-                else _check_record(framed, row, further, has_masks)
+                _find_cut(shard, number) if is_cut else _check_record(framed, row, columns, names)
             )
             if problem:
                 yield Finding(shard.file, problem, number, row["source"], row["record_offset"])
@@ -157,12 +150,12 @@ def _find_cut(shard: ListedShard, number: int) -> str:
 
 
 def _check_record(
-    framed: bytes, row: dict, further: Sequence[record.Column], has_masks: bool
+    framed: bytes, row: dict, columns: Sequence[record.Column], class_names: Sequence[str]
 ) -> str | None:
     """Says what is wrong with a record: its checksums, its format or its index row."""
     try:
         data = unframe(framed)
-        values = record.decode_example(data, record.all_columns(further, has_masks))
+        values = record.decode_example(data, columns)
     except CorruptRecord as error:
         return str(error)
     except ValueError as error:
@@ -170,10 +163,20 @@ def _check_record(
     if values[record.SOURCE_ID] != _compute_id(values):
         return f"{record.SOURCE_ID} does not follow from its content and path"
     wrong = [name for name, value in _indexed_columns(values, data, row) if row[name] != value]
-    wrong += [c.key for c in further if not _is_same(values[c.key], row[index_name(c)])]
-    if has_masks and len(values[record.MASK]) != row["mask_length"]:
+    further = set(columns) - {*record.COLUMNS, *record.MASK_COLUMNS, record.CLASS_ID_COLUMN}
+    in_order = [column for column in columns if column in further]
+    wrong += [c.key for c in in_order if not _is_same(values[c.key], row[index_name(c)])]
+    if record.MASK in values and len(values[record.MASK]) != row["mask_length"]:
         wrong += ["mask_length"]
+    if record.LABEL_ID in values and _name_class(values, class_names) != row["label"]:
+        wrong += [record.LABEL_ID]
     return f"the index says otherwise: {', '.join(wrong)}" if wrong else None
+
+
+def _name_class(values: dict, class_names: Sequence[str]) -> str | None:
+    """The class that a record's number stands for."""
+    number = values[record.LABEL_ID]
+    return class_names[number] if 0 <= number < len(class_names) else None
 
 
 def _compute_id(values: dict) -> bytes:

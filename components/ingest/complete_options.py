@@ -147,6 +147,12 @@ def _check_boxes(images: str, options: IngestOptions) -> None:
 def _check_label(options: IngestOptions) -> None:
     """Refuses what needs one class an image where a label is tags or a value."""
     kind = {"strings": "tags", "float": "a value"}.get(options.column_types.get("label", ""))
+    has_none = options.path_label_pattern is None and "label" not in options.columns
+    if options.class_ids and (kind is not None or has_none):
+        raise UserError(
+            "ingest.class_ids numbers each image's class, but "
+            f"{'the images have none' if kind is None else f'the label is {kind}'}; leave it out."
+        )
     if kind is not None and options.stratify in (True, "label"):
         raise UserError(
             f"ingest.stratify shares out classes, but the label {options.columns['label']!r} is "

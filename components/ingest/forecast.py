@@ -179,8 +179,10 @@ def _run_trial(sampled: Sampled, source: Source, work_dir: str, options: IngestO
 def _record_bytes(row: dict, payload: bytes, options: IngestOptions) -> int:
     """The record's size in the shard, with tf.train.Example's and TFRecord's framing."""
     further = record.further_columns(options.column_types)
-    values = record_values(row, payload, further)
-    columns = record.all_columns(further, options.has_masks)
+    # A class's number is not known yet, and takes a byte up to 127.
+    class_ids = {row["label"]: 0} if options.class_ids else None
+    values = record_values(row, payload, further, class_ids)
+    columns = record.all_columns(further, options.has_masks, options.class_ids)
     return len(frame(record.encode_example(values, columns)))
 
 

@@ -16,7 +16,10 @@ from image_pipeline.components.sources.options import (
 from image_pipeline.components.sources.pairs import names_in
 
 # What data sets of before these options do not have, and others only if they are set.
-_SINCE = (*TableOptions.model_fields, "classes", "masks", "generator", "video", "in_place")
+_SINCE = (
+    *TableOptions.model_fields,
+    *("classes", "class_ids", "masks", "generator", "video", "in_place"),
+)
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
 
@@ -35,6 +38,11 @@ class IngestOptions(TableOptions):
     The default reads `<class>/<file>`. None: the images have no labels."""
     classes: tuple[str, ...] | None = None
     """The labels that there may be; images of any other are quarantined as `unknown_label`."""
+    class_ids: bool = False
+    """Each record also has `image/class/label`, the number of its class, which TensorFlow's Model
+    Garden and TFDS read: 20 to 40 bytes a record. It counts from 0 in the order of `classes`, or of
+    the sorted names of all classes found: then a class that is new may change all records, and two
+    data sets number alike only if they have the same classes."""
     masks: MaskOptions | None = None
     """Each image has a mask, which says of what class each pixel is, and is stored with it. Then
     images have no labels, unless `label_pattern` is set or a table has them. (A table's column

@@ -36,7 +36,13 @@ from image_pipeline.components.ingest.placed_rows import (
     read_placed_rows,
     write_placed_rows,
 )
-from image_pipeline.components.ingest.plan import NOWHERE, Sources, empty_sources, place_sources
+from image_pipeline.components.ingest.plan import (
+    NOWHERE,
+    Placement,
+    Sources,
+    empty_sources,
+    place_sources,
+)
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk, read_chunk_rows, read_rows
 from image_pipeline.components.threads import call_together, map_in_order
 
@@ -56,6 +62,7 @@ class ShardTask:
       further: the records' further columns.
       has_masks: whether images have masks.
       run: the run that writes it, see `fence`.
+      classes: the classes' names in the order of their numbers; None if records have no numbers.
     """
 
     split: str
@@ -68,6 +75,7 @@ class ShardTask:
     further: tuple[Column, ...] = ()
     has_masks: bool = False
     run: str = ""
+    classes: tuple[str, ...] | None = None
 
     @property
     def path(self) -> str:
@@ -111,6 +119,7 @@ def plan_shards(
             lambda: write_books(tables, sources, placement, labels, books_dir, options),
             lambda: write_placed_rows(paths, placement, target, scratch_dir),
         )
+    classes = _number_classes(sources, placement, labels, options) if options.class_ids else None
     total = sum(placement.split_shards)
     further = further_columns(options.column_types)
     pairs = [
@@ -118,10 +127,22 @@ def plan_shards(
         for split, shards in zip(options.splits, placement.split_shards, strict=True)
         for shard in range(shards)
     ]
-    return [
-        ShardTask(*pair, number, total, plan, row_spans[number], further, options.has_masks, run)
-        for number, pair in enumerate(pairs)
-    ]
+
+    def make_task(number: int, pair: tuple[str, int, int]) -> ShardTask:
+        row_span, has_masks = row_spans[number], options.has_masks
+        return ShardTask(*pair, number, total, plan, row_span, further, has_masks, run, classes)
+
+    return [make_task(number, pair) for number, pair in enumerate(pairs)]
+
+
+def _number_classes(
+    sources: Sources, placement: Placement, labels: list[str], options: IngestOptions
+) -> tuple[str, ...]:
+    """The classes of the records in the order of their numbers: as given, or sorted."""
+    if options.classes is not None:
+        return options.classes
+    codes = np.unique(sources.label[placement.shard != NOWHERE])
+    return tuple(sorted(labels[code] for code in codes))
 
 
 def check_share_of_bad(

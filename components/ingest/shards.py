@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -79,7 +79,8 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
         lambda: read_task_rows(task, work_dir),
         lambda: files.is_file(shard_path),
     )
-    index_path = files.join(work_dir, "index", f"{task.path}-{_hash_rows(rows)}.arrow")
+    content = _hash_rows(rows, task.classes)
+    index_path = files.join(work_dir, "index", f"{task.path}-{content}.arrow")
     if has_name and files.is_file(f"{index_path}.json"):
         described = json.loads(files.read_file(f"{index_path}.json"))
     else:
@@ -111,9 +112,9 @@ def read_index(index_path: str) -> pa.Table:
     return pa.ipc.open_file(pa.BufferReader(files.read_file(index_path))).read_all()
 
 
-def _hash_rows(rows: pa.Table) -> str:
-    """Hashes the shard's content: which payloads of which chunks, in which order."""
-    digest = hashlib.sha256()
+def _hash_rows(rows: pa.Table, classes: Sequence[str] | None) -> str:
+    """Hashes the shard's content: which payloads of which chunks, in which order; class ids."""
+    digest = hashlib.sha256(b"" if classes is None else json.dumps(classes).encode())
     for column in ("chunk", "payload_offset"):
         digest.update("\n".join(map(str, rows[column].to_pylist())).encode())
     return digest.hexdigest()[:16]
@@ -128,13 +129,15 @@ def _write_records(
 ) -> dict:
     """Writes records and index entries, a thousand at a time; describes the shard."""
     digest, offset = hashlib.sha256(), 0
-    columns = record.all_columns(task.further, task.has_masks)
+    class_ids = None if task.classes is None else {n: i for i, n in enumerate(task.classes)}
+    columns = record.all_columns(task.further, task.has_masks, class_ids is not None)
     with open_payloads(rows, work_dir) as payloads:
         for batch in rows.to_batches(max_chunksize=1024):
             lengths = []
             for row in batch.select(_RECORD_ROWS).to_pylist():
                 payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
-                data = record.encode_example(record_values(row, payload, task.further), columns)
+                values = record_values(row, payload, task.further, class_ids)
+                data = record.encode_example(values, columns)
                 framed = frame(data)
                 shard.write(framed)
                 digest.update(framed)
@@ -169,14 +172,26 @@ def _count_pixels(rows: pa.Table) -> dict[str, int]:
 
 
 def record_values(
-    row: dict, payload: bytes, further: Sequence[record.Column] = ()
+    row: dict,
+    payload: bytes,
+    further: Sequence[record.Column] = (),
+    class_ids: Mapping[str, int] | None = None,
 ) -> dict[str, record.Value]:
-    """The record of a source's row and its payload, with a table's further columns."""
+    """The record of a source's row and its payload, with a table's further columns.
+
+    Args:
+      row: see `prepared_rows.ROW_SCHEMA`.
+      payload: the mask, if there is one, and the image, as they are stored.
+      further: the table's further columns.
+      class_ids: the number of each class; None if records do not have it.
+    """
     said = json.loads(row["further"]) if further else ()
     mask_length = row.get("mask_length") or 0
     masks = {record.MASK: payload[:mask_length], record.MASK_FORMAT: b"png"} if mask_length else {}
+    ids = {} if class_ids is None else {record.LABEL_ID: class_ids[row["label"]]}
     return {
         **masks,
+        **ids,
         **{c.key: feature_value(value) for c, value in zip(further, said, strict=True)},
         record.IMAGE: payload[mask_length:],
         record.FORMAT: row["format"].encode(),

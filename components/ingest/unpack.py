@@ -114,7 +114,8 @@ def _restore_rows(
 def _restore_row(entry: dict, data: bytes, options: IngestOptions) -> tuple[dict, bytes]:
     """A record's row, as `prepare_source` made it, from its index entry; and its payload."""
     further = record.further_columns(options.column_types)
-    values = record.decode_example(data, record.all_columns(further, options.has_masks))
+    columns = record.all_columns(further, options.has_masks, options.class_ids)
+    values = record.decode_example(data, columns)
     payload = values[record.IMAGE]
     path = os.fsdecode(values[record.FILENAME])
     row = columns_of(ImageRef(path, 0, 0), options)
