@@ -199,6 +199,40 @@ def input_fn(
     )
 
 
+def random_access(
+    data_dir: str,
+    split: str = "train",
+    *,
+    columns: Sequence[str] = (),
+    decode: str = "pixels",
+    verify: bool = True,
+) -> Any:
+    """Opens a split as a sequence of records, for PyTorch, Grain or NumPy: without TensorFlow.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      split: whose records are read.
+      columns: further features of a record, by their keys, that items have, too.
+      decode: "pixels", or "none" for images' bytes as they are stored.
+      verify: whether the checksums of what is read are verified.
+
+    Returns:
+      A `components.feeding.random_access.RandomAccess`.
+
+    Raises:
+      UserError: if there is no such data set, split or column.
+    """
+    from image_pipeline.components.feeding.random_access import RandomAccess
+
+    return RandomAccess(
+        data_dir,
+        split,
+        columns=columns,
+        decode=decode,  # type: ignore[arg-type]
+        verify=verify,
+    )
+
+
 def from_generators(
     make: Callable[[int, int], Iterable[Any]],
     shards: int,
