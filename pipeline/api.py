@@ -233,6 +233,25 @@ def random_access(
     )
 
 
+def write_tfds_metadata(data_dir: str, name: str = "images", version: str = "1.0.0") -> list[str]:
+    """Writes what TensorFlow Datasets needs beside the shards: `tfds.builder_from_directory`.
+
+    Args:
+      data_dir: the folder that ingest wrote.
+      name: what TFDS shall call the data set.
+      version: what TFDS shall call its version.
+
+    Returns:
+      The names of the files, see `components.dataset.as_tfds.write_tfds_metadata`.
+
+    Raises:
+      UserError: if there is no such data set, or TFDS cannot read its images.
+    """
+    from image_pipeline.components.dataset import as_tfds
+
+    return as_tfds.write_tfds_metadata(data_dir, name, version)
+
+
 def from_generators(
     make: Callable[[int, int], Iterable[Any]],
     shards: int,
