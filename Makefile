@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick check flink spark prism image-check lock clean
+.PHONY: demo test quick check flink spark prism interop end-to-end image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -49,6 +49,12 @@ spark: $(READY)  ## both Beam jobs on an embedded Spark here; make spark IMAGES=
 
 prism: $(READY)  ## both Beam jobs on Prism, built here with Go; make prism IMAGES=folder
 	$(BIN)/python -m benchmarks.engines prism $(if $(IMAGES),--images $(IMAGES))
+
+interop: $(READY)  ## docs/interop.md with PyTorch, Grain, TFDS, Keras on JAX, Model Garden (10 GB)
+	$(BIN)/python -m benchmarks.interop $(if $(IMAGES),--images $(IMAGES))
+
+end-to-end: $(READY)  ## training fed in three ways; make end-to-end IMAGES=cifar, its train/, test/
+	$(BIN)/python -m benchmarks.end_to_end --images $(IMAGES) --write docs/end-to-end.md
 
 image-check: $(READY)  ## the Dockerfile's steps without Docker (4 GB); make image-check GPU=1 (9 GB)
 	$(BIN)/python kubeflow/check_image.py $(if $(GPU),--gpu)

@@ -28,6 +28,11 @@ NOT_RUN = {
     "make test": "would run this test within itself",
     "dispatcher.join()": "serves until killed, on fixed ports; see tests/feeding/test_service.py",
     "feeding.data_service=grpc://localhost:5000": "needs the service of the block above it",
+    "import torch": "PyTorch is no dependency; make interop runs it",
+    "import grain": "likewise",
+    "import tensorflow_datasets": "likewise",
+    "from official.vision": "likewise",
+    '"KERAS_BACKEND"] = "jax"': "likewise; and the backend is chosen once in a process",
 }
 
 

@@ -1,0 +1,1 @@
+"""The seeds' headline, measured: one recipe and one model, fed in three ways."""
