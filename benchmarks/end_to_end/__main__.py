@@ -57,7 +57,7 @@ def run_recipe(arguments: argparse.Namespace) -> str:
     return "\n".join(
         [
             f"{arguments.epochs} epochs of {images} images in {steps} steps, {os.cpu_count()} "
-            "cores. Once: ingest and analysis.",
+            "cores. Once: ingest and analysis, with their imports.",
             "",
             "**The model, on the processor**",
             "",

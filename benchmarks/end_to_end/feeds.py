@@ -58,7 +58,7 @@ class Job:
         return np.stack(pixels), np.array(labels, np.int64)
 
 
-Read = Callable[[int], Iterator[tuple[tf.Tensor, tf.Tensor]]]
+Read = Callable[[], Iterator[tuple[tf.Tensor, tf.Tensor]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Feed:
     """A way that is ready.
 
     Attributes:
-      read: the batches of an epoch, by its number.
+      read: the batches of the next epoch.
       check: one epoch's paths (bytes, below the folder of images), labels and images.
       classes: the classes' names in the order of the labels' ids.
       once_s: seconds of what happens only once, however often is trained.
@@ -142,11 +142,6 @@ def feed_by_this_project(job: Job) -> Feed:
     ]
     options = {"batch_size": job.batch_size, "augment": steps}
 
-    def read(epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        return iter(
-            api.input_fn(data_dir, graph_dir=graph_dir, seed=job.seed, first_epoch=epoch, **options)
-        )
-
     def check() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         named = api.input_fn(
             data_dir, graph_dir=graph_dir, seed=job.seed, columns=["image/filename"], **options
@@ -154,7 +149,9 @@ def feed_by_this_project(job: Job) -> Feed:
         for inputs, labels in named:
             yield inputs["image/filename"].numpy(), labels.numpy(), inputs["image"].numpy()
 
-    return Feed(read, check, read_class_names(graph_dir), once_s)
+    # Iterated again, as by Keras's `fit`, it gives the next epoch.
+    batches = api.input_fn(data_dir, graph_dir=graph_dir, seed=job.seed, **options)
+    return Feed(lambda: iter(batches), check, read_class_names(graph_dir), once_s)
 
 
 FEEDS = {
@@ -184,7 +181,7 @@ def _make_feed(batches: tf.data.Dataset, job: Job) -> Feed:
             below = [each.decode().removeprefix(f"{job.images}/").encode() for each in path.numpy()]
             yield np.array(below), label.numpy(), image.numpy()
 
-    return Feed(lambda epoch: iter(shown), check, job.classes)
+    return Feed(lambda: iter(shown), check, job.classes)
 
 
 def _shuffle_names(job: Job) -> tf.data.Dataset:

@@ -47,13 +47,14 @@ def make_step(model: tf.keras.Model) -> Step:
     return lambda images, labels: step(images, labels).numpy()
 
 
-def time_epoch(feed: Feed, epoch: int, step: Step) -> tuple[dict[str, float], collections.Counter]:
+def time_epoch(feed: Feed, step: Step) -> tuple[dict[str, float], collections.Counter]:
     """One epoch: its seconds, those of them spent waiting for a batch, CPU seconds; its labels."""
     labels_seen: collections.Counter = collections.Counter()
     cpu, started, wait_s = _cpu_seconds(), time.perf_counter(), 0.0
-    batches = feed.read(epoch)
+    batches = None
     while True:
         asked = time.perf_counter()
+        batches = feed.read() if batches is None else batches
         batch = next(batches, None)
         wait_s += time.perf_counter() - asked
         if batch is None:
@@ -116,8 +117,8 @@ def measure(name: str, job: Job, epochs: int, step_ms: float) -> dict[str, Any]:
     figures: dict[str, Any] = {"images": len(files), "steps": steps, "once_s": feed.once_s}
     for kind, one_step in steps_of.items():
         figures[kind] = []
-        for epoch in range(epochs):
-            timed, labels = time_epoch(feed, epoch, one_step)
+        for _ in range(epochs):
+            timed, labels = time_epoch(feed, one_step)
             assert labels == expected, "an epoch's labels are not those of the files"
             figures[kind].append(timed)
     return figures | {"accuracy": measure_accuracy(model, feed, job)}
