@@ -103,14 +103,15 @@ def measure(pythons: dict[str, str], data_dir: pathlib.Path) -> str:
     rows = {label: read_all(how, pythons[env], data_dir) for how, (env, label) in SPEEDS.items()}
     first = next(iter(rows.values()))
     lines = [
-        f"{first['records']:,} records of {first['bytes'] / first['records'] / 1e3:.0f} kB each, "
-        f"from the disk's cache, {os.cpu_count()} cores; the best of three passes:",
+        f"Images of {first['mean_bytes'] / 1e3:.0f} kB as JPEG, from the disk's cache, "
+        f"{os.cpu_count()} cores; the best of three passes:",
         "",
         "| | records/s | CPU s/1,000 records |",
         "|---|---|---|",
     ]
     for label, figures in rows.items():
-        lines.append(f"| {label} | {figures['rate']:,.0f} | {figures['cpu_s_per_1000']:.3f} |")
+        cpu = "–" if figures["cpu_s_per_1000"] is None else f"{figures['cpu_s_per_1000']:.3f}"
+        lines.append(f"| {label} | {figures['rate']:,.0f} | {cpu} |")
     return "\n".join(lines)
 
 
