@@ -15,6 +15,7 @@ from image_pipeline.commands.ingest import ingest
 from image_pipeline.commands.init import init
 from image_pipeline.commands.inspect import inspect
 from image_pipeline.commands.plan import plan
+from image_pipeline.commands.predict import predict
 from image_pipeline.commands.preview import preview
 from image_pipeline.commands.quarantine import quarantine
 from image_pipeline.commands.report import report
@@ -53,6 +54,7 @@ for command in (
     init,
     inspect,
     plan,
+    predict,
     preview,
     quarantine,
     report,

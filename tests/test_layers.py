@@ -18,6 +18,7 @@ ROOMS = (
     *("stores", "dataset", "images", "views", "beam", "sources", "archives", "arrays"),
     *("record_files", "tables", "generators", "augment", "order", "served"),
     *("ingest", "feeding", "transform", "models", "tasks", "training", "evaluation"),
+    "inference",
 )
 # Which modules may import a library, by how their path begins; all others may not.
 ALLOWED = {
@@ -40,7 +41,8 @@ ALLOWED = {
     "tensorflow": (
         *("components/augment/", "components/feeding/", "components/served/"),
         *("components/models/", "components/tasks/", "components/training/"),
-        *("components/evaluation/", "components/transform/", "components/views/"),
+        *("components/evaluation/", "components/inference/", "components/transform/"),
+        "components/views/",
     ),
     "keras": (
         *("components/models/", "components/training/", "pipeline/doctor/calls.py"),

@@ -17,8 +17,8 @@ EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that inge
 # [batch, height, width, channels], at the model's input size, upright, RGB or gray.
 PIXELS = "pixels"
 
-# What is saved beside them, not for servers but for exporters to other formats: views as in `PIXELS`
-# → the network's final outputs, float32, and nothing that is text.
+# What is saved beside them, for exporters to other formats: views as in `PIXELS` → the network's
+# final outputs, float32, and nothing that is text.
 PREDICT_VIEWS = "predict_views"
 
 # Of SERVE_IMAGES, whatever the task.
