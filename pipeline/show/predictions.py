@@ -50,11 +50,15 @@ class PredictionTable:
         said = []
         if self.failed:
             said.append(f"{format_count(self.failed, 'file')} could not be answered")
-        if self.skipped:
-            said.append(f"{format_count(self.skipped, 'file')} in folders are no images")
-        if self.converted:
-            files = format_count(self.converted, "file")
-            said.append(f"{files} marked * were decoded here, since a server refuses them")
+        if self.skipped == 1:
+            said.append("1 file in folders is no image")
+        elif self.skipped:
+            said.append(f"{self.skipped:,} files in folders are no images")
+        if self.converted == 1:
+            said.append("1 file marked * was decoded here, since a server refuses it")
+        elif self.converted:
+            many = f"{self.converted:,} files marked * were"
+            said.append(f"{many} decoded here, since a server refuses them")
         if said:
             self.console.print(f"\n{'; '.join(said)}.", soft_wrap=True)
 
