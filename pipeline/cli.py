@@ -11,6 +11,7 @@ import click
 from image_pipeline.commands.analyze import analyze
 from image_pipeline.commands.compile import compile_job
 from image_pipeline.commands.doctor import doctor
+from image_pipeline.commands.export import export
 from image_pipeline.commands.ingest import ingest
 from image_pipeline.commands.init import init
 from image_pipeline.commands.inspect import inspect
@@ -50,6 +51,7 @@ for command in (
     compile_job,
     demo,
     doctor,
+    export,
     ingest,
     init,
     inspect,
