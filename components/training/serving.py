@@ -40,6 +40,7 @@ from image_pipeline.components.tasks.signatures import (
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.model_check import CheckedModel
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
+from image_pipeline.components.training.warm_up import write_warm_up
 from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
@@ -84,6 +85,7 @@ def export_model(
     }
     with write_tree(export_dir, last=MODEL_FILE) as folder:
         tf.saved_model.save(served, folder, signatures=signatures)
+        write_warm_up(folder, view)
 
 
 class ServedModel(tf.Module):
