@@ -32,7 +32,8 @@ ALLOWED = {
         *("pipeline/run/dataflow.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (
-        *("components/beam/tfx_components.py", "components/ingest/component.py"),
+        *("components/beam/tfx_components.py", "components/inference/component.py"),
+        "components/ingest/component.py",
         *("components/ingest/span_resolver.py", "components/transform/component.py"),
         *("components/training/pusher.py", "pipeline/kubeflow/compile.py"),
         *("pipeline/kubeflow/step.py", "pipeline/pipeline.py"),
