@@ -10,8 +10,8 @@ import pathlib
 SOURCES = ("archives", "arrays", "generators", "record_files", "sources", "tables")
 """Where images come from."""
 _OTHERS = (
-    *("augment", "beam", "dataset", "evaluation", "feeding", "images", "ingest", "models", "order"),
-    *("served", "stores", "tasks", "training", "transform", "views"),
+    *("augment", "beam", "dataset", "evaluation", "feeding", "images", "inference"),
+    *("ingest", "models", "order", "served", "stores", "tasks", "training", "transform", "views"),
 )
 ROOMS = tuple(sorted((*SOURCES, *_OTHERS)))
 # What every room imports.

@@ -7,7 +7,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from image_pipeline.api import analyze, from_generators, ingest, input_fn, steps_per_epoch
+    from image_pipeline.api import (
+        analyze,
+        from_generators,
+        ingest,
+        input_fn,
+        predict,
+        steps_per_epoch,
+    )
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.images.bad_image import BadImage
     from image_pipeline.components.ingest.component import ImageExampleGen
@@ -25,6 +32,7 @@ __all__ = [
     "from_generators",
     "ingest",
     "input_fn",
+    "predict",
     "steps_per_epoch",
 ]
 _MODULES = {

@@ -1,4 +1,4 @@
-"""Plain functions for use without TFX: `ingest`, `analyze`, `input_fn`, `steps_per_epoch`, ….
+"""Plain functions for use without TFX: `ingest`, `analyze`, `input_fn`, `predict`, ….
 
 They give the same bytes, statistics and batches as the command line and the pipeline. Keyword
 options are those of the configuration group that each function reads; they override `config`, a
@@ -276,6 +276,45 @@ def from_generators(
     from image_pipeline.components.feeding.from_generators import from_generators as read_generators
 
     return read_generators(make, shards, output_signature, **options)
+
+
+@_explained
+def predict(
+    model: str,
+    images: str | Sequence[str],
+    *,
+    config: Config = None,
+    top: int = 5,
+    batch_size: int = 32,
+    **options: Any,
+) -> Iterator[dict[str, Any]]:
+    """Asks an exported model about images: `image-pipeline predict`.
+
+    Args:
+      model: its folder, a folder of versions, or a run's; or the URI of one.
+      images: files, patterns, folders, or whatever ingest takes.
+      config: its group `ingest` is used; None for the defaults.
+      top: how many of the likeliest classes, tags or objects are named.
+      batch_size: most files to ask about at a time.
+      **options: options of `ingest`, e.g. `prepare={"max_pixels": 10_000_000}`.
+
+    Returns:
+      For each file, as it is asked about, a dict: `file`, and `label`, `probability` and `top`, or
+      what models of other tasks answer; or `error` and `message`; or `skipped` and `message`. See
+      `components.inference.predict.predict`. A mask is a PNG, `mask_bytes`.
+
+    Raises:
+      UserError: if there is no such model, or, while it is iterated, images cannot be listed.
+    """
+    from image_pipeline.named_model import find_model
+
+    chosen = read_group("ingest", config, options)
+    folder = find_model(model)
+    from image_pipeline.components.inference.exported import ExportedModel
+    from image_pipeline.components.inference.predict import predict as ask
+
+    named = [images] if isinstance(images, str) else images
+    return ask(ExportedModel(folder), named, chosen, top, batch_size)
 
 
 def steps_per_epoch(

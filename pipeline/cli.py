@@ -11,10 +11,12 @@ import click
 from image_pipeline.commands.analyze import analyze
 from image_pipeline.commands.compile import compile_job
 from image_pipeline.commands.doctor import doctor
+from image_pipeline.commands.export import export
 from image_pipeline.commands.ingest import ingest
 from image_pipeline.commands.init import init
 from image_pipeline.commands.inspect import inspect
 from image_pipeline.commands.plan import plan
+from image_pipeline.commands.predict import predict
 from image_pipeline.commands.preview import preview
 from image_pipeline.commands.quarantine import quarantine
 from image_pipeline.commands.report import report
@@ -49,10 +51,12 @@ for command in (
     compile_job,
     demo,
     doctor,
+    export,
     ingest,
     init,
     inspect,
     plan,
+    predict,
     preview,
     quarantine,
     report,

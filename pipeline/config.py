@@ -10,6 +10,7 @@ import yaml
 from image_pipeline.components.augment.options import check_steps
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.models.options import TrainingOptions
@@ -34,6 +35,7 @@ class PipelineConfig(Options):
     feeding: FeedingOptions = FeedingOptions()
     training: TrainingOptions = TrainingOptions()
     evaluation: EvaluationOptions = EvaluationOptions()
+    inference: InferenceOptions = InferenceOptions()
     kubeflow: KubeflowOptions = KubeflowOptions()
     dataflow: DataflowOptions = DataflowOptions()
 

@@ -18,7 +18,11 @@ from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.function_version import function_version
+from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen
+from image_pipeline.components.ingest.open_source import fingerprint as hash_listing
+from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task
 from image_pipeline.components.tasks.options import EvaluationOptions
@@ -95,12 +99,17 @@ def create_pipeline(
     evaluator = _create_evaluator(config.evaluation, task, examples, model, baseline)
     # A model that passed is copied to where servers look for it.
     pusher = _create_pusher(model, evaluator.outputs["blessing"], push_dir)
+    # If asked for: what that model says of further images, which need no labels.
+    predictors = _create_predictors(config, model, evaluator.outputs["blessing"])
 
     before_training = [example_gen, *span_resolvers, *checks, image_transform]
     return tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=pipeline_root,
-        components=[*before_training, trainer, *baseline_resolvers, evaluator, pusher],
+        components=[
+            *(*before_training, trainer, *baseline_resolvers, evaluator, pusher),
+            *predictors,
+        ],
         enable_cache=True,
         metadata_connection_config=_metadata_connection(metadata_path),
         beam_pipeline_args=list(beam_args),
@@ -211,6 +220,21 @@ def _create_pusher(model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: 
             filesystem=tfx.proto.PushDestination.Filesystem(base_directory=push_dir)
         ),
     )
+
+
+def _create_predictors(
+    config: PipelineConfig, model: tfx.dsl.Channel, blessing: tfx.dsl.Channel
+) -> list[ImagePredictor]:
+    """The step for `inference.images`; none if there are none."""
+    images = config.inference.images
+    if images is None:
+        return []
+    # The columns and patterns of the images to train on say nothing about these.
+    ingest = IngestOptions(prepare=config.ingest.prepare)
+    seen = ""
+    if files.is_local(images):
+        seen = hash_listing(images, ingest, open_source(images, ingest).list())
+    return [ImagePredictor(model, blessing, config.inference, ingest, seen)]
 
 
 def _metadata_connection(path: str | None):

@@ -7,13 +7,16 @@ from typing import Any
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.json_text import read_json
+from image_pipeline.components.tasks.signatures import MODEL_FILE
 
 _ARTIFACTS, _PUSHED = "artifacts", "pushed_model"
 # Each of TFX's components has a folder for each execution, with ascending numbers.
 DATA_SETS = f"{_ARTIFACTS}/ImageExampleGen/examples"
 GRAPHS = f"{_ARTIFACTS}/ImageTransform/transform_graph"
+MODELS = f"{_ARTIFACTS}/Trainer/model"
 METADATA = "metadata.db"
 MODEL_RUN = "model_run"  # The Trainer's output beside the model.
+SERVED_MODEL = "Format-Serving"  # TFX's name of the folder in a Trainer's output that is served.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +62,15 @@ class RunFolder:
         """The folders of all transform graphs, in the order in which they were made."""
         return self._list_outputs(GRAPHS, contract.ANALYSIS)
 
+    def list_pushed(self) -> list[str]:
+        """The folders of the models that were pushed into the run's folder, the latest last."""
+        return list_versions(self.pushed_dir)
+
+    def list_models(self) -> list[str]:
+        """The folders of all models that were trained, the latest last."""
+        folders = self._list_outputs(MODELS, f"{SERVED_MODEL}/{MODEL_FILE}", above=2)
+        return [files.join(folder, SERVED_MODEL) for folder in folders]
+
     def read_summary(self) -> dict[str, Any] | None:
         """What `summary_path` holds; None if there is none."""
         return read_json(self.summary_path) if files.exists(self.summary_path) else None
@@ -71,11 +83,19 @@ class RunFolder:
                 return files.join(self.path, room, rest)
         return path
 
-    def _list_outputs(self, kind: str, name: str) -> list[str]:
+    def _list_outputs(self, kind: str, name: str, above: int = 1) -> list[str]:
         if not files.exists(self.path):
             return []
         paths = files.list_files(self.path, f"{kind}/*/{name}")
-        return _sort_by_number(path.rpartition("/")[0] for path in paths)
+        return _sort_by_number(path.rsplit("/", above)[0] for path in paths)
+
+
+def list_versions(push_dir: str) -> list[str]:
+    """The folders of the models in a folder of versions, as servers look at it, the latest last."""
+    if not files.exists(push_dir):
+        return []
+    found = files.list_files(push_dir, f"*/{MODEL_FILE}")
+    return _sort_by_number(path.rpartition("/")[0] for path in found)
 
 
 def _sort_by_number(folders: Iterable[str]) -> list[str]:

@@ -18,6 +18,7 @@ ROOMS = (
     *("stores", "dataset", "images", "views", "beam", "sources", "archives", "arrays"),
     *("record_files", "tables", "generators", "augment", "order", "served"),
     *("ingest", "feeding", "transform", "models", "tasks", "training", "evaluation"),
+    "inference",
 )
 # Which modules may import a library, by how their path begins; all others may not.
 ALLOWED = {
@@ -31,7 +32,8 @@ ALLOWED = {
         *("pipeline/run/dataflow.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (
-        *("components/beam/tfx_components.py", "components/ingest/component.py"),
+        *("components/beam/tfx_components.py", "components/inference/component.py"),
+        "components/ingest/component.py",
         *("components/ingest/span_resolver.py", "components/transform/component.py"),
         *("components/training/pusher.py", "pipeline/kubeflow/compile.py"),
         *("pipeline/kubeflow/step.py", "pipeline/pipeline.py"),
@@ -40,7 +42,8 @@ ALLOWED = {
     "tensorflow": (
         *("components/augment/", "components/feeding/", "components/served/"),
         *("components/models/", "components/tasks/", "components/training/"),
-        *("components/evaluation/", "components/transform/", "components/views/"),
+        *("components/evaluation/", "components/inference/", "components/transform/"),
+        "components/views/",
     ),
     "keras": (
         *("components/models/", "components/training/", "pipeline/doctor/calls.py"),

@@ -6,12 +6,20 @@ MODEL_FILE = "saved_model.pb"  # whoever serves models takes a folder that has i
 SERVE_IMAGES = "serving_default"  # image files → what a caller wants to know
 SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
 TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
+SERVE_PIXELS = "serving_pixels"  # views, decoded by the caller → what SERVE_IMAGES answers of them
 
 # Their inputs, string [batch].
 # JPEG, PNG, WebP, GIF or BMP files; WAV files, if sounds were drawn; where ingest stored other
 # values than 8-bit gray or RGB, `.npy` files, and PNGs of 16 bits.
 IMAGE_BYTES = "image_bytes"
 EXAMPLES = "examples"  # serialized tf.train.Example, with the columns that ingest writes
+# Of SERVE_PIXELS: uint8 (float32 if ingest stored other values than uint8)
+# [batch, height, width, channels], at the model's input size, upright, RGB or gray.
+PIXELS = "pixels"
+
+# What is saved beside them, for exporters to other formats: views as in `PIXELS` → the network's
+# final outputs, float32, and nothing that is text.
+PREDICT_VIEWS = "predict_views"
 
 # Of SERVE_IMAGES, whatever the task.
 CLASSES = "classes"  # string [batch, classes], the names in the order of ids, the same in every row

@@ -1,8 +1,8 @@
 """The exported model: decoding, view, transform graph and network in one SavedModel.
 
 It needs plain TensorFlow only, and makes its images with the very functions that evaluation uses.
-Every signature takes one batch of strings and answers in the same order. A file that is damaged or
-not an image is reported in its own row; the others are answered.
+Every signature takes one batch, of strings or of pixels, and answers in the same order. A file that
+is damaged or not an image is reported in its own row; the others are answered.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,14 +30,17 @@ from image_pipeline.components.tasks.signatures import (
     EXAMPLES,
     IMAGE_BYTES,
     MODEL_FILE,
+    PIXELS,
     SERVE_EXAMPLES,
     SERVE_IMAGES,
+    SERVE_PIXELS,
     TRANSFORM_FEATURES,
     VALID,
 )
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.model_check import CheckedModel
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
+from image_pipeline.components.training.warm_up import write_warm_up
 from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
@@ -52,7 +55,7 @@ def export_model(
     gives_logits: bool = False,
     task: Task = CLASSIFICATION,
 ) -> None:
-    """Writes the SavedModel, with the three signatures that `signatures.py` names.
+    """Writes the SavedModel, with the signatures that `signatures.py` names.
 
     Args:
       model: built; float32 [batch, height, width, channels] → what the task says.
@@ -78,9 +81,11 @@ def export_model(
         SERVE_IMAGES: _batch_signature(served.serve_images, IMAGE_BYTES),
         SERVE_EXAMPLES: _batch_signature(served.serve_examples, EXAMPLES),
         TRANSFORM_FEATURES: _batch_signature(served.transform_features, EXAMPLES),
+        SERVE_PIXELS: _batch_signature(served.serve_pixels, PIXELS, served.views_spec),
     }
     with write_tree(export_dir, last=MODEL_FILE) as folder:
         tf.saved_model.save(served, folder, signatures=signatures)
+        write_warm_up(folder, view)
 
 
 class ServedModel(tf.Module):
@@ -124,9 +129,11 @@ class ServedModel(tf.Module):
         self._class_names = tf.constant(class_names)
         self._background = background
         self._stored_type, self._sound = stored_type, sound
+        self.views_spec = tf.TensorSpec([None, *self._size()], view.dtype)
+        # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow.
+        self.predict_views = tf.function(self.predict, input_signature=[self.views_spec])
         # Not all are weights to Keras: seeds of noise used in inference, plain tf.Variables.
-        images = tf.TensorSpec([None, *self._size()], view.dtype)
-        used = tf.function(self.predict).get_concrete_function(images).graph.variables
+        used = self.predict_views.get_concrete_function().graph.variables
         kept = {id(weight) for weight in self.weights}
         self.states = [variable for variable in used if id(variable) not in kept]
 
@@ -137,6 +144,14 @@ class ServedModel(tf.Module):
         is_valid = errors == b""
         own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
         return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
+
+    def serve_pixels(self, pixels: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Answers for views that the caller has decoded: as PIXELS says → the task's outputs.
+
+        The answers are those for files of these views, to the last bit. Places are in the view.
+        """
+        is_valid = tf.fill(tf.shape(pixels)[:1], True)
+        return self._task.answer_files(self.predict(pixels), is_valid, self._class_names)
 
     def _explain(self, files: tf.Tensor) -> tf.Tensor:
         """Why files gave no view: string [batch] → string [batch]."""
@@ -210,8 +225,10 @@ def _check_answers(
         )
 
 
-def _batch_signature(function: Callable, input_name: str) -> tf.types.experimental.GenericFunction:
-    """Makes a signature of one input, string [batch]."""
-    return tf.function(function).get_concrete_function(
-        tf.TensorSpec([None], tf.string, name=input_name)
-    )
+def _batch_signature(
+    function: Callable, input_name: str, spec: tf.TensorSpec | None = None
+) -> tf.types.experimental.GenericFunction:
+    """Makes a signature of one input, string [batch] unless `spec` is another."""
+    spec = spec or tf.TensorSpec([None], tf.string)
+    named = tf.TensorSpec(spec.shape, spec.dtype, name=input_name)
+    return tf.function(function).get_concrete_function(named)

@@ -133,6 +133,8 @@ class KubeflowOptions(Options):
     """Evaluation."""
     Pusher: StepOptions = StepOptions()
     """The copy of a model that passed."""
+    ImagePredictor: StepOptions = StepOptions()
+    """Predictions for `inference.images`."""
 
     def of_step(self, step: str) -> StepOptions:
         """The options of a step, its own before the defaults.

@@ -56,7 +56,10 @@ def override_config(config: PipelineConfig, texts: Mapping[str, str]) -> Pipelin
     untouched = config.model_dump(mode="json", include=set(GROUPS) - set(given))
     changes += [f"{group}={json.dumps(values)}" for group, values in untouched.items()]
     changed = load_config(None, changes).model_copy(
-        update={"name": config.name, "spans": config.spans, "kubeflow": config.kubeflow}
+        update={
+            **{"name": config.name, "spans": config.spans, "kubeflow": config.kubeflow},
+            "inference": config.inference,
+        }
     )
     _check_fixed(config, changed)
     return changed

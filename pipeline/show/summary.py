@@ -43,6 +43,7 @@ _PATHS = {
     "transform_graph": ("ImageTransform", "transform_graph"),
     "model": ("Trainer", "model"),
     "evaluation": ("Evaluator", "evaluation"),
+    "predictions": ("ImagePredictor", "predictions"),
 }
 
 # What `analysis.json` has of images with masks, boxes, tags or values.

@@ -65,6 +65,14 @@ def constants(spec: dict, step: str) -> dict:
     }
 
 
+def test_predictions_for_further_images_are_a_step_of_their_own(compiled):
+    path, _ = compiled("inference.images=gs://b/more", name="predicting.yaml")
+    spec = yaml.safe_load(pathlib.Path(path).read_text())
+    step = spec["root"]["dag"]["tasks"]["ImagePredictor"]
+    assert sorted(step["dependentTasks"]) == ["Evaluator", "Trainer"]
+    assert json.loads(constants(spec, "ImagePredictor")["options"])["images"] == "gs://b/more"
+
+
 def test_every_step_waits_for_the_steps_whose_outputs_it_takes(spec):
     tasks = spec["root"]["dag"]["tasks"]
     assert {

@@ -130,6 +130,7 @@ def test_signatures_name_their_outputs(signatures):
         "serving_default": own | {"valid", "error"},
         "serving_examples": {"objects"},
         "transform_features": {"objects"},
+        "serving_pixels": own,
     }
 
 

@@ -139,6 +139,7 @@ def test_signatures_name_their_outputs(signatures):
         "serving_default": {"mask", "mask_bytes", "confidence", "classes", "valid", "error"},
         "serving_examples": {"mask", "confidence"},
         "transform_features": {"mask"},
+        "serving_pixels": {"mask", "mask_bytes", "confidence", "classes"},
     }
 
 

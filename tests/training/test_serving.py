@@ -92,6 +92,7 @@ def test_signatures_name_their_inputs_and_outputs(signatures):
         ),
         "serving_examples": (["examples"], {"probabilities"}),
         "transform_features": (["examples"], {"label"}),
+        "serving_pixels": (["pixels"], {"probabilities", "classes", "label"}),
     }
 
 
@@ -117,6 +118,17 @@ def test_image_files_of_every_format_are_classified(model, signatures, tmp_path)
     assert served["classes"].numpy().tolist() == [[b"cat", b"dog"]] * 5
     likeliest = [CLASSES[row.argmax()].encode() for row in expected]
     assert served["label"].numpy().tolist() == likeliest
+
+
+def test_pixels_get_the_answers_of_their_files_to_the_last_bit(signatures):
+    """A caller that has decoded an image already sends the view instead."""
+    views = np.stack([shards.draw_image(number, 8, 8) for number in range(4)])
+    files = [shards.encode_image(view, "png") for view in views]
+    of_files = signatures["serving_default"](image_bytes=tf.constant(files))
+    of_pixels = signatures["serving_pixels"](pixels=tf.constant(views))
+    assert of_pixels["probabilities"].dtype == tf.float32
+    for name, answer in of_pixels.items():
+        np.testing.assert_array_equal(answer, of_files[name])
 
 
 def test_class_ids_are_those_of_the_vocabulary(signatures):

@@ -1,0 +1,96 @@
+"""An exported model, loaded to be asked: image files in, rows of answers out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.tasks.signatures import (
+    CLASSES,
+    ERROR,
+    IMAGE_BYTES,
+    MODEL_FILE,
+    PIXELS,
+    SERVE_IMAGES,
+    SERVE_PIXELS,
+    VALID,
+)
+from image_pipeline.components.trees import fetch_tree
+
+Row = dict[str, Any]
+"""What SERVE_IMAGES answers of one file: a NumPy array or scalar for each output."""
+
+
+class ExportedModel:
+    """A SavedModel of this project's, and what can be asked of it."""
+
+    def __init__(self, folder: str):
+        """Loads it.
+
+        Args:
+          folder: that of the SavedModel itself, or its URI.
+
+        Raises:
+          UserError: if it is none, or was not exported by this project.
+        """
+        self.folder = folder
+        # Kept whole: a signature does not hold on to the variables that it reads.
+        self.loaded = _load(folder)
+        self._serve = self.loaded.signatures.get(SERVE_IMAGES)
+        if self._serve is None or not _is_ours(self._serve):
+            raise UserError(
+                f"{folder!r} is a SavedModel, but its signature {SERVE_IMAGES!r} does not take "
+                f"{IMAGE_BYTES!r} and answer {VALID!r} and {ERROR!r}: only models that this "
+                "project exported or pushed can be asked."
+            )
+        self.outputs = frozenset(self._serve.structured_outputs)
+
+    def answer(self, image_files: Sequence[bytes]) -> list[Row]:
+        """Answers for a batch of image files, in their order."""
+        answers = self._serve(**{IMAGE_BYTES: tf.constant(list(image_files), tf.string)})
+        arrays = {name: answer.numpy() for name, answer in answers.items()}
+        return [
+            {name: array[row] for name, array in arrays.items()} for row in range(len(image_files))
+        ]
+
+    @property
+    def views_spec(self) -> tf.TensorSpec:
+        """The model's input: type, and shape [None, height, width, channels].
+
+        Raises:
+          UserError: if an earlier version exported the model.
+        """
+        if SERVE_PIXELS not in self.loaded.signatures:
+            raise UserError(
+                f"{self.folder!r} has no signature {SERVE_PIXELS!r}, since an earlier version "
+                "exported it; train and export it again."
+            )
+        return self.loaded.signatures[SERVE_PIXELS].structured_input_signature[1][PIXELS]
+
+    def read_class_names(self) -> list[str]:
+        """The names of classes or tags in the order of ids; none if values are predicted."""
+        if CLASSES not in self.outputs:
+            return []
+        (row,) = self.answer([b""])
+        return [name.decode() for name in row[CLASSES]]
+
+
+def _load(folder: str) -> Any:
+    if not files.is_file(files.join(folder, MODEL_FILE)):
+        raise UserError(f"{folder!r} holds no SavedModel ({MODEL_FILE}); give a model's folder.")
+    try:
+        return tf.saved_model.load(fetch_tree(folder))
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        # TensorFlow's messages go on for pages.
+        first = str(error).strip().splitlines()[:1]
+        raise UserError(
+            f"{folder!r} cannot be loaded as a SavedModel: {''.join(first)[:300]}; is it whole? "
+            "Push or copy it again."
+        ) from error
+
+
+def _is_ours(signature: Any) -> bool:
+    takes = set(signature.structured_input_signature[1])
+    return takes == {IMAGE_BYTES} and {VALID, ERROR} <= set(signature.structured_outputs)

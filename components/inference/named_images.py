@@ -1,0 +1,128 @@
+"""The images that a person names: files, folders, patterns, archives, or any source of ingest's."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import (
+    DECODER_ERRORS,
+    TOO_MANY_PIXELS,
+    BadImage,
+)
+from image_pipeline.components.images.header import open_image, read_size
+from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
+from image_pipeline.components.sources.file_pattern import WILD, find_matching
+from image_pipeline.components.sources.folder import Folder, locate
+from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read
+from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NamedImage:
+    """An image that was read, or why it was not.
+
+    Attributes:
+      name: its path as a person would write it.
+      data: the file's bytes; or what is wrong with it; or what it is, if it is no image and was
+        found in a folder.
+      pixels: how many its header declares; 0 if that is not known.
+    """
+
+    name: str
+    data: bytes | BadImage | SkippedFile
+    pixels: int = 0
+
+
+_Listed = tuple[str, ImageRef, Source]
+
+
+def read_images(named: Sequence[str], options: IngestOptions) -> Iterator[NamedImage]:
+    """Reads images in the order in which they are named, a few of them ahead.
+
+    Args:
+      named: as `--images` of ingest; or a file; or a pattern of files.
+      options: how ingest reads them: `prepare.max_pixels` and `max_file_bytes`, a table's columns,
+        and the like.
+
+    Raises:
+      UserError: if a folder, an archive or a table is missing or cannot be listed, a pattern
+        matches nothing, or a store does not answer.
+    """
+    threads = usable_cores() if all(map(files.is_local, named)) else REMOTE_THREADS // 4
+
+    def read(listed: _Listed) -> NamedImage:
+        return _read(*listed, options)
+
+    yield from map_in_order(read, _list_all(named, options), threads, ahead=2)
+
+
+def _list_all(named: Iterable[str], options: IngestOptions) -> Iterator[_Listed]:
+    for each in named:
+        yield from _list_named(each, options)
+
+
+def _list_named(named: str, options: IngestOptions) -> Iterator[_Listed]:
+    kind = kind_of(named)
+    if kind is FOLDER and not _is_folder(named):
+        matching = find_matching(named)
+        if not matching:
+            raise UserError(f"No file matches {named!r}; correct the pattern.")
+        for path in matching:
+            yield path, _refer(path), Folder(os.path.dirname(path), follow_links=True)
+        return
+    if not kind.lists_images:
+        raise UserError(
+            f"{named!r} is a generator, whose images are known when it has run; ingest it, and "
+            "name the data set that it makes."
+        )
+    source = open_source(named, complete_options(named, options))
+    for ref in source.list():
+        yield locate(source.root, ref.path), ref, source
+
+
+def _is_folder(named: str) -> bool:
+    if files.is_local(named):
+        return os.path.isdir(named)
+    return not WILD.search(named) and not files.is_file(named)
+
+
+def _refer(path: str) -> ImageRef:
+    """A file that is named itself; whether it is there shows when it is read."""
+    name = path if not files.is_local(path) else os.path.abspath(path)
+    try:
+        return ImageRef(name, *files.stat_file(path))
+    except FileNotFoundError:
+        return ImageRef(name, 0, 0, MISSING_FILE, "there is no such file")
+    except OSError as error:
+        return ImageRef(name, 0, 0, "unreadable", error.strerror or str(error))
+
+
+def _read(name: str, ref: ImageRef, source: Source, options: IngestOptions) -> NamedImage:
+    prepare = options.prepare
+    # Whether sounds are served is the model's to say.
+    data = try_read(ref, source, prepare.max_file_bytes, with_sounds=True)
+    if isinstance(data, SkippedFile) and isinstance(source, Folder) and os.path.isabs(ref.path):
+        data = BadImage(data.kind, data.message)  # Who names a file means it.
+    if not isinstance(data, bytes):
+        return NamedImage(name, data)
+    pixels = _count_pixels(data)
+    if pixels > prepare.max_pixels:
+        message = f"{pixels} pixels; ingest.prepare.max_pixels={prepare.max_pixels}"
+        return NamedImage(name, BadImage(TOO_MANY_PIXELS, message))
+    return NamedImage(name, data, pixels)
+
+
+def _count_pixels(data: bytes) -> int:
+    """As the header declares them; of a file that does not open the model says what is wrong."""
+    try:
+        with open_image(data) as image:
+            height, width = read_size(image)
+    except (BadImage, *DECODER_ERRORS):
+        return 0
+    return height * width

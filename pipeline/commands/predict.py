@@ -1,0 +1,90 @@
+"""`image-pipeline predict`: what a model says of images."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries
+from image_pipeline.components.json_text import to_json
+
+if TYPE_CHECKING:
+    from image_pipeline.components.inference.exported import ExportedModel
+
+
+@click.command()
+@click.argument("model_dir", metavar="MODEL")
+@click.argument("images", nargs=-1, required=True, metavar="IMAGES...")
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each file.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="How many of the likeliest classes, tags or objects to name.",
+)
+@click.option("--output", "output_dir", help="Folder for the masks, a PNG for each file.")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    help="Most files to ask about at a time.",
+)
+@CONFIG
+@SET
+def predict(
+    model_dir: str,
+    images: tuple[str, ...],
+    as_json: bool,
+    top: int,
+    output_dir: str | None,
+    batch_size: int,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Ask a model about images, and print a line for each.
+
+    MODEL is the folder of an exported or pushed model, a folder of versions, or the output folder
+    of a run, whose latest model is asked; or a URI. IMAGES are files, patterns, folders, archives,
+    tables, or whatever ingest takes; options for these are given as for ingest.
+
+    The exit code is 1 if any file could not be answered.
+    """
+    from image_pipeline.components.inference.masks import MaskFolder
+    from image_pipeline.config import load_config
+    from image_pipeline.named_model import find_model
+    from image_pipeline.show.predictions import PredictionTable
+
+    options = load_config(config_path, overrides).ingest
+    folder = find_model(model_dir)
+    with quiet_libraries("predict") as console:
+        from image_pipeline.components.inference.predict import predict as ask
+
+        model = _load(folder)
+        masks = MaskFolder(output_dir, model.outputs)
+        table = PredictionTable(console)
+        if not as_json:
+            console.print(f"model {folder}", markup=False, soft_wrap=True)
+        for prediction in ask(model, images, options, top, batch_size):
+            told = masks.take(prediction)
+            table.count(told)
+            if as_json:
+                _print_line(told, console)
+            else:
+                table.print(told)
+        if not as_json:
+            table.finish()
+    if table.failed:
+        sys.exit(1)
+
+
+def _load(folder: str) -> "ExportedModel":
+    from image_pipeline.components.inference.exported import ExportedModel
+
+    return ExportedModel(folder)
+
+
+def _print_line(prediction: dict[str, Any], console: Any) -> None:
+    console.file.write(f"{to_json(prediction)}\n")
+    console.file.flush()

@@ -1,0 +1,36 @@
+"""Finds the exported model in a folder that the user names."""
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.tasks.signatures import MODEL_FILE
+from image_pipeline.run_folder import SERVED_MODEL, RunFolder, list_versions
+
+
+def find_model(folder: str) -> str:
+    """Finds out which model is meant by a folder.
+
+    Args:
+      folder: that of a SavedModel; or one of versions, as models are pushed, whose latest is meant;
+        or a run's, whose latest pushed model is meant, or, if it pushed none, the latest that it
+        trained; or a Trainer's output; or the URI of one of these.
+
+    Returns:
+      The SavedModel's own folder.
+
+    Raises:
+      UserError: if there is none.
+    """
+    folder = folder.rstrip("/") or folder
+    if files.is_file(files.join(folder, MODEL_FILE)):
+        return folder
+    run = RunFolder(folder)
+    found = list_versions(folder) or run.list_pushed() or run.list_models()
+    if found:
+        return found[-1]
+    if files.is_file(files.join(folder, SERVED_MODEL, MODEL_FILE)):
+        return files.join(folder, SERVED_MODEL)
+    what = "holds no model" if files.exists(folder) else "does not exist"
+    raise UserError(
+        f"{folder!r} {what}: there must be {MODEL_FILE} in it or in a version's folder below it; "
+        "give an exported model's folder, that of --push, or the --output of `image-pipeline run`."
+    )

@@ -1,0 +1,98 @@
+"""Predictions for further images, by the function and by TFX's runner."""
+
+import json
+import pathlib
+
+import pytest
+from tfx import v1 as tfx
+from tfx.orchestration.metadata import sqlite_metadata_connection_config
+
+from image_pipeline.components.inference.bulk import write_predictions
+from image_pipeline.components.inference.component import ImagePredictor
+from image_pipeline.components.inference.exported import ExportedModel
+from image_pipeline.components.inference.options import InferenceOptions
+from image_pipeline.components.inference.predict import predict
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.config import load_config
+from image_pipeline.pipeline import create_pipeline
+from tests.drawings import write_folder
+from tests.inference.exported_models import export
+
+pytestmark = pytest.mark.beam
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = write_folder(tmp_path_factory.mktemp("more") / "images", per_class=2)
+    (folder / "cat" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (folder / "notes.md").write_text("# Notes\n")
+    return str(folder)
+
+
+def test_each_file_has_its_line_in_order(images, tmp_path):
+    options = InferenceOptions(images=images, top=1, batch_size=2)
+    model_dir = export("classification")
+    counts = write_predictions(model_dir, str(tmp_path), options, IngestOptions())
+    assert counts == {"answered": 4, "failed": 1, "skipped": 1}
+    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
+    asked = predict(ExportedModel(model_dir), [images], IngestOptions(), top=1)
+    assert [json.loads(line) for line in lines] == list(asked)
+    assert [path.name for path in tmp_path.iterdir()] == ["predictions.jsonl"]
+
+
+def test_masks_are_beside_the_lines(images, tmp_path):
+    options = InferenceOptions(images=images)
+    write_predictions(export("segmentation"), str(tmp_path), options, IngestOptions())
+    lines = map(json.loads, (tmp_path / "predictions.jsonl").read_text().splitlines())
+    masks = [line["mask"] for line in lines if "mask" in line]
+    assert len(masks) == 4 and all(pathlib.Path(mask).is_file() for mask in masks)
+
+
+@pytest.mark.parametrize("is_blessed", [True, False])
+def test_tfx_runs_it_for_a_model_that_passed_only(images, tmp_path, is_blessed):
+    kinds = tfx.types.standard_artifacts
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "Format-Serving").symlink_to(export("classification"))
+    blessing = {"blessed": int(is_blessed)}
+    inputs = [
+        tfx.dsl.Importer(str(tmp_path / "model"), kinds.Model).with_id("model"),
+        tfx.dsl.Importer(
+            str(tmp_path / "blessing"), kinds.ModelBlessing, custom_properties=blessing
+        ).with_id("blessing"),
+    ]
+    predictor = ImagePredictor(
+        *(each.outputs["result"] for each in inputs), InferenceOptions(images=images)
+    )
+    tfx.orchestration.LocalDagRunner().run(
+        tfx.dsl.Pipeline(
+            "predict",
+            str(tmp_path / "root"),
+            components=[*inputs, predictor],
+            metadata_connection_config=sqlite_metadata_connection_config(f"{tmp_path}/m.db"),
+        )
+    )
+    found = list((tmp_path / "root").glob("ImagePredictor/predictions/*/predictions.jsonl"))
+    assert len(found) == int(is_blessed)
+    for path in found:
+        assert len(path.read_text().splitlines()) == 6
+
+
+def make_pipeline(*overrides):
+    return create_pipeline(load_config(None, overrides), "images", "root", "push")
+
+
+def test_the_pipeline_has_the_step_only_if_images_are_named(images):
+    assert "ImagePredictor" not in {each.id for each in make_pipeline().components}
+    (step,) = (
+        each
+        for each in make_pipeline(f"inference.images={images}", "inference.top=2").components
+        if each.id == "ImagePredictor"
+    )
+    assert json.loads(step.exec_properties["options"])["top"] == 2
+    (pathlib.Path(images) / "cat" / "000.png").touch()
+    (again,) = (
+        each
+        for each in make_pipeline(f"inference.images={images}", "inference.top=2").components
+        if each.id == "ImagePredictor"
+    )
+    assert again.exec_properties["fingerprint"] != step.exec_properties["fingerprint"]

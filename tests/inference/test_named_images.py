@@ -1,0 +1,77 @@
+"""The images that a person names."""
+
+import zipfile
+
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.inference.named_images import read_images
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.reading import SkippedFile
+from tests.drawings import draw, encode_png
+
+pytestmark = pytest.mark.unit
+
+FILES = [encode_png(draw(seed)) for seed in range(3)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    for number, file in enumerate(FILES):
+        (tmp_path / "photos" / "cat" / f"{number}.png").write_bytes(file)
+    (tmp_path / "photos" / "notes.md").write_text("# Notes\n")
+    return tmp_path
+
+
+def read(*named, **prepare):
+    options = IngestOptions(prepare=prepare) if prepare else IngestOptions()
+    return list(read_images(named, options))
+
+
+def test_files_folders_patterns_and_archives_come_in_the_order_in_which_they_are_named(folder):
+    with zipfile.ZipFile("more.zip", "w") as archive:
+        archive.writestr("dog/7.png", FILES[1])
+    found = read("photos/cat/2.png", "photos", "more.zip", "photos/*/[01].png")
+    names = [each.name for each in found]
+    inside = ["photos/cat/0.png", "photos/cat/1.png", "photos/cat/2.png", "photos/notes.md"]
+    assert names == ["photos/cat/2.png", *inside, "more.zip/dog/7.png", *inside[:2]]
+    data = [each.data for each in found]
+    assert data[:4] == [FILES[2], *FILES] and data[5:] == [FILES[1], *FILES[:2]]
+    assert isinstance(data[4], SkippedFile) and data[4].kind == "text"
+    assert {each.pixels for each in found if isinstance(each.data, bytes)} == {80}
+
+
+def test_a_file_that_is_named_itself_is_an_error_where_a_folders_is_skipped(folder):
+    (named,) = read("photos/notes.md")
+    assert isinstance(named.data, BadImage) and named.data.reason == "text"
+
+
+def test_a_link_that_is_named_is_followed(folder, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "a.png"
+    elsewhere.write_bytes(FILES[0])
+    (folder / "link.png").symlink_to(elsewhere)
+    (found,) = read("link.png")
+    assert (found.name, found.data) == ("link.png", FILES[0])
+
+
+def test_a_missing_file_is_told_in_its_place(folder):
+    missing, there = read("photos/9.png", "photos/cat/0.png")
+    assert str(missing.data) == "missing_file: there is no such file"
+    assert there.data == FILES[0]
+
+
+def test_what_would_fill_the_memory_is_not_handed_on(folder):
+    (found,) = read("photos/cat/0.png", max_pixels=79)
+    assert str(found.data) == "too_many_pixels: 80 pixels; ingest.prepare.max_pixels=79"
+    (found,) = read("photos/cat/0.png", max_file_bytes=20)
+    assert isinstance(found.data, BadImage) and found.data.reason == "too_large_file"
+
+
+def test_what_cannot_be_listed_is_refused(folder):
+    with pytest.raises(UserError, match="No file matches 'photos/x\\*'; correct the pattern"):
+        read("photos/x*")
+    with pytest.raises(UserError, match="is a generator, whose images are known when it has run"):
+        read("generator:module:function")
