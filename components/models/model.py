@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.options import TrainingOptions
 
 # Every block halves the image, until its shorter side would be under this many pixels: 32 px images
@@ -31,11 +32,7 @@ def build_model(
     features = build_features(inputs)
     outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=cross_entropy,
-        metrics=[Accuracy()],
-    )
+    compile_model(model, cross_entropy, [Accuracy()], options)
     return model
 
 
