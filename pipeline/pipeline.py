@@ -19,6 +19,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.ingest.component import ImageExampleGen
+from image_pipeline.components.models.names import is_dotted
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task
 from image_pipeline.components.tasks.options import EvaluationOptions
@@ -181,7 +182,9 @@ def _create_trainer(
 def _version_of_training(config: PipelineConfig) -> str:
     """Hashes of the training code: the project's, and the user's that dotted paths name."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
-    own = map(function_version, [config.training.model, *steps])
+    model = config.training.model
+    functions = [model, *steps] if model is not None and is_dotted(model) else steps
+    own = map(function_version, functions)
     return "-".join([code_version(*_USED_IN_TRAINING), *own])
 
 

@@ -29,7 +29,16 @@ def build_model(
       records of unknown class (id -1) count neither in the loss nor in the accuracy.
     """
     inputs = keras.Input(input_shape, name="image")
-    features = build_features(inputs)
+    return add_head(inputs, build_features(inputs), num_classes, options)
+
+
+def add_head(
+    inputs: keras.KerasTensor,
+    features: keras.KerasTensor,
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """A compiled classifier of what a network sees in images, [batch, features]."""
     outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
     model = keras.Model(inputs, outputs)
     compile_model(model, cross_entropy, [Accuracy()], options)

@@ -1,21 +1,21 @@
 """Options for training."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 
-from image_pipeline.components.dotted import DottedPath
+from image_pipeline.components.models.names import check_name
 from image_pipeline.components.options import Options
 
 
 class TrainingOptions(Options):
     """How the model is trained."""
 
-    model: DottedPath = "image_pipeline.components.models.model.build_model"
-    """Dotted path of `build_model(input_shape, num_classes, options) -> compiled keras.Model`, as
-    docs/training.md describes it. If images have masks, the default is replaced by
-    `image_pipeline.components.models.unet.build_model`, if they have boxes by
-    `image_pipeline.components.models.detector.build_model`."""
+    model: Annotated[str | None, pydantic.AfterValidator(check_name)] = None
+    """A model's name (`resnet`, `MobileNetV3Small` …; docs/training.md has them), a file that Keras
+    saved (`my_model.keras`), or the dotted path of `build_model(input_shape, num_classes, options)
+    -> compiled keras.Model`. None: what suits the labels: `small` for classes, tags and values,
+    `unet` for masks, `detector` for boxes."""
     epochs: pydantic.PositiveInt = 10
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3

@@ -22,7 +22,16 @@ def build_model(
       probability of each tag. Labels are float32 of the same shape.
     """
     inputs = keras.Input(input_shape, name="image")
-    features = build_features(inputs)
+    return add_head(inputs, build_features(inputs), num_classes, options)
+
+
+def add_head(
+    inputs: keras.KerasTensor,
+    features: keras.KerasTensor,
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """A compiled model for tags of what a network sees in images, [batch, features]."""
     outputs = keras.layers.Dense(num_classes, activation="sigmoid", name="probabilities")(features)
     model = keras.Model(inputs, outputs)
     metrics = [

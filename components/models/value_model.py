@@ -22,7 +22,17 @@ def build_model(
       float32 [batch].
     """
     inputs = keras.Input(input_shape, name="image")
-    outputs = keras.layers.Dense(num_classes, name="value")(build_features(inputs))
+    return add_head(inputs, build_features(inputs), num_classes, options)
+
+
+def add_head(
+    inputs: keras.KerasTensor,
+    features: keras.KerasTensor,
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """A compiled model for numbers of what a network sees in images, [batch, features]."""
+    outputs = keras.layers.Dense(num_classes, name="value")(features)
     model = keras.Model(inputs, outputs)
     metrics = [
         keras.metrics.MeanSquaredError(name="mean_squared_error"),

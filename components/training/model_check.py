@@ -14,11 +14,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.messages import describe_error
+from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.choose_task import name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.non_finite import are_finite
@@ -30,6 +31,7 @@ _CLOSE, _CLOSE_IN_HALF = 1e-3, 5e-2
 # Keras's losses for classes, as strings and functions name them: they read probabilities.
 _OF_PROBABILITIES = (
     *("sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy"),
+    *("cross_entropy", "binary_cross_entropy"),  # of this package
 )
 
 
@@ -79,9 +81,10 @@ def build_checked_model(
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
     """
-    build = load_named("training.model", training.model)
+    name = name_model(training, task).model or task.default_model
+    build = find_builder(name, task.head)
     keras.utils.set_random_seed(training.seed)
-    check = _Check(training.model, view, num_classes, task)
+    check = _Check(name, view, num_classes, task)
     shape = (view.height_px, view.width_px, view.channels)
     model = check.call("failed", lambda: build(shape, num_classes, training))
     check.kind(model)
@@ -122,6 +125,8 @@ class _Check:
         """Calls the user's code, which may raise any error."""
         try:
             return function()
+        except UserError:  # of one of this package's models
+            raise
         except Exception as error:
             told = f"{describe_error(error)}"
             self._refuse(f"{what}{_find_place(error)}: {told}", error)

@@ -26,6 +26,7 @@ from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
+from image_pipeline.components.training.pixel_check import check_pixels
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
@@ -53,12 +54,13 @@ def run_fn(fn_args: Any) -> None:
     graph_dir, model_dir = fn_args.transform_graph_path, fn_args.serving_model_dir
     task = find_task(graph_dir)
     options = _read_options(fn_args.custom_config or {}, task)
+    check_pixels(options.training.model or "", graph_dir, options.view)
     class_names = task.read_class_names(graph_dir)
     checked = build_checked_model(
         options.view, options.feeding, options.training, len(class_names), task=task
     )
     if task is TAGGING and options.training.class_weights != "none":
-        check_tag_loss(checked.model, len(class_names), options.training.model)
+        check_tag_loss(checked.model, len(class_names), options.training.model or "")
     if checked.gives_logits:
         _LOG.warning(
             "training.model=%s gives logits; the exported model adds a %s.",

@@ -1,6 +1,6 @@
 """Tries out the functions that the configuration names, before a run begins any work."""
 
-from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.models.names import BUILT_IN
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run.part import Part
@@ -30,7 +30,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
         from image_pipeline.components.dotted import load_named
 
         load_named("transform.preprocessing_fn", function)
-    if part.last not in _BEFORE_TRAINING and model != TrainingOptions().model:
+    if part.last not in _BEFORE_TRAINING and model not in (None, *BUILT_IN):
         _check_model(config, num_classes)
 
 
