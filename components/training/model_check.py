@@ -7,7 +7,7 @@ reported at once and not after hours of training.
 import dataclasses
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import keras
@@ -23,6 +23,7 @@ from image_pipeline.components.tasks.choose_task import name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.non_finite import are_finite
+from image_pipeline.components.training.start import start_from
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
@@ -66,6 +67,7 @@ def build_checked_model(
     num_classes: int,
     counted: Counted = "exactly",
     task: Task = CLASSIFICATION,
+    class_names: Sequence[str] | None = None,
 ) -> CheckedModel:
     """Calls `training.model` and checks what it returns.
 
@@ -77,6 +79,8 @@ def build_checked_model(
       counted: whether the model must give that many values ("exactly"), or no more ("at most", if
         some class may turn out to have no record), or any number ("not").
       task: what it learns.
+      class_names: of the model's values, if they are known: weights of a pushed model's head are
+        taken over by them.
 
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
@@ -88,6 +92,7 @@ def build_checked_model(
     shape = (view.height_px, view.width_px, view.channels)
     model = check.call("failed", lambda: build(shape, num_classes, training))
     check.kind(model)
+    start_from(model, training, class_names)
     if training.steps_per_execution is not None:
         model.steps_per_execution = training.steps_per_execution
     images = _make_images(shape, feeding.dtype)
