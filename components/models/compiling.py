@@ -9,16 +9,16 @@ from image_pipeline.components.models.options import TrainingOptions
 
 
 def compile_model(
-    model: keras.Model, loss: Any, metrics: Sequence[Any], options: TrainingOptions
+    model: keras.Model, loss: Any, metrics: Sequence[Any] | None, options: TrainingOptions
 ) -> None:
     """Compiles a model for its loss and metrics, with the optimizer that the options name.
 
     Args:
       model: built; changed.
       loss: as Keras takes it.
-      metrics: as Keras takes them.
+      metrics: as Keras takes them, or none.
       options: the learning rate.
     """
     model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate), loss=loss, metrics=list(metrics)
+        optimizer=keras.optimizers.Adam(options.learning_rate), loss=loss, metrics=metrics
     )

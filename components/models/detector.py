@@ -56,7 +56,7 @@ def build_model(
         ),
     }
     model = Detector(inputs, outputs)
-    compile_model(model, {"boxes": giou_loss, "scores": focal_loss}, [], options)
+    compile_model(model, {"boxes": giou_loss, "scores": focal_loss}, None, options)
     return model
 
 
