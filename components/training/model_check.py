@@ -23,6 +23,7 @@ from image_pipeline.components.tasks.choose_task import name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.non_finite import are_finite
+from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.training.start import start_from
 from image_pipeline.components.views.options import ViewOptions
 
@@ -102,6 +103,7 @@ def build_checked_model(
     )
     check.outputs(outputs, counted)
     check.weights(model)
+    Phases(model, training)  # which refuses a model that has no head, or nothing else
     check.loss(model, images, outputs, feeding.mixes_labels)
     check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
     return CheckedModel(model, check.gives_logits(model, outputs), task)
