@@ -33,7 +33,6 @@ _CLOSE, _CLOSE_IN_HALF = 1e-3, 5e-2
 # Keras's losses for classes, as strings and functions name them: they read probabilities.
 _OF_PROBABILITIES = (
     *("sparse_categorical_crossentropy", "categorical_crossentropy", "binary_crossentropy"),
-    *("cross_entropy", "binary_cross_entropy"),  # of this package
 )
 
 

@@ -54,9 +54,8 @@ def test_weights_that_are_missing_or_of_another_model_are_found(tmp_path):
     with pytest.raises(UserError, match=r"training.weights=no\.weights\.h5 is not there"):
         check("training.weights=no.weights.h5")
     path = tmp_path / "other.weights.h5"
-    keras.Sequential(
-        [keras.Input((3,)), keras.layers.Dense(7), keras.layers.Dense(2)]
-    ).save_weights(path)
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(7), keras.layers.Dense(2)])
+    other.save_weights(path)
     with pytest.raises(UserError, match=r"has 4 arrays that do not fit the model's \d+"):
         check(f"training.weights={path}")
 
