@@ -13,10 +13,15 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
 from image_pipeline.components.messages import suggest
+from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.refusals import refuse_for_boxes, refuse_for_masks
+from image_pipeline.components.tasks.refusals import (
+    refuse_for_boxes,
+    refuse_for_masks,
+    refuse_pixels,
+)
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions
@@ -75,15 +80,23 @@ def check_splits(config: PipelineConfig) -> None:
 
 
 def check_labels_fit(config: PipelineConfig) -> None:
-    """Checks the options of images with masks or boxes; a table's columns must be known by then.
+    """Checks what fits only some labels; a table's columns must be known by then.
 
     Raises:
-      UserError: if they weigh or mix images by their one class.
+      UserError: if masks or boxes would be weighed or mixed by their image's one class, or the
+        model named gives other answers, or wants other pixels.
     """
     given = config.feeding, config.training
     if config.ingest.has_masks and (problem := refuse_for_masks(*given)):
         raise UserError(problem)
     if config.ingest.has_boxes and (problem := refuse_for_boxes(*given)):
+        raise UserError(problem)
+    # Tags and values want what classes do: one answer an image.
+    head: Head = "masks" if config.ingest.has_masks else "classes"
+    head = "boxes" if config.ingest.has_boxes else head
+    if problem := refuse_model(config.training.model, head):
+        raise UserError(problem)
+    if problem := refuse_pixels(config.training, config.transform.preprocessing_fn):
         raise UserError(problem)
 
 

@@ -15,6 +15,7 @@ from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import Evaluator, StatisticsGen
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.content_version import content_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.function_version import function_version
@@ -23,6 +24,7 @@ from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.ingest.open_source import fingerprint as hash_listing
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.models.names import is_dotted, is_saved
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task
 from image_pipeline.components.tasks.options import EvaluationOptions
@@ -30,7 +32,7 @@ from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
-from image_pipeline.run.resolvers import find_baseline, join_spans
+from image_pipeline.run.resolvers import find_baseline, find_start, join_spans
 
 # A change of what is measured trains anew, too: TFX's Evaluator has no parameter for a version.
 _USED_IN_TRAINING = (
@@ -91,7 +93,8 @@ def create_pipeline(
     cache_dir = _choose_cache_dir(config, pipeline_root)
     image_transform = ImageTransform(examples, config.view, config.transform, cache_dir)
     # Trains on shards read through `input_fn`, and exports a model that takes raw image bytes.
-    trainer = _create_trainer(config, examples, image_transform.outputs["transform_graph"])
+    start, start_resolvers = find_start(image_transform, config.training)
+    trainer = _create_trainer(config, examples, image_transform.outputs["transform_graph"], start)
     # Measures the exported model against a threshold and, if asked for, the latest that passed.
     baseline, baseline_resolvers = find_baseline(trainer, config.evaluation)
     task = choose_task(config.ingest)
@@ -102,7 +105,7 @@ def create_pipeline(
     # If asked for: what that model says of further images, which need no labels.
     predictors = _create_predictors(config, model, evaluator.outputs["blessing"])
 
-    before_training = [example_gen, *span_resolvers, *checks, image_transform]
+    before_training = [example_gen, *span_resolvers, *checks, image_transform, *start_resolvers]
     return tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=pipeline_root,
@@ -170,12 +173,16 @@ def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:
 
 
 def _create_trainer(
-    config: PipelineConfig, examples: tfx.dsl.Channel, transform_graph: tfx.dsl.Channel
+    config: PipelineConfig,
+    examples: tfx.dsl.Channel,
+    transform_graph: tfx.dsl.Channel,
+    start: tfx.dsl.Channel | None,
 ) -> tfx.components.Trainer:
     return tfx.components.Trainer(
         run_fn="image_pipeline.components.training.trainer.run_fn",
         examples=examples,
         transform_graph=transform_graph,
+        base_model=start,
         train_args=tfx.proto.TrainArgs(splits=["train"]),
         eval_args=tfx.proto.EvalArgs(splits=["eval"]),
         custom_config={
@@ -188,10 +195,15 @@ def _create_trainer(
 
 
 def _version_of_training(config: PipelineConfig) -> str:
-    """Hashes of the training code: the project's, and the user's that dotted paths name."""
+    """Hashes of what the Trainer reads besides its inputs: code, and the weights it starts from."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
-    own = map(function_version, [config.training.model, *steps])
-    return "-".join([code_version(*_USED_IN_TRAINING), *own])
+    model = config.training.model
+    functions = [model, *steps] if model is not None and is_dotted(model) else steps
+    saved = model if model is not None and is_saved(model) else None
+    contents = (content_version(each) for each in (saved, config.training.weights) if each)
+    return "-".join(
+        [code_version(*_USED_IN_TRAINING), *map(function_version, functions), *contents]
+    )
 
 
 def _create_evaluator(

@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.options import TrainingOptions
 
 # Every block halves the image, until its shorter side would be under this many pixels: 32 px images
@@ -28,14 +29,19 @@ def build_model(
       records of unknown class (id -1) count neither in the loss nor in the accuracy.
     """
     inputs = keras.Input(input_shape, name="image")
-    features = build_features(inputs)
+    return add_head(inputs, build_features(inputs), num_classes, options)
+
+
+def add_head(
+    inputs: keras.KerasTensor,
+    features: keras.KerasTensor,
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """A compiled classifier of what a network sees in images, [batch, features]."""
     outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=cross_entropy,
-        metrics=[Accuracy()],
-    )
+    compile_model(model, cross_entropy, [Accuracy()], options)
     return model
 
 

@@ -1,21 +1,48 @@
 """Options for training."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 
-from image_pipeline.components.dotted import DottedPath
+from image_pipeline.components.models.names import check_name, is_saved
 from image_pipeline.components.options import Options
+
+
+class FineTuning(Options):
+    """Training in two phases, for a network with weights of another training."""
+
+    head_epochs: pydantic.PositiveInt = 2
+    """Epochs at first in which only the head learns, with `training.learning_rate`; the rest of the
+    network is frozen, its BatchNorm layers in inference mode. As many as `training.epochs`, or
+    more: it stays frozen."""
+    learning_rate: pydantic.PositiveFloat = 1e-5
+    """Learning rate of the epochs that follow, in which all weights learn."""
+    batch_norm: Literal["frozen", "trained"] = "frozen"
+    """Whether BatchNorm layers stay in inference mode in these epochs. `frozen`: they keep the
+    statistics of the data that the weights come from, which suits small data sets; `trained`: they
+    learn those of the new data."""
 
 
 class TrainingOptions(Options):
     """How the model is trained."""
 
-    model: DottedPath = "image_pipeline.components.models.model.build_model"
-    """Dotted path of `build_model(input_shape, num_classes, options) -> compiled keras.Model`, as
-    docs/training.md describes it. If images have masks, the default is replaced by
-    `image_pipeline.components.models.unet.build_model`, if they have boxes by
-    `image_pipeline.components.models.detector.build_model`."""
+    model: Annotated[str | None, pydantic.AfterValidator(check_name)] = None
+    """A model's name (`resnet`, `MobileNetV3Small` …; docs/training.md has them), a file that Keras
+    saved (`my_model.keras`), or the dotted path of `build_model(input_shape, num_classes, options)
+    -> compiled keras.Model`. None: what suits the labels: `small` for classes, tags and values,
+    `unet` for masks, `detector` for boxes."""
+    weights: str | None = None
+    """Weights to start from: a file, `.weights.h5`, `.h5` or `.keras`, or the folder of a
+    SavedModel such as a pushed model; or its URI. They are those of `model` as it is, or of another
+    number of classes, whose head is then replaced, or of the network without a head. None: random
+    weights. Nothing is ever downloaded."""
+    warm_start: Literal["none", "latest_blessed"] = "none"
+    """`latest_blessed`: starts from the latest model that was good enough to be pushed, class by
+    class, if there is one; else from `weights`. A run then trains on from the model of the run
+    before it, also on the same data."""
+    fine_tuning: FineTuning | None = None
+    """Training in two phases; {} for the defaults. It needs `weights`, `warm_start` or a saved
+    model."""
     epochs: pydantic.PositiveInt = 10
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3
@@ -42,3 +69,19 @@ class TrainingOptions(Options):
     profile_steps: int | None = pydantic.Field(default=None, ge=1, le=50)
     """Traces this many steps in mid-training for TensorBoard; `run --profile` sets it. The
     default model's steps take 0.2 MB each, those of larger networks more."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_start(self) -> "TrainingOptions":
+        is_from_file = self.model is not None and is_saved(self.model)
+        if is_from_file and self.weights is not None:
+            raise ValueError(
+                f"training.model={self.model} has weights, and training.weights={self.weights} "
+                "gives others; leave one out."
+            )
+        starts = is_from_file or self.weights is not None or self.warm_start != "none"
+        if self.fine_tuning is not None and not starts:
+            raise ValueError(
+                "training.fine_tuning freezes all but the head at first, which would be random "
+                "weights; set training.weights, training.warm_start, or a saved training.model."
+            )
+        return self

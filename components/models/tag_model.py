@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import build_features
 from image_pipeline.components.models.options import TrainingOptions
 
@@ -21,19 +22,25 @@ def build_model(
       probability of each tag. Labels are float32 of the same shape.
     """
     inputs = keras.Input(input_shape, name="image")
-    features = build_features(inputs)
+    return add_head(inputs, build_features(inputs), num_classes, options)
+
+
+def add_head(
+    inputs: keras.KerasTensor,
+    features: keras.KerasTensor,
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """A compiled model for tags of what a network sees in images, [batch, features]."""
     outputs = keras.layers.Dense(num_classes, activation="sigmoid", name="probabilities")(features)
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=binary_cross_entropy,
-        metrics=[
-            keras.metrics.AUC(
-                curve="PR", multi_label=True, num_labels=num_classes, name="mean_average_precision"
-            ),
-            keras.metrics.F1Score(average="micro", threshold=0.5, name="f1"),
-        ],
-    )
+    metrics = [
+        keras.metrics.AUC(
+            curve="PR", multi_label=True, num_labels=num_classes, name="mean_average_precision"
+        ),
+        keras.metrics.F1Score(average="micro", threshold=0.5, name="f1"),
+    ]
+    compile_model(model, binary_cross_entropy, metrics, options)
     return model
 
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy, cross_entropy
 from image_pipeline.components.models.model import (
     FIRST_FILTERS,
@@ -44,11 +45,7 @@ def build_model(
         outputs
     )
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=cross_entropy,
-        metrics=[MeanIoU(num_classes), PixelAccuracy()],
-    )
+    compile_model(model, cross_entropy, [MeanIoU(num_classes), PixelAccuracy()], options)
     return model
 
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import build_features
 from image_pipeline.components.models.options import TrainingOptions
 
@@ -21,14 +22,21 @@ def build_model(
       float32 [batch].
     """
     inputs = keras.Input(input_shape, name="image")
-    outputs = keras.layers.Dense(num_classes, name="value")(build_features(inputs))
+    return add_head(inputs, build_features(inputs), num_classes, options)
+
+
+def add_head(
+    inputs: keras.KerasTensor,
+    features: keras.KerasTensor,
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """A compiled model for numbers of what a network sees in images, [batch, features]."""
+    outputs = keras.layers.Dense(num_classes, name="value")(features)
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss="mean_squared_error",
-        metrics=[
-            keras.metrics.MeanSquaredError(name="mean_squared_error"),
-            keras.metrics.MeanAbsoluteError(name="mean_absolute_error"),
-        ],
-    )
+    metrics = [
+        keras.metrics.MeanSquaredError(name="mean_squared_error"),
+        keras.metrics.MeanAbsoluteError(name="mean_absolute_error"),
+    ]
+    compile_model(model, "mean_squared_error", metrics, options)
     return model

@@ -55,7 +55,7 @@ def find_task(transform_graph_dir: str) -> Task:
 
 
 def name_model(training: TrainingOptions, task: Task) -> TrainingOptions:
-    """The options with the task's own model, unless they name another one than the default."""
-    if training.model != TrainingOptions().model:
+    """The options with the task's own model, unless they name one."""
+    if training.model is not None:
         return training
     return training.model_copy(update={"model": task.default_model})

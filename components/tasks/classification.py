@@ -7,6 +7,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.refusals import check_unmixed
@@ -18,7 +19,8 @@ from image_pipeline.components.views.options import ViewOptions
 class Classification(Softmax):
     """Labels are class ids, int64 [batch], or shares of classes; outputs are probabilities."""
 
-    default_model = "image_pipeline.components.models.model.build_model"
+    default_model = "small"
+    head: Head = "classes"
     each = "image"
     leaves_out_unknown = True
     sliced_by_label = True

@@ -10,6 +10,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes, parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_box_classes
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.refusals import refuse_for_boxes
@@ -37,7 +38,8 @@ Outputs = dict[str, tf.Tensor]
 class Detection:
     """Labels are boxes, see `input_fn`; outputs are candidates with a score for each class."""
 
-    default_model = "image_pipeline.components.models.detector.build_model"
+    default_model = "detector"
+    head: Head = "boxes"
     each = "candidate"
     kind = "a dict of boxes and scores"
     activation = "sigmoid"

@@ -3,7 +3,9 @@
 from image_pipeline.components.augment.options import Mixup
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import BACKBONES
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.transform.names import OWN
 
 
 def refuse_for_masks(feeding: FeedingOptions, training: TrainingOptions) -> str | None:
@@ -28,6 +30,21 @@ def refuse_for_boxes(feeding: FeedingOptions, training: TrainingOptions) -> str 
             "cannot be mixed; leave them out."
         )
     return None
+
+
+def refuse_pixels(training: TrainingOptions, preprocessing_fn: str) -> str | None:
+    """Says that one of this package's functions makes other pixels than a backbone wants.
+
+    What a user's own function makes is seen when it has become a graph.
+    """
+    wanted = BACKBONES.get(training.model or "")
+    if wanted is None or preprocessing_fn not in OWN.values() or preprocessing_fn == OWN[wanted]:
+        return None
+    given = preprocessing_fn.rpartition(".")[2]
+    return (
+        f"training.model={training.model} wants the pixels of transform.preprocessing_fn={wanted}, "
+        f"but it is {given}; set transform.preprocessing_fn={wanted}, or take another model."
+    )
 
 
 def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:

@@ -6,6 +6,7 @@ import tensorflow as tf
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import VALUE
@@ -17,7 +18,8 @@ from image_pipeline.components.views.options import ViewOptions
 class Regression(OneTensor):
     """Labels are float32 [batch], as the table has them; outputs are float32 [batch, 1]."""
 
-    default_model = "image_pipeline.components.models.value_model.build_model"
+    default_model = "small"
+    head: Head = "value"
     each = "image"
     activation = "linear"
     leaves_out_unknown = False

@@ -8,6 +8,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_mask_classes
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.refusals import refuse_for_masks
@@ -20,7 +21,8 @@ from image_pipeline.components.views.options import ViewOptions
 class Segmentation(Softmax):
     """Labels are masks, int32 [batch, height, width]; outputs are each pixel's probabilities."""
 
-    default_model = "image_pipeline.components.models.unet.build_model"
+    default_model = "unet"
+    head: Head = "masks"
     each = "pixel"
     leaves_out_unknown = False
     sliced_by_label = False

@@ -7,6 +7,7 @@ from image_pipeline.components import contract
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
@@ -19,7 +20,8 @@ THRESHOLD = 0.5  # A tag that is likelier than this is answered.
 class Tagging(OneTensor):
     """Labels are float32 [batch, tags] of 0 and 1; outputs are each tag's probability."""
 
-    default_model = "image_pipeline.components.models.tag_model.build_model"
+    default_model = "small"
+    head: Head = "tags"
     each = "image"
     activation = "sigmoid"
     leaves_out_unknown = False  # A record without tags has none of them.

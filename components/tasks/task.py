@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.views.options import ViewOptions
@@ -36,7 +37,8 @@ class Task(Protocol):
     """What a model learns.
 
     Attributes:
-      default_model: dotted path of the model where `training.model` was left at its default.
+      default_model: the name of the model where `training.model` was left out.
+      head: what a model for it ends in.
       each: what a row of the model's outputs belongs to: an image, a pixel, or a candidate.
       kind: what the model's outputs are: one tensor, or a dict.
       activation: the name of what makes final outputs of logits, "softmax" say.
@@ -47,6 +49,7 @@ class Task(Protocol):
     """
 
     default_model: str
+    head: Head
     each: str
     kind: str
     activation: str

@@ -103,7 +103,8 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
 
 
 def _trackable(model: keras.Model) -> Any:
-    model.optimizer.build(model.trainable_variables)  # So that its variables exist to be restored.
+    if not model.optimizer.built:  # Some of Keras's would begin anew.
+        model.optimizer.build(model.trainable_variables)  # So that there is what to restore.
     # Keras tells TensorFlow only about weights, not about the state of dropout's random numbers.
     kept_elsewhere = {id(variable) for variable in (*model.weights, *model.metrics_variables)}
     random = [var.value for var in model.variables if id(var) not in kept_elsewhere]

@@ -40,6 +40,7 @@ class History:
         could not be measured.
       unknown_records: of each split, without a class that the model knows; None if not counted.
       softmax_added: whether the model gives logits, and the exported one probabilities.
+      started_from: where the first weights come from; None if they were random.
     """
 
     metrics: Mapping[str, Sequence[float | None]]
@@ -49,6 +50,7 @@ class History:
     input_wait_seconds_per_epoch: Sequence[float] | None = None
     unknown_records: Mapping[str, int | None] | None = None
     softmax_added: bool = False
+    started_from: str | None = None
 
     @property
     def epochs(self) -> int:

@@ -7,21 +7,24 @@ reported at once and not after hours of training.
 import dataclasses
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.messages import describe_error
+from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.choose_task import name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
 from image_pipeline.components.training.non_finite import are_finite
+from image_pipeline.components.training.phases import Phases
+from image_pipeline.components.training.start import start_from
 from image_pipeline.components.views.options import ViewOptions
 
 _IMAGES = 4
@@ -64,6 +67,7 @@ def build_checked_model(
     num_classes: int,
     counted: Counted = "exactly",
     task: Task = CLASSIFICATION,
+    class_names: Sequence[str] | None = None,
 ) -> CheckedModel:
     """Calls `training.model` and checks what it returns.
 
@@ -75,16 +79,20 @@ def build_checked_model(
       counted: whether the model must give that many values ("exactly"), or no more ("at most", if
         some class may turn out to have no record), or any number ("not").
       task: what it learns.
+      class_names: of the model's values, if they are known: weights of a pushed model's head are
+        taken over by them.
 
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
     """
-    build = load_named("training.model", training.model)
+    name = name_model(training, task).model or task.default_model
+    build = find_builder(name, task.head)
     keras.utils.set_random_seed(training.seed)
-    check = _Check(training.model, view, num_classes, task)
+    check = _Check(name, view, num_classes, task)
     shape = (view.height_px, view.width_px, view.channels)
     model = check.call("failed", lambda: build(shape, num_classes, training))
     check.kind(model)
+    start_from(model, training, class_names)
     if training.steps_per_execution is not None:
         model.steps_per_execution = training.steps_per_execution
     images = _make_images(shape, feeding.dtype)
@@ -94,6 +102,7 @@ def build_checked_model(
     )
     check.outputs(outputs, counted)
     check.weights(model)
+    Phases(model, training)  # which refuses a model that has no head, or nothing else
     check.loss(model, images, outputs, feeding.mixes_labels)
     check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
     return CheckedModel(model, check.gives_logits(model, outputs), task)
@@ -122,6 +131,8 @@ class _Check:
         """Calls the user's code, which may raise any error."""
         try:
             return function()
+        except UserError:  # of one of this package's models
+            raise
         except Exception as error:
             told = f"{describe_error(error)}"
             self._refuse(f"{what}{_find_place(error)}: {told}", error)

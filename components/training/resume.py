@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
+from image_pipeline.components.training.phases import Phases
 
 _NOT_OF_THE_RUN = (
     "epochs",
@@ -57,6 +58,8 @@ def name_run(fn_args: Any) -> str:
     for name in _NOT_OF_THE_RUN:
         config.get("training", {}).pop(name, None)
     inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
+    if config.get("training", {}).get("warm_start", "none") != "none":
+        inputs.append(getattr(fn_args, "base_model", None))
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -81,6 +84,7 @@ def fit_from(
     make_train_data: Callable[..., tf.data.Dataset],
     epochs: int,
     steps_per_epoch: int,
+    phases: Phases,
     **fit_arguments: Any,
 ) -> dict[str, list[float]]:
     """Trains from a position on: the rest of an unfinished epoch, then whole epochs.
@@ -91,20 +95,15 @@ def fit_from(
       make_train_data: makes batches from `first_epoch`, `first_step` on, for `epochs` epochs.
       epochs: number of the epoch to stop before.
       steps_per_epoch: batches of a whole epoch.
+      phases: what is done when an epoch begins another phase of training.
       **fit_arguments: arguments of Keras's `fit`.
 
     Returns:
       Each metric's values after every epoch trained.
     """
-    begun = 1 if start.step else 0
-    parts = [
-        (start.epoch, start.step, begun),
-        (start.epoch + begun, 0, epochs - start.epoch - begun),
-    ]
     metrics: dict[str, list[float]] = {}
-    for first_epoch, first_step, count in parts:
-        if count <= 0:
-            continue
+    for first_epoch, first_step, count in _split(start, epochs, phases.boundary):
+        phases.enter(first_epoch)
         history = model.fit(
             # One data set for all epochs, so that it is traced once, not once per epoch.
             make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),
@@ -116,3 +115,16 @@ def fit_from(
         for name, values in history.history.items():
             metrics.setdefault(name, []).extend(values)
     return metrics
+
+
+def _split(start: Position, epochs: int, boundary: int | None) -> Iterator[tuple[int, int, int]]:
+    """The parts that are trained each in one go: first epoch, first step of it, and epochs."""
+    first = start.epoch
+    if start.step and first < epochs:
+        yield first, start.step, 1
+        first += 1
+    ends = [epochs] if boundary is None or boundary >= epochs else [boundary, epochs]
+    for end in ends:
+        if first < end:
+            yield first, 0, end - first
+            first = end

@@ -41,9 +41,9 @@ class WholeEpochs(keras.callbacks.Callback):
         self._functions: dict[int, Callable] = {}
 
     def on_train_begin(self, logs: dict | None = None) -> None:
-        """Keeps the function that Keras made."""
+        """Keeps the function that Keras made; those of an earlier phase are of other weights."""
         self._usual = self.model.steps_per_execution
-        self._functions[self._usual] = self.model.train_function
+        self._functions = {self._usual: self.model.train_function}
 
     def on_train_batch_begin(self, batch: int, logs: dict | None = None) -> None:
         """Chooses the function; it reads `steps_per_execution` when it is traced."""

@@ -26,8 +26,11 @@ from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
+from image_pipeline.components.training.phases import Phases
+from image_pipeline.components.training.pixel_check import check_pixels
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
+from image_pipeline.components.training.start import choose_start, name_start
 from image_pipeline.components.training.step_profile import plan_profile
 from image_pipeline.components.training.steps_per_execution import WholeEpochs, hide_length
 from image_pipeline.components.training.unknown import count_unknown, leave_out_unknown
@@ -43,8 +46,9 @@ def run_fn(fn_args: Any) -> None:
 
     Args:
       fn_args: TFX's FnArgs. Read are `train_files`, `eval_files`, `transform_graph_path`,
-        `serving_model_dir`, `model_run_dir`, and `custom_config`, which holds the options as plain
-        dicts: {"view": {...}, "feeding": {...}, "training": {...}}; what is left out is default.
+        `serving_model_dir`, `model_run_dir`, `base_model` (for `training.warm_start`), and
+        `custom_config`, which holds the options as plain dicts: {"view": {...}, "feeding": {...},
+        "training": {...}}; what is left out is default.
 
     Raises:
       UserError: if a split has no batch, options exclude each other, or the model cannot be
@@ -53,12 +57,20 @@ def run_fn(fn_args: Any) -> None:
     graph_dir, model_dir = fn_args.transform_graph_path, fn_args.serving_model_dir
     task = find_task(graph_dir)
     options = _read_options(fn_args.custom_config or {}, task)
+    training = choose_start(options.training, getattr(fn_args, "base_model", None))
+    options = dataclasses.replace(options, training=training)
+    check_pixels(options.training.model or "", graph_dir, options.view)
     class_names = task.read_class_names(graph_dir)
     checked = build_checked_model(
-        options.view, options.feeding, options.training, len(class_names), task=task
+        options.view,
+        options.feeding,
+        training,
+        len(class_names),
+        task=task,
+        class_names=class_names,
     )
     if task is TAGGING and options.training.class_weights != "none":
-        check_tag_loss(checked.model, len(class_names), options.training.model)
+        check_tag_loss(checked.model, len(class_names), options.training.model or "")
     if checked.gives_logits:
         _LOG.warning(
             "training.model=%s gives logits; the exported model adds a %s.",
@@ -94,6 +106,7 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
     if any(count != 0 for count in unknown.values()):
         leave_out_unknown(model)
     steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
+    phases = Phases(model, training)
     start, checkpoints = resume(fn_args, model, training, steps)
     clock = EpochClock(model)
     name_batches = functools.partial(
@@ -114,6 +127,7 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
             make_train_data,
             training.epochs,
             steps,
+            phases,
             validation_data=_make_eval_data(fn_args, options),
             shuffle=False,  # the data already is
             # The loss is checked before a checkpoint is stored.
@@ -125,6 +139,7 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
         steps_per_epoch=steps,
         unknown_records=unknown,
         softmax_added=checked.gives_logits,
+        started_from=name_start(training),
         **clock.times(),
     )
     write_history(fn_args.model_run_dir, history)

@@ -1,13 +1,13 @@
 """Options for the analysis that makes the transform graph."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 
 from image_pipeline.components.dataset.columns import EXTRA_COLUMNS
-from image_pipeline.components.dotted import DottedPath
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
+from image_pipeline.components.transform.names import OWN, name_function
 
 _KEYS = [column.key for column in EXTRA_COLUMNS]
 
@@ -15,8 +15,11 @@ _KEYS = [column.key for column in EXTRA_COLUMNS]
 class TransformOptions(Options):
     """What is learned from the whole data set, before training."""
 
-    preprocessing_fn: DottedPath = "image_pipeline.components.transform.preprocessing.standardize"
-    """Dotted path of a `preprocessing_fn` that follows tf.Transform's convention."""
+    preprocessing_fn: Annotated[str, pydantic.AfterValidator(name_function)] = OWN["standardize"]
+    """Dotted path of a `preprocessing_fn` that follows tf.Transform's convention, or the name of
+    one of this package's (docs/transform.md): `standardize`, `subtract_mean`, `whiten_zca`,
+    `whiten_pca`; or, as networks with weights of others want their pixels, `imagenet`, `caffe`,
+    `minus_one_to_one`, `keep_levels`."""
     columns: tuple[str, ...] = ()
     """Additional features of a record that the `preprocessing_fn` reads, by key. Only these are
     parsed and fed; the image output must not depend on them, since a served image has none."""

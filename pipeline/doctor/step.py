@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import keras
 
 from image_pipeline.components.augment.batch import Moved
-from image_pipeline.components.dotted import load_named
 from image_pipeline.components.feeding.found_columns import find_moved
+from image_pipeline.components.models.find_builder import find_builder
 from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.detection import DETECTION
@@ -56,7 +56,8 @@ class ModelStep:
         view, graph_dir = subject.view, subject.graph_dir
         self._task = _find_task(subject)
         training = name_model(subject.training, self._task)
-        build_model = load_named("training.model", training.model)
+        assert training.model is not None
+        build_model = find_builder(training.model, self._task.head)
         keras.utils.set_random_seed(training.seed)
         self._has_ids = graph_dir is not None
         names = self._task.read_class_names(graph_dir) if graph_dir is not None else None

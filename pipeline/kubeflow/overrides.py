@@ -24,7 +24,8 @@ _FIXED = {
     **dict.fromkeys(("ingest.prepare.dtype", "ingest.prepare.channels"), _AGREED),
     **dict.fromkeys(("view.dtype", "view.channels"), _AGREED),
     **dict.fromkeys(("transform.preprocessing_fn", "training.model"), _NAMED),
-    "transform.keep_cache": _SHAPED,
+    "training.weights": "which names files, whose hash is part of the compiled pipeline",
+    **dict.fromkeys(("transform.keep_cache", "training.warm_start"), _SHAPED),
 }
 """What a run cannot change, with the reason."""
 

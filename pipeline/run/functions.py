@@ -1,6 +1,6 @@
 """Tries out the functions that the configuration names, before a run begins any work."""
 
-from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.models.names import BUILT_IN
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run.part import Part
@@ -15,8 +15,8 @@ _OWN = "image_pipeline.components.transform."
 def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> None:
     """Imports what the configuration names, builds the model, and runs it on one small batch.
 
-    The project's own defaults are not tried: TensorFlow is imported only for the user's own
-    functions.
+    The project's own models are not tried: TensorFlow is imported only for the user's own
+    functions and weights, and for networks that may not take images of this size.
 
     Args:
       num_classes: number of classes that the images' paths name.
@@ -30,7 +30,8 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
         from image_pipeline.components.dotted import load_named
 
         load_named("transform.preprocessing_fn", function)
-    if part.last not in _BEFORE_TRAINING and model != TrainingOptions().model:
+    is_tried = model not in (None, *BUILT_IN) or config.training.weights is not None
+    if part.last not in _BEFORE_TRAINING and is_tried:
         _check_model(config, num_classes)
 
 

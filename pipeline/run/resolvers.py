@@ -6,10 +6,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.component import ImageExampleGen
 from image_pipeline.components.ingest.options import SpanOptions
 from image_pipeline.components.ingest.span_resolver import LatestSpans
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.transform.component import ImageTransform
 
 SPAN_RESOLVER = "SpanResolver"
 BASELINE_RESOLVER = "BaselineResolver"
+START_RESOLVER = "StartResolver"
 
 
 def join_spans(
@@ -50,12 +53,28 @@ def find_baseline(
     """The model to compare with, and the node that finds it, if one is wanted."""
     if options.min_improvement is None:
         return None, []
-    kinds = tfx.types.standard_artifacts
-    resolver = tfx.dsl.Resolver(
-        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
-        model=tfx.dsl.Channel(type=kinds.Model),
-        model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
-    ).with_id(BASELINE_RESOLVER)
+    resolver = _find_latest_blessed(BASELINE_RESOLVER)
     # So that a run from the Trainer on looks it up again, and one from the Evaluator on does not.
     resolver.add_upstream_node(trainer)
     return resolver.outputs["model"], [resolver]
+
+
+def find_start(
+    transform: ImageTransform, options: TrainingOptions
+) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
+    """The model to train on from, and the node that finds it, if one is wanted."""
+    if options.warm_start == "none":
+        return None, []
+    resolver = _find_latest_blessed(START_RESOLVER)
+    # After what takes long, so that it finds what other runs have finished by then.
+    resolver.add_upstream_node(transform)
+    return resolver.outputs["model"], [resolver]
+
+
+def _find_latest_blessed(name: str) -> tfx.dsl.Resolver:
+    kinds = tfx.types.standard_artifacts
+    return tfx.dsl.Resolver(
+        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
+        model=tfx.dsl.Channel(type=kinds.Model),
+        model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
+    ).with_id(name)

@@ -54,6 +54,29 @@ def test_what_masks_have_no_class_for_is_refused_before_a_pipeline_is_made(overr
     )
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["training.model=unet"], "training.model=unet gives masks, but the labels belong to"),
+        ([MASKS, "training.model=resnet"], "gives one answer an image, but the data has masks"),
+        (
+            ["training.model=ResNet50"],
+            "ResNet50 wants the pixels of transform.preprocessing_fn=caffe, but it is standardize",
+        ),
+        (
+            ["training.model=VGG16", "transform.preprocessing_fn=imagenet"],
+            "wants the pixels of transform.preprocessing_fn=caffe, but it is imagenet",
+        ),
+    ],
+    ids=str,
+)
+def test_a_model_that_does_not_fit_the_data_is_refused_before_a_pipeline_is_made(
+    overrides, message
+):
+    with pytest.raises(UserError, match=message):
+        create_pipeline(load_config(None, overrides), "images", "root", "push")
+
+
 def test_masks_are_judged_by_their_mean_iou():
     config = load_config(None, [MASKS, "evaluation.min_mean_iou=0.4"])
     pipeline = create_pipeline(config, "images", "root", "push")

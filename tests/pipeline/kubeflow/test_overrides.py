@@ -58,6 +58,8 @@ def test_a_wrong_text_is_refused_as_in_the_configuration(group, text, message):
         ("transform", "{preprocessing_fn: a.b}", "which names code"),
         ("transform", "{keep_cache: true}", "which decides what steps and folders there are"),
         ("training", "{model: a.b}", "change training.model .* compile the pipeline with it"),
+        ("training", "{weights: w.h5}", "change training.weights .* which names files, whose hash"),
+        ("training", "{warm_start: latest_blessed}", "decides what steps and folders there are"),
         ("feeding", "{augment: [{op: my.step}]}", r"feeding.augment from \[\] to \['my.step'\]"),
         ("evaluation", "{min_improvement: 0}", "min_improvement from None to 0"),
     ],

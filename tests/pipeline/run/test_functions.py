@@ -1,5 +1,6 @@
 """What a configuration names of a person's own is found out before any work."""
 
+import keras
 import pytest
 
 from image_pipeline.components.errors import UserError
@@ -47,6 +48,21 @@ def test_where_a_persons_function_numbers_classes_their_number_is_not_known():
     check(f"training.model={ZOO}.too_many_values", own)
     with pytest.raises(UserError, match="not compiled"):
         check(f"training.model={ZOO}.not_compiled", own)
+
+
+def test_weights_that_are_missing_or_of_another_model_are_found(tmp_path):
+    with pytest.raises(UserError, match=r"training.weights=no\.weights\.h5 is not there"):
+        check("training.weights=no.weights.h5")
+    path = tmp_path / "other.weights.h5"
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(7), keras.layers.Dense(2)])
+    other.save_weights(path)
+    with pytest.raises(UserError, match=r"has 4 arrays that do not fit the model's \d+"):
+        check(f"training.weights={path}")
+
+
+def test_a_backbone_that_cannot_take_the_view_is_found():
+    with pytest.raises(UserError, match=r"training.model=ResNet50 cannot take images of 8 × 8"):
+        check("training.model=ResNet50")
 
 
 def test_what_belongs_to_components_that_do_not_run_is_not_looked_at():

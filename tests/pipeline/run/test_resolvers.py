@@ -49,3 +49,21 @@ def test_a_baseline_is_looked_for_only_if_models_are_compared(min_improvement):
     compared = min_improvement != "null"
     assert ("BaselineResolver" in nodes) is compared
     assert ("baseline_model" in nodes["Evaluator"].inputs) is compared
+
+
+@pytest.mark.parametrize("warm_start", ["none", "latest_blessed"])
+def test_a_start_is_looked_for_only_if_training_begins_with_it(warm_start):
+    nodes = _create(f"training.warm_start={warm_start}")
+    warm = warm_start != "none"
+    assert ("StartResolver" in nodes) is warm
+    assert ("base_model" in nodes["Trainer"].inputs) is warm
+
+
+def test_the_trainer_sees_another_file_of_weights_at_the_same_path(tmp_path):
+    path = tmp_path / "w.h5"
+    seen = set()
+    for content in (None, b"1", b"2"):
+        if content is not None:
+            path.write_bytes(content)
+        seen.add(_create(f"training.weights={path}")["Trainer"].exec_properties["custom_config"])
+    assert len(seen) == 3

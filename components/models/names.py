@@ -1,0 +1,96 @@
+"""The models that a configuration can name in a word, and what pixels each wants.
+
+It needs no TensorFlow, so that a wrong name is refused at once.
+"""
+
+from typing import Literal
+
+from image_pipeline.components.dotted import follow_rename
+from image_pipeline.components.messages import suggest
+
+Head = Literal["classes", "tags", "value", "masks", "boxes"]
+"""What a model ends in: by it, a task says which models fit."""
+Pixels = Literal["imagenet", "caffe", "minus_one_to_one", "keep_levels"]
+"""The short name of the `preprocessing_fn` that makes such pixels; see `transform.fixed`."""
+
+SMALL, RESNET, RESNET_WIDE, CNN = "small", "resnet", "resnet_wide", "cnn"
+UNET, DETECTOR = "unet", "detector"
+OF_ONE_HEAD: dict[str, Head] = {UNET: "masks", DETECTOR: "boxes"}
+"""Whole models; all others see features, which a head of any of `POOLED` follows."""
+BUILT_IN = (SMALL, RESNET, RESNET_WIDE, CNN, *OF_ONE_HEAD)
+"""Models of this package, which take any normalised pixels and any number of channels."""
+POOLED: tuple[Head, ...] = ("classes", "tags", "value")
+"""The heads of a model that answers once an image."""
+_IN_WORDS = {"masks": "masks", "boxes": "boxes"}
+
+_BY_PIXELS: dict[Pixels, tuple[str, ...]] = {
+    "imagenet": ("DenseNet121", "DenseNet169", "DenseNet201"),
+    "caffe": ("ResNet50", "ResNet101", "ResNet152", "VGG16", "VGG19"),
+    "minus_one_to_one": (
+        *("InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2", "NASNetLarge"),
+        *("NASNetMobile", "ResNet50V2", "ResNet101V2", "ResNet152V2", "Xception"),
+    ),
+    # These scale their pixels themselves.
+    "keep_levels": (
+        *(f"ConvNeXt{size}" for size in ("Tiny", "Small", "Base", "Large", "XLarge")),
+        *(f"EfficientNetB{size}" for size in range(8)),
+        *(f"EfficientNetV2{size}" for size in ("B0", "B1", "B2", "B3", "S", "M", "L")),
+        *("MobileNetV3Small", "MobileNetV3Large"),
+    ),
+}
+BACKBONES: dict[str, Pixels] = {
+    name: pixels for pixels, names in _BY_PIXELS.items() for name in names
+}
+"""The models of `keras.applications`, and the pixels that each was designed for."""
+
+SAVED_MODEL = ".keras"
+
+
+def is_saved(model: str) -> bool:
+    """Whether `training.model` is a file that Keras saved."""
+    return model.endswith(SAVED_MODEL)
+
+
+def is_dotted(model: str) -> bool:
+    """Whether it is the path of a user's own function."""
+    return not (model in BUILT_IN or model in BACKBONES or is_saved(model))
+
+
+def check_name(model: str | None) -> str | None:
+    """Checks `training.model`, and follows the dotted path of an earlier version.
+
+    Raises:
+      ValueError: if it is a word, but no model's name.
+    """
+    if model is None or not is_dotted(model):
+        return model
+    if "." in model:
+        return follow_rename(model)
+    known = [*BUILT_IN, *BACKBONES]
+    hint = suggest(model, known, most=3)
+    raise ValueError(
+        f"there is no model {model!r}; {hint}known: {', '.join(known)}; or give a dotted path, "
+        f"my_module.build_model, or a model that Keras saved, my_model{SAVED_MODEL}"
+    )
+
+
+def refuse_model(model: str | None, head: Head) -> str | None:
+    """Says why a model does not fit what is to be learned; None if it does, or is the user's."""
+    if model is None or is_dotted(model):
+        return None
+    own = OF_ONE_HEAD.get(model)
+    if own == head or (own is None and not is_saved(model) and head in POOLED):
+        return None
+    if is_saved(model):
+        return None if head in POOLED else _refuse(model, "one answer an image", head)
+    return _refuse(model, "one answer an image" if own is None else own, head)
+
+
+def _refuse(model: str, gives: str, head: Head) -> str:
+    wanted = f"the data has {head}" if head in _IN_WORDS else "the labels belong to whole images"
+    fitting = [name for name, its in OF_ONE_HEAD.items() if its == head]
+    others = ", ".join(fitting or (SMALL, RESNET, CNN))
+    return (
+        f"training.model={model} gives {gives}, but {wanted}; take one of {others}, leave "
+        "training.model out, or give a dotted path to a model of your own."
+    )

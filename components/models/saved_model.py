@@ -1,0 +1,96 @@
+"""A model that Keras saved, made ready to learn another data set's labels."""
+
+import logging
+import os
+from collections.abc import Callable
+
+import keras
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
+from image_pipeline.components.models.heads import find_heads
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.trees import fetch_file
+
+_LOG = logging.getLogger(__name__)
+
+
+def rebuild_saved(
+    path: str,
+    add_head: Callable[..., keras.Model],
+    input_shape: tuple[int, int, int],
+    num_classes: int,
+    options: TrainingOptions,
+) -> keras.Model:
+    """Gives a saved network the head of the task, with the saved one's weights if they fit it.
+
+    Args:
+      path: the file, or its URI.
+      add_head: makes a compiled model of inputs and features.
+      input_shape: height, width and channels of the normalised images.
+      num_classes: number of values that the head gives.
+      options: how it is compiled.
+
+    Raises:
+      UserError: if there is no such file, it is no model, or its input or its end do not fit.
+    """
+    saved = read_saved(path)
+    _check_input(saved, path, input_shape)
+    heads = find_heads(saved)
+    if len(heads) != 1 or not isinstance(heads[0], keras.layers.Dense):
+        raise UserError(
+            f"training.model={path} must be a functional or Sequential model that ends in one "
+            "Dense layer, which is replaced where the classes are others; build a model of "
+            "another kind in a function of your own, and give its dotted path."
+        )
+    features = heads[0].input
+    if len(features.shape) != 2:
+        raise UserError(
+            f"training.model={path} must pool its features before its last Dense layer, which "
+            f"takes {list(features.shape)}; add a GlobalAveragePooling2D."
+        )
+    model = add_head(saved.inputs[0], features, num_classes, options)
+    old, new = heads[0].get_weights(), find_heads(model)[0]
+    if [each.shape for each in old] == [each.shape for each in new.weights]:
+        new.set_weights(old)
+        _LOG.info("%s: its head is kept; its values are taken for the classes' in order.", path)
+    else:
+        _LOG.warning("%s: its head gives %d values, and is replaced.", path, heads[0].units)
+    return model
+
+
+def read_saved(path: str) -> keras.Model:
+    """Loads a model as Keras saved it, without its optimizer.
+
+    Raises:
+      UserError: if it cannot be loaded.
+    """
+    try:
+        local = fetch_file(path)
+        if not os.path.isfile(local):
+            raise FileNotFoundError(path)
+        return keras.saving.load_model(local, compile=False)
+    except FileNotFoundError as error:
+        raise UserError(f"training.model={path} is not there; check the path.") from error
+    except UserError:
+        raise
+    except Exception as error:  # A file of someone else's: Keras raises many kinds.
+        raise UserError(
+            f"training.model={path} cannot be loaded by Keras {keras.__version__}: "
+            f"{describe_error(error)}. The file is damaged, or of another version; or it has "
+            "layers of your own, for which a dotted path to a function can build the model."
+        ) from error
+
+
+def _check_input(saved: keras.Model, path: str, input_shape: tuple[int, int, int]) -> None:
+    shapes = [tuple(each.shape[1:]) for each in getattr(saved, "inputs", None) or []]
+    if len(shapes) == 1 and len(shapes[0]) == 3:
+        pairs = zip(shapes[0], input_shape, strict=True)
+        if all(saved_side in (None, side) for saved_side, side in pairs):
+            return
+    given = " and ".join(f"[batch, {', '.join(map(str, shape))}]" for shape in shapes)
+    raise UserError(
+        f"training.model={path} must take images [batch, {', '.join(map(str, input_shape))}], as "
+        f"`view` has them, but takes {given or 'inputs that it does not name'}; set "
+        "view.height_px, view.width_px and view.channels to what it takes."
+    )

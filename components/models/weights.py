@@ -1,0 +1,166 @@
+"""Weights that a user has, in any of the forms that Keras and this package write them.
+
+What is read is one list of arrays, in the order in which Keras lists a model's weights: names
+carry numbers that depend on what else was built before.
+"""
+
+import itertools
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import h5py
+import keras
+import numpy as np
+import tensorflow as tf
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
+from image_pipeline.components.models.heads import find_heads
+from image_pipeline.components.models.names import SAVED_MODEL
+from image_pipeline.components.trees import fetch_file, fetch_tree
+
+Arrays = list[np.ndarray]
+
+WEIGHTS, OLD_WEIGHTS = ".weights.h5", ".h5"
+# Of a SavedModel: where TensorFlow keeps variables, and what `training.serving` and Keras's own
+# `model.export` call the list of a model's weights.
+_VARIABLES, _INDEX = os.path.join("variables", "variables"), "variables/variables.index"
+_LISTS = ("weights", "variables")
+_SEED = np.uint32  # the type of the state of random layers, which Keras's list has, too
+
+
+def read_weights(path: str, model: keras.Model, source: str) -> Arrays:
+    """Reads weights for a model.
+
+    Args:
+      path: `.weights.h5`, `.h5` (also of earlier versions of Keras) or `.keras`, or the folder of
+        a SavedModel; or its URI.
+      model: what they are for; unchanged.
+      source: what names them, for messages: an option and its value.
+
+    Returns:
+      One array for each of the model's weights, or for all but the head's; the head's may have
+      another shape. Weights of another model's may be any arrays.
+
+    Raises:
+      UserError: if there is nothing, or it is damaged, or no weights.
+    """
+    try:
+        return _choose_reader(path)(_fetch(path), model)
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{source} is not there; give a {WEIGHTS}, {OLD_WEIGHTS} or "
+            f"{SAVED_MODEL} file, or the folder of a SavedModel."
+        ) from error
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError) as error:
+        raise UserError(
+            f"{source} cannot be read: {describe_error(error)}. It is damaged or "
+            "cut off, or of another kind than its name says; copy it again."
+        ) from error
+
+
+def _choose_reader(path: str) -> Callable[[str, keras.Model], Arrays]:
+    if path.endswith(SAVED_MODEL):
+        return _read_saved
+    if path.endswith(WEIGHTS):
+        return _read_by_name
+    return _read_old if path.endswith((OLD_WEIGHTS, ".hdf5")) else _read_folder
+
+
+def _fetch(path: str) -> str:
+    is_file = path.endswith((SAVED_MODEL, OLD_WEIGHTS, ".hdf5"))
+    local = fetch_file(path) if is_file else fetch_tree(path)
+    wanted = local if is_file else os.path.join(local, _INDEX)
+    if not tf.io.gfile.exists(wanted):
+        raise FileNotFoundError(wanted)
+    return local
+
+
+def _read_saved(path: str, model: keras.Model) -> Arrays:
+    saved = keras.saving.load_model(path, compile=False)
+    return [np.asarray(weight) for weight in saved.weights]
+
+
+def _read_old(path: str, model: keras.Model) -> Arrays:
+    """Reads what Keras wrote before version 3, as the weights of `keras.applications` are."""
+    with h5py.File(path) as file:
+        if "layer_names" not in file.attrs and "model_weights" not in file:
+            return _match(_list_arrays(file), model)
+        group = file if "layer_names" in file.attrs else file["model_weights"]
+        layers = [group[_text(name)] for name in group.attrs["layer_names"]]
+        return [
+            np.asarray(layer[_text(name)])
+            for layer in layers
+            for name in layer.attrs["weight_names"]
+        ]
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _read_by_name(path: str, model: keras.Model) -> Arrays:
+    with h5py.File(path) as file:
+        return _match(_list_arrays(file), model)
+
+
+def _list_arrays(file: h5py.File) -> dict[str, np.ndarray]:
+    """A file's arrays by their names; not those of an optimizer."""
+    found: dict[str, np.ndarray] = {}
+
+    def visit(name: str, each: Any) -> None:
+        if isinstance(each, h5py.Dataset) and not name.startswith("optimizer/"):
+            found[name] = np.asarray(each)
+
+    file.visititems(visit)
+    return found
+
+
+def _match(arrays: dict[str, np.ndarray], model: keras.Model) -> Arrays:
+    """Arrays in the order of the weights of a model, or of what it has before its head.
+
+    Names in such a file follow from the model's layers; they are learned by writing another one.
+    """
+    for target in (model, leave_out_head(model)):
+        names = name_weights(target) if target is not None else None
+        if names is not None and all(name in arrays for name in names):
+            return [arrays[name] for name in names]
+    return list(arrays.values())
+
+
+def leave_out_head(model: keras.Model) -> keras.Model | None:
+    """What a model has before its head; None if there is more than one head, or none is known."""
+    heads = find_heads(model)
+    if len(heads) != 1:
+        return None
+    return keras.Model(model.inputs, heads[0].input)
+
+
+def name_weights(model: keras.Model) -> Sequence[str]:
+    """What a `.weights.h5` file of a model calls its weights, in their order."""
+    kept = [np.asarray(weight) for weight in model.weights]
+    try:
+        for number, weight in enumerate(model.weights):
+            weight.assign(np.full(weight.shape, number, kept[number].dtype))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, f"numbers{WEIGHTS}")
+            model.save_weights(path)
+            with h5py.File(path) as file:
+                numbered = {int(each.flat[0]): name for name, each in _list_arrays(file).items()}
+    finally:
+        for weight, value in zip(model.weights, kept, strict=True):
+            weight.assign(value)
+    return [numbered[number] for number in range(len(kept))]
+
+
+def _read_folder(folder: str, model: keras.Model) -> Arrays:
+    reader = tf.train.load_checkpoint(os.path.join(folder, _VARIABLES))
+    for kind in _LISTS:
+        names = (f"{kind}/{number}/.ATTRIBUTES/VARIABLE_VALUE" for number in itertools.count())
+        found = [reader.get_tensor(name) for name in itertools.takewhile(reader.has_tensor, names)]
+        if weights := [each for each in found if each.dtype != _SEED]:
+            return weights
+    raise ValueError("its variables have no list of a model's weights")

@@ -1,0 +1,68 @@
+import keras
+import numpy as np
+import pytest
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.models.find_builder import find_builder
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.tasks.choose_task import TASKS
+from image_pipeline.components.training.model_check import build_checked_model
+from image_pipeline.components.views.options import ViewOptions
+
+pytestmark = pytest.mark.unit
+
+FEEDING = FeedingOptions(batch_size=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "side"),
+    [
+        ("small", "classification", 8),
+        ("resnet", "classification", 8),
+        ("resnet", "tagging", 8),
+        ("resnet", "regression", 8),
+        ("cnn", "classification", 24),
+        ("MobileNetV3Small", "classification", 32),
+        ("unet", "segmentation", 8),
+        ("detector", "detection", 16),
+    ],
+)
+def test_every_kind_passes_the_checks_of_a_users_own_model(name, task, side):
+    view = ViewOptions(height_px=side, width_px=side)
+    classes = 1 if task == "regression" else 3
+    options = TrainingOptions(model=name)
+    checked = build_checked_model(view, FEEDING, options, classes, task=TASKS[task])
+    assert not checked.gives_logits
+    assert isinstance(checked.model.optimizer, keras.optimizers.Adam)
+
+
+# He et al. 2015, table 6: 0.27 million; Zagoruyko and Komodakis 2016, table 4: 2.7 million.
+@pytest.mark.parametrize(
+    ("name", "weights"), [("resnet", 272_282), ("resnet_wide", 2_748_890), ("cnn", 1_225_098)]
+)
+def test_residual_networks_have_the_published_number_of_weights(name, weights):
+    model = find_builder(name, "classes")((32, 32, 3), 10, TrainingOptions())
+    assert sum(int(np.prod(each.shape)) for each in model.trainable_weights) == weights
+
+
+def test_larger_images_are_halved_once_more():
+    built = [
+        find_builder("cnn", "classes")((side, side, 3), 2, TrainingOptions()) for side in (64, 96)
+    ]
+    pools = [
+        [each for each in model.layers if isinstance(each, keras.layers.MaxPooling2D)]
+        for model in built
+    ]
+    assert [len(each) for each in pools] == [0, 1]
+
+
+def test_a_backbone_says_which_images_it_takes():
+    build = find_builder("ResNet50", "classes")
+    with pytest.raises(UserError, match=r"ResNet50 cannot take images of 8 × 8 × 3 \(height, wid"):
+        build((8, 8, 3), 2, TrainingOptions())
+
+
+def test_a_model_of_another_kind_is_refused():
+    with pytest.raises(UserError, match=r"training.model=unet gives masks"):
+        find_builder("unet", "tags")

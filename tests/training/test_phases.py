@@ -1,0 +1,163 @@
+"""Two phases of fine-tuning, and training that was killed in either of them."""
+
+import json
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.training import resume, trainer
+from image_pipeline.components.training.phases import Phases, _set_rate
+from tests.training.models import build_linear_model
+from tests.training.test_resume import Interrupt, _interrupt_at
+from tests.training.test_trainer import make_fn_args
+
+pytestmark = pytest.mark.beam
+
+
+def build(input_shape, num_classes, options):
+    """A convolution, a BatchNorm and a head."""
+    inputs = keras.Input(input_shape)
+    outputs = keras.layers.Conv2D(2, 3, strides=2)(inputs)
+    outputs = keras.layers.ReLU()(keras.layers.BatchNormalization(momentum=0.5)(outputs))
+    outputs = keras.layers.Flatten()(outputs)
+    outputs = keras.layers.Dense(num_classes, activation="softmax")(outputs)
+    model = keras.Model(inputs, outputs)
+    optimizer = keras.optimizers.Adam(options.learning_rate)
+    model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy")
+    return model
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    keras.utils.set_random_seed(7)
+    path = tmp_path_factory.mktemp("weights") / "of.weights.h5"
+    build((8, 8, 3), 2, TrainingOptions()).save_weights(path)
+    return str(path)
+
+
+@pytest.fixture
+def fit(weights, tmp_path, monkeypatch):
+    """Trains four epochs of three steps; gives the last weights, and those after each epoch."""
+
+    def run(**training):
+        seen, kept = {}, {}
+
+        class Watch(keras.callbacks.Callback):
+            def on_epoch_end(self, epoch, logs=None):
+                seen[epoch] = self.model.get_weights()
+                kept[epoch] = float(self.model.optimizer.learning_rate)
+
+        started = trainer.fit_from
+        monkeypatch.setattr(
+            trainer,
+            "fit_from",
+            lambda *args, callbacks, **more: started(
+                *args, callbacks=[Watch(), *callbacks], **more
+            ),
+        )
+        exported = []
+        monkeypatch.setattr(trainer, "export_model", lambda model, *_: exported.append(model))
+        options = {
+            "model": "tests.training.test_phases.build",
+            "weights": weights,
+            "fine_tuning": {"head_epochs": 2, "learning_rate": 0.01},
+            "epochs": 4,
+            **training,
+        }
+        fn_args = make_fn_args(tmp_path, training=options)
+        try:
+            trainer.run_fn(fn_args)
+        finally:
+            monkeypatch.setattr(trainer, "fit_from", started)
+        history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
+        return exported[0].get_weights(), seen, kept, history
+
+    return run
+
+
+def _differ(some, others):
+    return [not np.array_equal(one, other) for one, other in zip(some, others, strict=True)]
+
+
+# Weights: the convolution's two; BatchNorm's gamma, beta, mean and variance; the head's two.
+def test_first_the_head_learns_and_then_all_but_batch_norm(fit, weights):
+    start = build((8, 8, 3), 2, TrainingOptions())
+    start.load_weights(weights)
+    last, seen, rates, history = fit()
+    assert _differ(start.get_weights(), seen[1]) == [False] * 6 + [True] * 2
+    assert _differ(seen[1], seen[2]) == [True] * 2 + [False] * 4 + [True] * 2
+    assert list(rates.values()) == pytest.approx([0.1, 0.1, 0.01, 0.01])
+    assert len(history["metrics"]["loss"]) == 4
+    assert history["started_from"] == f"training.weights={weights}"
+    assert not any(_differ(last, seen[3]))
+
+
+def test_batch_norm_learns_if_asked_for(fit):
+    _, seen, _, _ = fit(fine_tuning={"head_epochs": 2, "batch_norm": "trained"})
+    assert _differ(seen[1], seen[2]) == [True] * 8
+
+
+def test_a_body_stays_frozen_throughout(fit):
+    _, seen, rates, _ = fit(fine_tuning={"head_epochs": 9})
+    assert _differ(seen[0], seen[3]) == [False] * 6 + [True] * 2
+    assert list(rates.values()) == pytest.approx([0.1] * 4)
+
+
+# Three steps an epoch: in each phase, at the end of each, and in the last calls of two steps.
+@pytest.mark.parametrize("step", [2, 6, 7, 8, 9])
+def test_training_that_was_interrupted_in_a_phase_ends_the_same(step, fit, tmp_path, monkeypatch):
+    in_peace = fit()[0]
+    checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
+    _interrupt_at(monkeypatch, step)
+    with pytest.raises(Interrupt):
+        fit(**checkpoints)
+    _interrupt_at(monkeypatch, None)
+    assert not any(_differ(fit(**checkpoints)[0], in_peace))
+
+
+def test_several_steps_a_call_are_the_same_in_both_phases(fit):
+    assert not any(_differ(fit(steps_per_execution=2)[0], fit()[0]))
+
+
+def test_a_schedule_is_scaled():
+    class Falling(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            return 0.5 / (1 + tf.cast(step, tf.float32))
+
+    optimizer = keras.optimizers.SGD(Falling())
+    _set_rate(optimizer, 0.5, 0.05)
+    _set_rate(optimizer, 0.5, 0.05)
+    assert float(optimizer.learning_rate) == pytest.approx(0.05)
+    optimizer.iterations.assign(4)
+    assert float(optimizer.learning_rate) == pytest.approx(0.01)
+
+
+def test_a_model_without_a_body_or_a_known_head_is_refused():
+    training = TrainingOptions(weights="w.h5", fine_tuning={}, model="own.model")
+    with pytest.raises(UserError, match=r"training.model=own.model has no other layers"):
+        Phases(build_linear_model((8, 8, 3), 2, training), training)
+
+    class Own(keras.Model):
+        def call(self, images):
+            return images
+
+    own = Own()
+    own.compile(optimizer="adam")
+    with pytest.raises(UserError, match="is a class of its own, which does not tell its head"):
+        Phases(own, training)
+
+
+@pytest.mark.parametrize(
+    ("first_step", "parts"),
+    [(0, [(1, 0, 1), (2, 0, 2)]), (5, [(1, 5, 1), (2, 0, 2)])],
+)
+def test_a_phase_begins_with_a_fit_of_its_own(first_step, parts):
+    start = resume.Position(0, 1, first_step)
+    assert list(resume._split(start, 4, 2)) == parts
+    whole = [(1, 0, 3)] if not first_step else [(1, 5, 1), (2, 0, 2)]
+    assert list(resume._split(start, 4, None)) == whole
