@@ -10,6 +10,7 @@ from image_pipeline.components.models.box_loss import (
     giou_loss,
     make_points,
 )
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import convolve_twice, count_halvings
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.unet import join_finer
@@ -35,7 +36,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: number of classes.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to a dict of `boxes`, float32 [batch,
@@ -55,10 +56,7 @@ def build_model(
         ),
     }
     model = Detector(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss={"boxes": giou_loss, "scores": focal_loss},
-    )
+    compile_model(model, {"boxes": giou_loss, "scores": focal_loss}, None, options)
     return model
 
 

@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.options import TrainingOptions
 
 # Every block halves the image, until its shorter side would be under this many pixels: 32 px images
@@ -20,7 +21,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: length of the probability vector.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, num_classes],
@@ -29,13 +30,11 @@ def build_model(
     """
     inputs = keras.Input(input_shape, name="image")
     features = build_features(inputs)
-    outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
+    outputs = keras.layers.Dense(
+        num_classes, activation="softmax", name="probabilities", dtype="float32"
+    )(features)
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=cross_entropy,
-        metrics=[Accuracy()],
-    )
+    compile_model(model, cross_entropy, [Accuracy()], options)
     return model
 
 

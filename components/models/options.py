@@ -5,10 +5,10 @@ from typing import Literal
 import pydantic
 
 from image_pipeline.components.dotted import DottedPath
-from image_pipeline.components.options import Options
+from image_pipeline.components.models.recipe import RecipeOptions, check_recipe
 
 
-class TrainingOptions(Options):
+class TrainingOptions(RecipeOptions):
     """How the model is trained."""
 
     model: DottedPath = "image_pipeline.components.models.model.build_model"
@@ -19,7 +19,8 @@ class TrainingOptions(Options):
     epochs: pydantic.PositiveInt = 10
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3
-    """Adam's learning rate (read by the default model)."""
+    """The optimizer's learning rate; with a schedule, its highest. Built-in models read it and the
+    other options of the recipe; models of your own may."""
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced`: a record's weight in the training loss is records / (classes · its class's
     records), as counted by the analysis, so that every class weighs the same. Of tags, the loss of
@@ -42,3 +43,8 @@ class TrainingOptions(Options):
     profile_steps: int | None = pydantic.Field(default=None, ge=1, le=50)
     """Traces this many steps in mid-training for TensorBoard; `run --profile` sets it. The
     default model's steps take 0.2 MB each, those of larger networks more."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_recipe(self) -> "TrainingOptions":
+        check_recipe(self, self.epochs)
+        return self

@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import build_features
 from image_pipeline.components.models.options import TrainingOptions
 
@@ -14,7 +15,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: number of tags.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, num_classes], the
@@ -22,18 +23,17 @@ def build_model(
     """
     inputs = keras.Input(input_shape, name="image")
     features = build_features(inputs)
-    outputs = keras.layers.Dense(num_classes, activation="sigmoid", name="probabilities")(features)
+    outputs = keras.layers.Dense(
+        num_classes, activation="sigmoid", name="probabilities", dtype="float32"
+    )(features)
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss=binary_cross_entropy,
-        metrics=[
-            keras.metrics.AUC(
-                curve="PR", multi_label=True, num_labels=num_classes, name="mean_average_precision"
-            ),
-            keras.metrics.F1Score(average="micro", threshold=0.5, name="f1"),
-        ],
-    )
+    metrics = [
+        keras.metrics.AUC(
+            curve="PR", multi_label=True, num_labels=num_classes, name="mean_average_precision"
+        ),
+        keras.metrics.F1Score(average="micro", threshold=0.5, name="f1"),
+    ]
+    compile_model(model, binary_cross_entropy, metrics, options)
     return model
 
 

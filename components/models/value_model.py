@@ -2,6 +2,7 @@
 
 import keras
 
+from image_pipeline.components.models.compiling import compile_model
 from image_pipeline.components.models.model import build_features
 from image_pipeline.components.models.options import TrainingOptions
 
@@ -14,21 +15,18 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: 1.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, 1]. Labels are
       float32 [batch].
     """
     inputs = keras.Input(input_shape, name="image")
-    outputs = keras.layers.Dense(num_classes, name="value")(build_features(inputs))
+    outputs = keras.layers.Dense(num_classes, name="value", dtype="float32")(build_features(inputs))
     model = keras.Model(inputs, outputs)
-    model.compile(
-        optimizer=keras.optimizers.Adam(options.learning_rate),
-        loss="mean_squared_error",
-        metrics=[
-            keras.metrics.MeanSquaredError(name="mean_squared_error"),
-            keras.metrics.MeanAbsoluteError(name="mean_absolute_error"),
-        ],
-    )
+    metrics = [
+        keras.metrics.MeanSquaredError(name="mean_squared_error"),
+        keras.metrics.MeanAbsoluteError(name="mean_absolute_error"),
+    ]
+    compile_model(model, "mean_squared_error", metrics, options)
     return model

@@ -40,6 +40,7 @@ class History:
         could not be measured.
       unknown_records: of each split, without a class that the model knows; None if not counted.
       softmax_added: whether the model gives logits, and the exported one probabilities.
+      best_epoch: with early stopping, the number of the best epoch, from 0; else None.
     """
 
     metrics: Mapping[str, Sequence[float | None]]
@@ -49,6 +50,7 @@ class History:
     input_wait_seconds_per_epoch: Sequence[float] | None = None
     unknown_records: Mapping[str, int | None] | None = None
     softmax_added: bool = False
+    best_epoch: int | None = None
 
     @property
     def epochs(self) -> int:

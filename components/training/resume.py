@@ -24,7 +24,11 @@ _NOT_OF_THE_RUN = (
 
 
 def resume(
-    fn_args: Any, model: keras.Model, training: TrainingOptions, steps: int
+    fn_args: Any,
+    model: keras.Model,
+    training: TrainingOptions,
+    steps: int,
+    state: tf.Module | None = None,
 ) -> tuple[Position, list[Checkpoints]]:
     """Restores the model from its latest checkpoint.
 
@@ -33,6 +37,7 @@ def resume(
       model: compiled.
       training: options; without a `checkpoint_dir`, nothing is restored or stored.
       steps: batches per epoch.
+      state: what checkpoints keep beside the model and its optimizer; restored as well.
 
     Returns:
       Where training resumes, and the callbacks that store checkpoints from there on.
@@ -43,19 +48,24 @@ def resume(
     if training.checkpoint_dir is None:
         return Position(training.seed), []
     folder = files.join(training.checkpoint_dir, name_run(fn_args))
-    start = restore_latest(model, folder, training.seed)
+    start = restore_latest(model, folder, training.seed, state)
     _check_start(start, training.epochs, steps)
-    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps)]
+    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state)]
 
 
 def name_run(fn_args: Any) -> str:
     """Names checkpoints by data and options, so that others never resume from them.
 
-    More epochs do not make another run, nor do options that change no weight.
+    More epochs do not make another run, unless the learning rate is a function of them, nor do
+    options that change no weight.
     """
     config = json.loads(json.dumps(fn_args.custom_config or {}))
+    training = config.get("training", {})
+    # A function of the user's own may plan for `epochs`, too.
+    is_planned = training.get("schedule", "constant") != "constant" or training.get("compile")
     for name in _NOT_OF_THE_RUN:
-        config.get("training", {}).pop(name, None)
+        if name != "epochs" or not is_planned:
+            training.pop(name, None)
     inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -81,6 +91,7 @@ def fit_from(
     make_train_data: Callable[..., tf.data.Dataset],
     epochs: int,
     steps_per_epoch: int,
+    is_over: Callable[[], bool] = lambda: False,
     **fit_arguments: Any,
 ) -> dict[str, list[float]]:
     """Trains from a position on: the rest of an unfinished epoch, then whole epochs.
@@ -91,6 +102,7 @@ def fit_from(
       make_train_data: makes batches from `first_epoch`, `first_step` on, for `epochs` epochs.
       epochs: number of the epoch to stop before.
       steps_per_epoch: batches of a whole epoch.
+      is_over: whether training has been ended early.
       **fit_arguments: arguments of Keras's `fit`.
 
     Returns:
@@ -103,7 +115,7 @@ def fit_from(
     ]
     metrics: dict[str, list[float]] = {}
     for first_epoch, first_step, count in parts:
-        if count <= 0:
+        if count <= 0 or is_over():
             continue
         history = model.fit(
             # One data set for all epochs, so that it is traced once, not once per epoch.
