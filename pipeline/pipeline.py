@@ -181,7 +181,8 @@ def _create_trainer(
 def _version_of_training(config: PipelineConfig) -> str:
     """Hashes of the training code: the project's, and the user's that dotted paths name."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
-    own = map(function_version, [config.training.model, *steps])
+    compiler = [config.training.compile] if config.training.compile else []
+    own = map(function_version, [config.training.model, *compiler, *steps])
     return "-".join([code_version(*_USED_IN_TRAINING), *own])
 
 
