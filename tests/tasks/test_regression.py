@@ -60,7 +60,7 @@ def test_weights_of_classes_are_refused():
 
 
 def test_smoothed_labels_are_refused():
-    with pytest.raises(UserError, match=r"label_smoothing=0.1 .* but the labels are numbers; leave"):
+    with pytest.raises(UserError, match=r"label_smoothing=0.1 .* but the labels are numbers"):
         REGRESSION.check_options(FeedingOptions(), TrainingOptions(label_smoothing=0.1))
 
 
