@@ -197,8 +197,9 @@ def _create_trainer(
 def _version_of_training(config: PipelineConfig) -> str:
     """Hashes of what the Trainer reads besides its inputs: code, and the weights it starts from."""
     steps = [step.op for step in config.feeding.augment if isinstance(step, UserStep)]
-    model = config.training.model
-    functions = [model, *steps] if model is not None and is_dotted(model) else steps
+    model, compiler = config.training.model, config.training.compile
+    builder = model if model is not None and is_dotted(model) else None
+    functions = [each for each in (builder, compiler, *steps) if each]
     saved = model if model is not None and is_saved(model) else None
     contents = (content_version(each) for each in (saved, config.training.weights) if each)
     return "-".join(

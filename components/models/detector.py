@@ -36,7 +36,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: number of classes.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to a dict of `boxes`, float32 [batch,

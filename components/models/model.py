@@ -21,7 +21,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: length of the probability vector.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, num_classes],
@@ -39,7 +39,9 @@ def add_head(
     options: TrainingOptions,
 ) -> keras.Model:
     """A compiled classifier of what a network sees in images, [batch, features]."""
-    outputs = keras.layers.Dense(num_classes, activation="softmax", name="probabilities")(features)
+    outputs = keras.layers.Dense(
+        num_classes, activation="softmax", name="probabilities", dtype="float32"
+    )(features)
     model = keras.Model(inputs, outputs)
     compile_model(model, cross_entropy, [Accuracy()], options)
     return model

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from image_pipeline.components.models.names import check_name, is_saved
+from image_pipeline.components.models.recipe import RecipeOptions, check_recipe
 from image_pipeline.components.options import Options
 
 
@@ -23,7 +24,7 @@ class FineTuning(Options):
     learn those of the new data."""
 
 
-class TrainingOptions(Options):
+class TrainingOptions(RecipeOptions):
     """How the model is trained."""
 
     model: Annotated[str | None, pydantic.AfterValidator(check_name)] = None
@@ -46,7 +47,8 @@ class TrainingOptions(Options):
     epochs: pydantic.PositiveInt = 10
     """Passes over the train split."""
     learning_rate: pydantic.PositiveFloat = 1e-3
-    """Adam's learning rate (read by the default model)."""
+    """The optimizer's learning rate; with a schedule, its highest. Built-in models read it and the
+    other options of the recipe; models of your own may."""
     class_weights: Literal["none", "balanced"] = "none"
     """`balanced`: a record's weight in the training loss is records / (classes · its class's
     records), as counted by the analysis, so that every class weighs the same. Of tags, the loss of
@@ -84,4 +86,9 @@ class TrainingOptions(Options):
                 "training.fine_tuning freezes all but the head at first, which would be random "
                 "weights; set training.weights, training.warm_start, or a saved training.model."
             )
+        return self
+
+    @pydantic.model_validator(mode="after")
+    def _check_recipe(self) -> "TrainingOptions":
+        check_recipe(self, self.epochs)
         return self

@@ -15,7 +15,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: number of tags.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, num_classes], the
@@ -32,7 +32,9 @@ def add_head(
     options: TrainingOptions,
 ) -> keras.Model:
     """A compiled model for tags of what a network sees in images, [batch, features]."""
-    outputs = keras.layers.Dense(num_classes, activation="sigmoid", name="probabilities")(features)
+    outputs = keras.layers.Dense(
+        num_classes, activation="sigmoid", name="probabilities", dtype="float32"
+    )(features)
     model = keras.Model(inputs, outputs)
     metrics = [
         keras.metrics.AUC(

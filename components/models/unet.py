@@ -25,7 +25,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: length of each pixel's probability vector.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, height, width,
@@ -41,9 +41,9 @@ def build_model(
         outputs = convolve_twice(keras.layers.MaxPooling2D(padding="same")(outputs), filters)
     for filters, finer in zip(sizes[-2::-1], reversed(passed), strict=True):
         outputs = convolve_twice(join_finer(outputs, finer), filters)
-    outputs = keras.layers.Conv2D(num_classes, 1, activation="softmax", name="probabilities")(
-        outputs
-    )
+    outputs = keras.layers.Conv2D(
+        num_classes, 1, activation="softmax", name="probabilities", dtype="float32"
+    )(outputs)
     model = keras.Model(inputs, outputs)
     compile_model(model, cross_entropy, [MeanIoU(num_classes), PixelAccuracy()], options)
     return model

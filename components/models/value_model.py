@@ -15,7 +15,7 @@ def build_model(
     Args:
       input_shape: height, width and channels of the normalised images.
       num_classes: 1.
-      options: learning rate.
+      options: the recipe.
 
     Returns:
       A model from float32 [batch, height, width, channels] to float32 [batch, 1]. Labels are
@@ -32,7 +32,7 @@ def add_head(
     options: TrainingOptions,
 ) -> keras.Model:
     """A compiled model for numbers of what a network sees in images, [batch, features]."""
-    outputs = keras.layers.Dense(num_classes, name="value")(features)
+    outputs = keras.layers.Dense(num_classes, name="value", dtype="float32")(features)
     model = keras.Model(inputs, outputs)
     metrics = [
         keras.metrics.MeanSquaredError(name="mean_squared_error"),

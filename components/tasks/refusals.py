@@ -12,6 +12,8 @@ def refuse_for_masks(feeding: FeedingOptions, training: TrainingOptions) -> str 
     """Says what weighs or blends images by their one class, which masks have not; None if none."""
     if training.class_weights != "none":
         return _refuse_weights(training, "masks have a class for each pixel")
+    if training.label_smoothing:
+        return refuse_smoothing(training, "masks are compared pixel by pixel")
     if any(isinstance(step, Mixup) for step in feeding.augment):
         return (
             "feeding.augment has mixup, which blends the labels of two images, and class ids of "
@@ -24,6 +26,8 @@ def refuse_for_boxes(feeding: FeedingOptions, training: TrainingOptions) -> str 
     """Says what weighs or mixes images by their one class, which boxes have not; None if none."""
     if training.class_weights != "none":
         return _refuse_weights(training, "each box has a class")
+    if training.label_smoothing:
+        return refuse_smoothing(training, "boxes are compared point by point")
     if feeding.mixes_labels:
         return (
             "feeding.augment has mixup or cutmix, which mix the labels of two images, and boxes "
@@ -54,6 +58,14 @@ def check_unmixed(feeding: FeedingOptions, training: TrainingOptions) -> None:
             "training.class_weights weigh records of one class, but mixup and cutmix give "
             "each record two; leave out one of them, or set feeding.balance."
         )
+
+
+def refuse_smoothing(training: TrainingOptions, but: str) -> str:
+    """Says that labels cannot be smoothed, and why."""
+    return (
+        f"training.label_smoothing={training.label_smoothing:g} spreads the classes or tags of "
+        f"images, but {but}; leave it at 0, or smooth in the loss of a training.model of your own."
+    )
 
 
 def _refuse_weights(training: TrainingOptions, but: str) -> str:

@@ -9,6 +9,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.refusals import refuse_smoothing
 from image_pipeline.components.tasks.signatures import VALUE
 from image_pipeline.components.tasks.tagging import transform_labels
 from image_pipeline.components.tasks.task import Measure, OneTensor
@@ -32,12 +33,14 @@ class Regression(OneTensor):
         return [VALUE]
 
     def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
-        """Refuses weights of classes, which numbers do not have."""
+        """Refuses what needs classes, which numbers do not have."""
         if training.class_weights != "none":
             raise UserError(
                 f"training.class_weights={training.class_weights} weighs records by their class, "
                 "but the labels are numbers; leave it at none."
             )
+        if training.label_smoothing:
+            raise UserError(refuse_smoothing(training, "the labels are numbers"))
 
     def make_labels(self, outputs: tf.Tensor, mixes_labels: bool) -> tuple[tf.Tensor, str]:
         """Ones."""

@@ -29,13 +29,21 @@ _LOG = logging.getLogger(__name__)
 class Checkpoints(StepsCallback):
     """Stores a checkpoint at regular steps and after every epoch; keeps the last two."""
 
-    def __init__(self, folder: str, every_steps: int, start: Position, steps_per_epoch: int):
-        """Takes where checkpoints go, and where training starts."""
+    def __init__(
+        self,
+        folder: str,
+        every_steps: int,
+        start: Position,
+        steps_per_epoch: int,
+        state: tf.Module | None = None,
+    ):
+        """Takes where checkpoints go, where training starts, and what else is to be kept."""
         super().__init__()
         self._folder = folder
         self._every_steps = every_steps
         self._position = start
         self._steps_per_epoch = steps_per_epoch
+        self._state = state
 
     def on_steps(self, count: int) -> None:
         """Moves on, and stores a checkpoint if one was due at one of these steps."""
@@ -58,7 +66,7 @@ class Checkpoints(StepsCallback):
             return
         folder = files.join(self._folder, f"{position.epoch:06d}-{position.step:09d}")
         with write_tree(folder, last=_POSITION_FILE) as local:
-            _trackable(self.model).write(os.path.join(local, _STATE))
+            _trackable(self.model, self._state).write(os.path.join(local, _STATE))
             # It appears complete or not at all.
             files.write_file(files.join(local, _POSITION_FILE), position.to_json().encode())
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
@@ -66,13 +74,16 @@ class Checkpoints(StepsCallback):
             files.delete_tree(old)
 
 
-def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
+def restore_latest(
+    model: keras.Model, folder: str, seed: int, state: tf.Module | None = None
+) -> Position:
     """Restores the model from the latest checkpoint, if there is one.
 
     Args:
       model: compiled; its weights and its optimizer's are overwritten.
       folder: where `Checkpoints` stores.
       seed: of the training run.
+      state: what else was kept, if anything; it is overwritten as well.
 
     Returns:
       Where training resumes; the beginning if there is no checkpoint.
@@ -92,7 +103,7 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
         )
     state_dir = fetch_tree(latest)
     try:
-        _trackable(model).read(os.path.join(state_dir, _STATE)).assert_consumed()
+        _trackable(model, state).read(os.path.join(state_dir, _STATE)).assert_consumed()
     except (AssertionError, ValueError, tf.errors.OpError) as error:
         first_line = str(error).splitlines()[0]
         raise UserError(
@@ -102,13 +113,14 @@ def restore_latest(model: keras.Model, folder: str, seed: int) -> Position:
     return position
 
 
-def _trackable(model: keras.Model) -> Any:
+def _trackable(model: keras.Model, state: tf.Module | None = None) -> Any:
     if not model.optimizer.built:  # Some of Keras's would begin anew.
         model.optimizer.build(model.trainable_variables)  # So that there is what to restore.
     # Keras tells TensorFlow only about weights, not about the state of dropout's random numbers.
     kept_elsewhere = {id(variable) for variable in (*model.weights, *model.metrics_variables)}
     random = [var.value for var in model.variables if id(var) not in kept_elsewhere]
-    return tf.train.Checkpoint(model=model, optimizer=model.optimizer, random=random)
+    more = {} if state is None else {"state": state}
+    return tf.train.Checkpoint(model=model, optimizer=model.optimizer, random=random, **more)
 
 
 def _list_checkpoints(folder: str) -> list[str]:

@@ -41,6 +41,7 @@ class History:
       unknown_records: of each split, without a class that the model knows; None if not counted.
       softmax_added: whether the model gives logits, and the exported one probabilities.
       started_from: where the first weights come from; None if they were random.
+      best_epoch: with early stopping, the number of the best epoch, from 0; else None.
     """
 
     metrics: Mapping[str, Sequence[float | None]]
@@ -51,6 +52,7 @@ class History:
     unknown_records: Mapping[str, int | None] | None = None
     softmax_added: bool = False
     started_from: str | None = None
+    best_epoch: int | None = None
 
     @property
     def epochs(self) -> int:

@@ -22,8 +22,15 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.choose_task import name_model
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.task import Task, is_tensor
+from image_pipeline.components.training.early_stopping import check_monitor
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.phases import Phases
+from image_pipeline.components.training.recipe_check import (
+    check_heeded,
+    compile_by_option,
+    note_reads,
+    use_policy,
+)
 from image_pipeline.components.training.start import start_from
 from image_pipeline.components.views.options import ViewOptions
 
@@ -68,6 +75,7 @@ def build_checked_model(
     counted: Counted = "exactly",
     task: Task = CLASSIFICATION,
     class_names: Sequence[str] | None = None,
+    steps_per_epoch: int = 1,
 ) -> CheckedModel:
     """Calls `training.model` and checks what it returns.
 
@@ -81,6 +89,7 @@ def build_checked_model(
       task: what it learns.
       class_names: of the model's values, if they are known: weights of a pushed model's head are
         taken over by them.
+      steps_per_epoch: batches of an epoch, for `training.compile`; 1 where nobody knows it yet.
 
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
@@ -90,9 +99,16 @@ def build_checked_model(
     keras.utils.set_random_seed(training.seed)
     check = _Check(name, view, num_classes, task)
     shape = (view.height_px, view.width_px, view.channels)
-    model = check.call("failed", lambda: build(shape, num_classes, training))
-    check.kind(model)
-    start_from(model, training, class_names)
+    noted, read = note_reads(training)
+    with use_policy(training.dtype_policy):
+        model = check.call("failed", lambda: build(shape, num_classes, noted))
+        check.is_model(model)
+        start_from(model, training, class_names)
+        if training.compile is not None:
+            read.clear()  # Whatever the model was compiled with is replaced.
+            compile_by_option(model, training, noted, steps_per_epoch)
+    check.is_compiled(model)
+    check_heeded(model, training, read)
     if training.steps_per_execution is not None:
         model.steps_per_execution = training.steps_per_execution
     images = _make_images(shape, feeding.dtype)
@@ -103,7 +119,10 @@ def build_checked_model(
     check.outputs(outputs, counted)
     check.weights(model)
     Phases(model, training)  # which refuses a model that has no head, or nothing else
-    check.loss(model, images, outputs, feeding.mixes_labels)
+    figures = check.loss(model, images, outputs, feeding.mixes_labels)
+    if training.early_stopping_patience is not None and figures:
+        known = [*figures, *(f"val_{name}" for name in figures)]
+        check_monitor(training.early_stopping_monitor, known)
     check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
     return CheckedModel(model, check.gives_logits(model, outputs), task)
 
@@ -137,9 +156,11 @@ class _Check:
             told = f"{describe_error(error)}"
             self._refuse(f"{what}{_find_place(error)}: {told}", error)
 
-    def kind(self, model: Any) -> None:
+    def is_model(self, model: Any) -> None:
         if not isinstance(model, keras.Model):
             self._refuse(f"returned {_name_kind(model)}, which is not a keras.Model")
+
+    def is_compiled(self, model: keras.Model) -> None:
         if not model.compiled or model.optimizer is None:
             self._refuse("returned a model that is not compiled; call model.compile in it")
 
@@ -166,15 +187,18 @@ class _Check:
                 "in call, if it needs one"
             )
 
-    def loss(self, model: keras.Model, images: tf.Tensor, outputs: Any, mixes_labels: bool) -> None:
-        """Computes loss and metrics once, with labels as in training."""
+    def loss(
+        self, model: keras.Model, images: tf.Tensor, outputs: Any, mixes_labels: bool
+    ) -> list[str]:
+        """Computes loss and metrics once, with labels as in training; gives their names."""
         if type(model).train_step is not keras.Model.train_step:
-            return  # It may do without both.
+            return []  # It may do without both.
         labels, kind = self._task.make_labels(outputs, mixes_labels)
         what = f"has a loss or a metric that fails on {kind} as labels"
         self.call(what, lambda: model.compute_loss(images, labels, outputs))
-        self.call(what, lambda: model.compute_metrics(images, labels, outputs))
+        figures = self.call(what, lambda: model.compute_metrics(images, labels, outputs))
         model.reset_metrics()
+        return list(figures)
 
     def graphs(self, model: keras.Model, images: tf.TensorSpec) -> None:
         """Traces the model as for export and as for training."""

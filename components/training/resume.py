@@ -25,7 +25,11 @@ _NOT_OF_THE_RUN = (
 
 
 def resume(
-    fn_args: Any, model: keras.Model, training: TrainingOptions, steps: int
+    fn_args: Any,
+    model: keras.Model,
+    training: TrainingOptions,
+    steps: int,
+    state: tf.Module | None = None,
 ) -> tuple[Position, list[Checkpoints]]:
     """Restores the model from its latest checkpoint.
 
@@ -34,6 +38,7 @@ def resume(
       model: compiled.
       training: options; without a `checkpoint_dir`, nothing is restored or stored.
       steps: batches per epoch.
+      state: what checkpoints keep beside the model and its optimizer; restored as well.
 
     Returns:
       Where training resumes, and the callbacks that store checkpoints from there on.
@@ -44,19 +49,24 @@ def resume(
     if training.checkpoint_dir is None:
         return Position(training.seed), []
     folder = files.join(training.checkpoint_dir, name_run(fn_args))
-    start = restore_latest(model, folder, training.seed)
+    start = restore_latest(model, folder, training.seed, state)
     _check_start(start, training.epochs, steps)
-    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps)]
+    return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state)]
 
 
 def name_run(fn_args: Any) -> str:
     """Names checkpoints by data and options, so that others never resume from them.
 
-    More epochs do not make another run, nor do options that change no weight.
+    More epochs do not make another run, unless the learning rate is a function of them, nor do
+    options that change no weight.
     """
     config = json.loads(json.dumps(fn_args.custom_config or {}))
+    training = config.get("training", {})
+    # A function of the user's own may plan for `epochs`, too.
+    is_planned = training.get("schedule", "constant") != "constant" or training.get("compile")
     for name in _NOT_OF_THE_RUN:
-        config.get("training", {}).pop(name, None)
+        if name != "epochs" or not is_planned:
+            training.pop(name, None)
     inputs = [fn_args.train_files, fn_args.transform_graph_path, config]
     if config.get("training", {}).get("warm_start", "none") != "none":
         inputs.append(getattr(fn_args, "base_model", None))
@@ -85,6 +95,7 @@ def fit_from(
     epochs: int,
     steps_per_epoch: int,
     phases: Phases,
+    is_over: Callable[[], bool] = lambda: False,
     **fit_arguments: Any,
 ) -> dict[str, list[float]]:
     """Trains from a position on: the rest of an unfinished epoch, then whole epochs.
@@ -96,6 +107,7 @@ def fit_from(
       epochs: number of the epoch to stop before.
       steps_per_epoch: batches of a whole epoch.
       phases: what is done when an epoch begins another phase of training.
+      is_over: whether training has been ended early.
       **fit_arguments: arguments of Keras's `fit`.
 
     Returns:
@@ -103,6 +115,8 @@ def fit_from(
     """
     metrics: dict[str, list[float]] = {}
     for first_epoch, first_step, count in _split(start, epochs, phases.boundary):
+        if is_over():
+            break
         phases.enter(first_epoch)
         history = model.fit(
             # One data set for all epochs, so that it is traced once, not once per epoch.

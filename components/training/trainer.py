@@ -14,15 +14,18 @@ from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.models.schedule import set_length
 from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.tasks.task import Task
+from image_pipeline.components.training.averaging import plan_averaging
 from image_pipeline.components.training.class_weights import (
     check_tag_loss,
     read_class_weights,
     weigh_records,
 )
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
+from image_pipeline.components.training.early_stopping import EarlyStopping
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
@@ -61,13 +64,12 @@ def run_fn(fn_args: Any) -> None:
     options = dataclasses.replace(options, training=training)
     check_pixels(options.training.model or "", graph_dir, options.view)
     class_names = task.read_class_names(graph_dir)
+    steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
     checked = build_checked_model(
-        options.view,
-        options.feeding,
-        training,
-        len(class_names),
+        *(options.view, options.feeding, training, len(class_names)),
         task=task,
         class_names=class_names,
+        steps_per_epoch=steps,
     )
     if task is TAGGING and options.training.class_weights != "none":
         check_tag_loss(checked.model, len(class_names), options.training.model or "")
@@ -107,7 +109,9 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
         leave_out_unknown(model)
     steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
     phases = Phases(model, training)
-    start, checkpoints = resume(fn_args, model, training, steps)
+    set_length(model, training.epochs, steps)
+    stopping = EarlyStopping(model, training)
+    start, checkpoints = resume(fn_args, model, training, steps, stopping.state)
     clock = EpochClock(model)
     name_batches = functools.partial(
         name_records, fn_args.train_files, options.view, options.feeding, training.seed
@@ -128,18 +132,24 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
             training.epochs,
             steps,
             phases,
+            lambda: stopping.is_over,
             validation_data=_make_eval_data(fn_args, options),
             shuffle=False,  # the data already is
-            # The loss is checked before a checkpoint is stored.
-            callbacks=[WholeEpochs(), stop, clock, StepCounter(), *checkpoints, *profile],
+            # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
+            callbacks=[
+                *(WholeEpochs(), stop, *plan_averaging(model), clock, StepCounter(), stopping),
+                *(*checkpoints, *profile),
+            ],
             verbose=2,  # a line per epoch: logs are read afterwards
         )
+    stopping.finish()
     history = History(
         metrics={name: [float(value) for value in values] for name, values in metrics.items()},
         steps_per_epoch=steps,
         unknown_records=unknown,
         softmax_added=checked.gives_logits,
         started_from=name_start(training),
+        best_epoch=stopping.best_epoch,
         **clock.times(),
     )
     write_history(fn_args.model_run_dir, history)

@@ -18,6 +18,7 @@ from image_pipeline.components.ingest.masks import Masks
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
 from image_pipeline.show.words import format_count
@@ -170,6 +171,7 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         channels=channels if dtype == "uint8" else f"{channels}\n  dtype: float32",
         batch_size=32 if _has_few(layout) else 64,
         steps=_SOUND_STEPS if sounds else _STEPS.format(first_step=first_step),
+        model=_write_model(layout, min(height, width)),
         evaluation=_write_evaluation(layout),
     )
 
@@ -246,8 +248,23 @@ feeding:
   batch_size: {batch_size}
 {steps}
 training:
-  epochs: 10
+{model}  epochs: 10
 {evaluation}"""
+
+
+def _write_model(layout: Layout, size_px: int) -> str:
+    images = None if layout.generator is not None else layout.images
+    chosen = choose_model(size_px, images, layout.kind_of_label)
+    if chosen is None:
+        return ""
+    model, why = chosen
+    lines = [f"# For {why}. Where there are weights of another training, a backbone such as"]
+    lines += [
+        "# MobileNetV3Small that starts from them (`weights`) is better; see docs/training.md."
+    ]
+    # The small one is used anyway.
+    lines += [] if model == "small" else [f"model: {model}"]
+    return "".join(f"  {line}\n" for line in lines)
 
 
 def _write_prepare(sizes: Sizes, small: bool) -> str:

@@ -16,7 +16,8 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
     """Imports what the configuration names, builds the model, and runs it on one small batch.
 
     The project's own models are not tried: TensorFlow is imported only for the user's own
-    functions and weights, and for networks that may not take images of this size.
+    functions and weights, for networks that may not take images of this size, and where the model
+    must tell whether it reports a figure.
 
     Args:
       num_classes: number of classes that the images' paths name.
@@ -30,7 +31,13 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
         from image_pipeline.components.dotted import load_named
 
         load_named("transform.preprocessing_fn", function)
-    is_tried = model not in (None, *BUILT_IN) or config.training.weights is not None
+    training = config.training
+    is_tried = (
+        model not in (None, *BUILT_IN)
+        or training.weights is not None
+        or training.compile is not None
+        or training.early_stopping_monitor != TrainingOptions().early_stopping_monitor
+    )
     if part.last not in _BEFORE_TRAINING and is_tried:
         _check_model(config, num_classes)
 
@@ -38,7 +45,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
 def _check_model(config: PipelineConfig, num_classes: int) -> None:
     import keras
 
-    from image_pipeline.components.tasks.choose_task import choose_task
+    from image_pipeline.components.tasks.choose_task import choose_task, name_model
     from image_pipeline.components.training.model_check import Counted, build_checked_model
 
     task = choose_task(config.ingest)
@@ -49,6 +56,7 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     is_told = config.transform.preprocessing_fn.startswith(_OWN) and not has_others
     counted: Counted = "at most" if is_told else "not"
     num_classes = max(num_classes, 2 if has_others else 1)
-    build_checked_model(config.view, config.feeding, config.training, num_classes, counted, task)
+    training = name_model(config.training, task)
+    build_checked_model(config.view, config.feeding, training, num_classes, counted, task)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

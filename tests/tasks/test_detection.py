@@ -328,6 +328,7 @@ def test_of_candidates_that_overlap_the_likeliest_is_kept_in_each_class():
     ("options", "message"),
     [
         ({"training": {"class_weights": "balanced"}}, "class_weights=balanced weighs images by"),
+        ({"training": {"label_smoothing": 0.1}}, "label_smoothing=0.1 spreads the classes or tags"),
         ({"training": {}, "feeding": {"augment": ["cutmix"]}}, "mixup or cutmix, which mix the"),
     ],
     ids=str,

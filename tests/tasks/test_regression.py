@@ -59,6 +59,11 @@ def test_weights_of_classes_are_refused():
         REGRESSION.check_options(FeedingOptions(), TrainingOptions(class_weights="balanced"))
 
 
+def test_smoothed_labels_are_refused():
+    with pytest.raises(UserError, match=r"label_smoothing=0.1 .* but the labels are numbers"):
+        REGRESSION.check_options(FeedingOptions(), TrainingOptions(label_smoothing=0.1))
+
+
 @pytest.mark.parametrize("most", [None, 0.25])
 def test_evaluation_bounds_the_mean_squared_error(most):
     config = evaluation_config(EvaluationOptions(max_mean_squared_error=most), REGRESSION)

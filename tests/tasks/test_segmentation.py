@@ -296,6 +296,7 @@ def test_logits_are_served_as_probabilities():
     ("options", "message"),
     [
         ({"training": {"class_weights": "balanced"}}, "class_weights=balanced weighs images by"),
+        ({"training": {"label_smoothing": 0.1}}, "label_smoothing=0.1 spreads the classes or tags"),
         ({"training": {}, "feeding": {"augment": ["mixup"]}}, "mixup, which blends the labels"),
     ],
     ids=str,

@@ -75,6 +75,62 @@ def test_random_layers_and_longer_executions_go_on_too(options, tmp_path, monkey
     np.testing.assert_array_equal(resumed, in_peace)
 
 
+RECIPE = "tests.training.models.build_by_recipe"
+# In five steps an epoch, an update begins in one epoch and ends in the next.
+AVERAGED = {
+    **{"model": RECIPE, "optimizer": "sgd", "momentum": 0.9, "epochs": 3, "weight_decay": 0.01},
+    **{"schedule": "cosine", "warmup_epochs": 0.5, "gradient_accumulation_steps": 2},
+    **{"use_ema": True, "ema_momentum": 0.8, "early_stopping_patience": 5},
+}
+SCALED = {"model": RECIPE, "dtype_policy": "mixed_float16", "use_ema": True, "epochs": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        *((AVERAGED, step) for step in (1, 3, 5, 7)),
+        (AVERAGED | {"steps_per_execution": 2}, 2),
+        (SCALED, 3),
+    ],
+)
+def test_every_part_of_the_recipe_goes_on(options, step, tmp_path, monkeypatch):
+    feeding = {"batch_size": 2}
+    history, in_peace = train(tmp_path, training=options, feeding=feeding)
+    options = options | {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
+    _interrupt_at(monkeypatch, step)
+    with pytest.raises(Interrupt):
+        train(tmp_path, training=options, feeding=feeding)
+    _interrupt_at(monkeypatch, None)
+    resumed, answer = train(tmp_path, training=options, feeding=feeding)
+    np.testing.assert_array_equal(answer, in_peace)
+    assert resumed["metrics"]["val_loss"][-1] == history["metrics"]["val_loss"][-1]
+    assert resumed["best_epoch"] == history["best_epoch"]
+
+
+def test_a_training_that_ended_early_stays_ended(tmp_path):
+    # With this rate, the loss grows from the first epoch on.
+    options = {"epochs": 6, "learning_rate": 50.0, "early_stopping_patience": 2}
+    options |= {"checkpoint_dir": str(tmp_path / "checkpoints")}
+    history, answer = train(tmp_path, training=options)
+    ended = len(history["metrics"]["loss"])
+    assert history["best_epoch"] == ended - 3 and ended < 6
+    again, the_same = train(tmp_path, training=options)
+    assert again["metrics"] == {} and again["best_epoch"] == history["best_epoch"]
+    np.testing.assert_array_equal(the_same, answer)
+    only = {**options, "epochs": ended - 2, "checkpoint_dir": None}
+    _, best = train(tmp_path, training=only)
+    np.testing.assert_array_equal(best, answer)
+
+
+def test_other_epochs_are_another_run_only_if_the_rate_depends_on_them(tmp_path):
+    def name(**training):
+        return resume.name_run(make_fn_args(tmp_path, training=training))
+
+    assert name(epochs=2) == name(epochs=3)
+    assert name(epochs=2, schedule="cosine") != name(epochs=3, schedule="cosine")
+    assert name(epochs=2, compile="my.one") != name(epochs=3, compile="my.one")
+
+
 def test_fewer_epochs_than_are_trained_are_refused(tmp_path):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints")}
     train(tmp_path, training={"epochs": 2, **checkpoints})

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner
 from PIL import Image
 
@@ -14,7 +15,7 @@ from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import load_config
-from image_pipeline.init.layout import guess_layout
+from image_pipeline.init.layout import Layout, guess_layout
 from image_pipeline.init.starter import Sizes, guess_view, measure_sizes, write_starter
 from tests.drawings import draw, encode_png, write_folder, write_scenes
 
@@ -308,3 +309,10 @@ def test_a_table_of_files_that_are_elsewhere_says_where_paths_start(tmp_path):
         _init(table, "--output", tmp_path / "c.yaml", "--yes")
     with pytest.raises(UserError, match=message):
         ingest(str(table), str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(("images", "model"), [(2000, "resnet"), (1999, None)])
+def test_a_model_is_named_where_another_than_the_smallest_is_better(images, model):
+    layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
+    told = yaml.safe_load(write_starter(layout, SMALL))["training"]
+    assert told == ({"model": model, "epochs": 10} if model else {"epochs": 10})

@@ -25,6 +25,18 @@ def test_a_path_that_cannot_be_imported_is_found(option):
         check(f"{option}=no_such.function")
 
 
+def test_a_function_that_compiles_is_tried_on_the_default_model():
+    with pytest.raises(UserError, match=r"training.compile=tests\S+ returned without having"):
+        check("training.compile=tests.training.models.compile_not")
+    check("training.compile=tests.training.models.compile_with_lion")
+
+
+def test_a_figure_that_no_epoch_reports_is_found():
+    monitor = ("training.early_stopping_patience=2", "training.early_stopping_monitor=val_f1")
+    with pytest.raises(UserError, match=r"val_f1 is no figure of this training; .* val_loss"):
+        check(*monitor)
+
+
 def test_a_module_that_fails_names_the_option_and_its_error(tmp_path, monkeypatch):
     (tmp_path / "broken_module.py").write_text("raise RuntimeError('planted')\n")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,0 +1,101 @@
+"""Ends training when it no longer becomes better, and goes back to its best weights.
+
+Other than Keras's callback of this name, it survives being killed: what it knows is part of every
+checkpoint.
+"""
+
+import logging
+import math
+from collections.abc import Collection
+
+import keras
+import tensorflow as tf
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import suggest
+from image_pipeline.components.models.options import TrainingOptions
+from image_pipeline.components.training.averaging import averaged, take_average
+
+_LOG = logging.getLogger(__name__)
+
+
+class EarlyStopping(keras.callbacks.Callback):
+    """Stops training, as `early_stopping_patience` and the options beside it say."""
+
+    def __init__(self, model: keras.Model, options: TrainingOptions):
+        """Takes a model whose weights exist; without `early_stopping_patience` nothing is done."""
+        super().__init__()
+        self._options = options
+        self.set_model(model)
+        self._weights = model.weights
+        self.state: tf.Module | None = None
+        self._kept: list[tf.Variable] = []
+        if options.early_stopping_patience is None:
+            return
+        with tf.device("CPU:0"):
+            # A module, so that a checkpoint holds it.
+            self.state = tf.Module()
+            self.state.best = tf.Variable(math.nan, dtype=tf.float64, trainable=False)
+            self.state.best_epoch = tf.Variable(-1, dtype=tf.int64, trainable=False)
+            self.state.waited = tf.Variable(0, dtype=tf.int64, trainable=False)
+            kept = model.weights if options.restore_best_weights else []
+            self._kept = [tf.Variable(weight.numpy(), trainable=False) for weight in kept]
+            self.state.weights = self._kept
+
+    @property
+    def is_over(self) -> bool:
+        """Whether training has ended."""
+        patience = self._options.early_stopping_patience
+        return self.state is not None and int(self.state.waited) >= patience
+
+    @property
+    def best_epoch(self) -> int | None:
+        """Number of the best epoch, from 0; None if there is none."""
+        if self.state is None or int(self.state.best_epoch) < 0:
+            return None
+        return int(self.state.best_epoch)
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Compares the epoch with the best one; a value that is not a number is never better."""
+        if self.state is None:
+            return
+        name, logs = self._options.early_stopping_monitor, logs or {}
+        check_monitor(name, logs)
+        value, best = float(logs[name]), float(self.state.best)
+        if math.isfinite(value) and (math.isnan(best) or _is_better(name, value, best)):
+            self.state.best.assign(value)
+            self.state.best_epoch.assign(epoch)
+            self.state.waited.assign(0)
+            with averaged(self.model):  # as it was evaluated
+                for kept, weight in zip(self._kept, self._weights, strict=False):
+                    kept.assign(weight)
+            return
+        self.state.waited.assign_add(1)
+        if self.is_over:
+            self.model.stop_training = True
+            _LOG.info(
+                "Training ends after epoch %d: %s has not become better than epoch %d's %.6g for "
+                "%d epochs.",
+                *(epoch + 1, name, int(self.state.best_epoch) + 1, best, int(self.state.waited)),
+            )
+
+    def finish(self) -> None:
+        """Gives the model the weights to export: the average, if there is one, or the best."""
+        take_average(self.model)
+        if self.best_epoch is not None:
+            for kept, weight in zip(self._kept, self._weights, strict=False):
+                weight.assign(kept)
+
+
+def check_monitor(name: str, known: Collection[str]) -> None:
+    """Raises UserError if training does not report this figure."""
+    if name not in known:
+        raise UserError(
+            f"training.early_stopping_monitor={name} is no figure of this training; "
+            f"{suggest(name, known)}there are {', '.join(sorted(known))}."
+        )
+
+
+def _is_better(name: str, value: float, best: float) -> bool:
+    is_loss = any(word in name for word in ("loss", "error", "entropy", "divergence"))
+    return value < best if is_loss else value > best
