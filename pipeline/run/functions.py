@@ -1,6 +1,7 @@
 """Tries out the functions that the configuration names, before a run begins any work."""
 
 from image_pipeline.components.models.names import BUILT_IN
+from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.run.part import Part
