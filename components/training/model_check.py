@@ -79,14 +79,11 @@ def build_checked_model(
     Raises:
       UserError: if it cannot be trained, exported or served; it names training.model.
     """
-    build = load_named("training.model", training.model)
-    keras.utils.set_random_seed(training.seed)
+    load_named("training.model", training.model)
     check = _Check(training.model, view, num_classes, task)
     shape = (view.height_px, view.width_px, view.channels)
-    model = check.call("failed", lambda: build(shape, num_classes, training))
+    model = check.call("failed", lambda: build_model(shape, training, num_classes))
     check.kind(model)
-    if training.steps_per_execution is not None:
-        model.steps_per_execution = training.steps_per_execution
     images = _make_images(shape, feeding.dtype)
     outputs = check.call(
         f"failed on images [{_IMAGES}, {', '.join(map(str, shape))}]",
@@ -97,6 +94,17 @@ def build_checked_model(
     check.loss(model, images, outputs, feeding.mixes_labels)
     check.graphs(model, tf.TensorSpec([None, *shape], images.dtype))
     return CheckedModel(model, check.gives_logits(model, outputs), task)
+
+
+def build_model(
+    shape: tuple[int, int, int], training: TrainingOptions, num_classes: int
+) -> keras.Model:
+    """Calls `training.model`: with the same options, the weights are the same each time."""
+    keras.utils.set_random_seed(training.seed)
+    model = load_named("training.model", training.model)(shape, num_classes, training)
+    if training.steps_per_execution is not None and isinstance(model, keras.Model):
+        model.steps_per_execution = training.steps_per_execution
+    return model
 
 
 def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) -> Any:

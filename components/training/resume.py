@@ -19,6 +19,7 @@ _NOT_OF_THE_RUN = (
     "checkpoint_dir",
     "checkpoint_steps",
     "steps_per_execution",
+    "strategy",
     "profile_steps",
 )
 
