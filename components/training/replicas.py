@@ -17,15 +17,37 @@ import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
 from image_pipeline.components.tasks.task import Task
+from image_pipeline.components.training.devices import open_strategy
 from image_pipeline.components.training.model_check import CheckedModel, build_model
 from image_pipeline.components.views.options import ViewOptions
 
 # How far a loss may be, of its value, from the sum of the replicas' shares.
 _CLOSE = 1e-3
 _IMAGES = 4
+
+
+def spread(
+    checked: CheckedModel,
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    training: TrainingOptions,
+    num_classes: int,
+) -> CheckedModel:
+    """The model to train: the checked one, or with `training.strategy` a copy on all devices.
+
+    Args:
+      checked: what `build_checked_model` gave; the other arguments are those that it got.
+
+    Raises:
+      UserError: if the strategy cannot be had, or the model not be trained by it.
+    """
+    if (strategy := open_strategy(training)) is None:
+        return checked
+    return mirror(checked, strategy, training, view, num_classes, feeding.mixes_labels)
 
 
 def mirror(
@@ -115,9 +137,9 @@ def _check_loss(
         model.reset_metrics()
     if not np.isclose(added, whole, rtol=_CLOSE):
         raise UserError(
-            f"training.model={name} has a loss that is not the mean over its records, and so cannot "
-            "be shared among devices by training.strategy=mirrored: compile a function that gives "
-            "a value for each record, [batch], or a keras.losses.Loss with "
+            f"training.model={name} has a loss that is not the mean over its records, and so "
+            "cannot be shared among devices by training.strategy=mirrored: compile a function that "
+            "gives a value for each record, [batch], or a keras.losses.Loss with "
             "reduction='sum_over_batch_size', or set training.strategy=none."
         )
 

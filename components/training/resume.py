@@ -12,7 +12,12 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
+from image_pipeline.components.training.checkpoint import (
+    Checkpoints,
+    find_latest,
+    restore,
+    restore_latest,
+)
 
 _NOT_OF_THE_RUN = (
     "epochs",
@@ -32,7 +37,8 @@ def resume(
     Args:
       fn_args: TFX's FnArgs.
       model: compiled.
-      training: options; without a `checkpoint_dir`, nothing is restored or stored.
+      training: options; without a `checkpoint_dir`, nothing is stored, nor restored but for
+        `start_from`.
       steps: batches per epoch.
 
     Returns:
@@ -41,12 +47,29 @@ def resume(
     Raises:
       UserError: if the checkpoint is from another training.
     """
-    if training.checkpoint_dir is None:
-        return Position(training.seed), []
-    folder = files.join(training.checkpoint_dir, name_run(fn_args))
-    start = restore_latest(model, folder, training.seed)
+    folder, start = None, Position(training.seed)
+    if training.checkpoint_dir is not None:
+        folder = files.join(training.checkpoint_dir, name_run(fn_args))
+        start = restore_latest(model, folder, training.seed)
+    if training.start_from is not None and (folder is None or find_latest(folder) is None):
+        start = _restore_other(model, training.start_from, training.seed)
     _check_start(start, training.epochs, steps)
+    if folder is None:
+        return start, []
     return start, [Checkpoints(folder, training.checkpoint_steps, start, steps)]
+
+
+def _restore_other(model: keras.Model, checkpoint: str, seed: int) -> Position:
+    """Restores the model from a checkpoint of other options; the learning rate is its own."""
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    optimizer.build(model.trainable_variables)
+    rate = optimizer._learning_rate
+    is_number = not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+    own_rate = float(optimizer.learning_rate) if is_number else None
+    start = restore(model, checkpoint, seed)
+    if own_rate is not None:
+        optimizer.learning_rate = own_rate  # The checkpoint has that of its run.
+    return start
 
 
 def name_run(fn_args: Any) -> str:

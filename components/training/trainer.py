@@ -23,11 +23,10 @@ from image_pipeline.components.training.class_weights import (
     weigh_records,
 )
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
-from image_pipeline.components.training.devices import open_strategy
 from image_pipeline.components.training.history import HISTORY_FILE, History
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
-from image_pipeline.components.training.replicas import copy_back, mirror
+from image_pipeline.components.training.replicas import copy_back, spread
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.step_profile import plan_profile
@@ -66,21 +65,13 @@ def run_fn(fn_args: Any) -> None:
             "training.model=%s gives logits; the exported model adds a %s.",
             *(options.training.model, task.activation),
         )
-    trained = _spread(checked, options, len(class_names))
+    trained = spread(checked, options.view, options.feeding, options.training, len(class_names))
     _fit(fn_args, options, class_names, trained)
     if trained is not checked:
         copy_back(trained.model, checked.model)
     export_model(
         checked.model, graph_dir, options.view, class_names, model_dir, checked.gives_logits, task
     )
-
-
-def _spread(checked: CheckedModel, options: "_AllOptions", num_classes: int) -> CheckedModel:
-    """The model to train: the checked one, or, with a strategy, a copy on all devices."""
-    if (strategy := open_strategy(options.training)) is None:
-        return checked
-    mixes_labels = options.feeding.mixes_labels
-    return mirror(checked, strategy, options.training, options.view, num_classes, mixes_labels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +103,8 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
     name_batches = functools.partial(
         name_records, fn_args.train_files, options.view, options.feeding, training.seed
     )
-    stop = StopAtNonFinite(start, steps, name_batches)
+    latest = [each.find_latest for each in checkpoints]
+    stop = StopAtNonFinite(start, steps, name_batches, *latest)
 
     def make_train_data(**part: Any) -> tf.data.Dataset:
         data = clock.watch(_make_train_data(fn_args, options, class_names, part))

@@ -6,7 +6,9 @@ from image_pipeline.components.models.model import Accuracy, cross_entropy
 
 
 def _build(input_shape, num_classes, optimizer=None, loss=cross_entropy, between=(), **dense):
-    layers = [keras.Input(input_shape), keras.layers.Flatten(), keras.layers.Dense(8), *between]
+    # A bias that is normalised away has a gradient of rounding errors, of which Adam makes steps.
+    first = keras.layers.Dense(8, use_bias=not between)
+    layers = [keras.Input(input_shape), keras.layers.Flatten(), first, *between]
     outputs = keras.layers.Dense(num_classes, activation="softmax", dtype="float32", **dense)
     model = keras.Sequential([*layers, outputs])
     model.compile(optimizer or keras.optimizers.Adam(0.05), loss, metrics=[Accuracy()])
