@@ -90,8 +90,8 @@ class StopAtNonFinite(StepsCallback):
         return (
             f"training stopped: {what} at {steps} of epoch {position.epoch} "
             f"(counted from 0). {self._tell_records(position, count)} Lower "
-            "training.learning_rate, clip gradients (an optimizer's clipnorm), or look at these images; or a loss or "
-            "metric of your own takes the logarithm of 0 or divides by it. "
+            "training.learning_rate, clip gradients (an optimizer's clipnorm), or look at these "
+            "images; or a loss or metric of your own takes the logarithm of 0 or divides by it. "
             f"{self._tell_checkpoint()}"
         )
 
