@@ -60,6 +60,10 @@ class TrainingOptions(RecipeOptions):
     checkpoint_dir: str | None = None
     """Folder (or URI) for checkpoints: interrupted training resumes from the latest one, at the
     very next batch. None: no checkpoints."""
+    resume_from: str | None = None
+    """Folder of a checkpoint of other options, such as a higher learning rate, for the same model,
+    data and seed: training goes on from there, and keeps all but the learning rate. If this run has
+    checkpoints of its own, these are taken."""
     checkpoint_steps: pydantic.PositiveInt = 1000
     """Steps between checkpoints within an epoch; the end of an epoch always stores one. One that
     is due within a call of several steps (`steps_per_execution`) is stored at the call's end."""
@@ -68,6 +72,11 @@ class TrainingOptions(RecipeOptions):
     iterations per loop. It saves the cost of a call, which matters where steps are short. The
     resulting model is the same, bit for bit. An epoch's last call makes the steps that are left.
     None leaves what `model` was compiled with; Keras's default is 1."""
+    strategy: Literal["none", "mirrored"] = "none"
+    """`mirrored` trains on all visible GPUs (or all logical CPUs, if there is none): each has a
+    copy of the weights and takes its part of every batch, and `feeding.batch_size` remains the size
+    of the whole batch. The steps are the same as on one device, up to the order in which numbers
+    are added up; see docs/strategies.md."""
     profile_steps: int | None = pydantic.Field(default=None, ge=1, le=50)
     """Traces this many steps in mid-training for TensorBoard; `run --profile` sets it. The
     default model's steps take 0.2 MB each, those of larger networks more."""

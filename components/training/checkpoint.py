@@ -45,6 +45,10 @@ class Checkpoints(StepsCallback):
         self._steps_per_epoch = steps_per_epoch
         self._state = state
 
+    def find_latest(self) -> str | None:
+        """The folder of the latest checkpoint, if there is one."""
+        return find_latest(self._folder)
+
     def on_steps(self, count: int) -> None:
         """Moves on, and stores a checkpoint if one was due at one of these steps."""
         before = self._position
@@ -91,11 +95,29 @@ def restore_latest(
     Raises:
       UserError: if the checkpoint is from another seed or another model.
     """
+    latest = find_latest(folder)
+    return Position(seed) if latest is None else restore(model, latest, seed, state)
+
+
+def find_latest(folder: str) -> str | None:
+    """The folder of the latest checkpoint, if there is one."""
     checkpoints = _list_checkpoints(folder)
-    if not checkpoints:
-        return Position(seed)
-    latest = checkpoints[-1]
-    position = Position.from_json(files.read_file(files.join(latest, _POSITION_FILE)).decode())
+    return checkpoints[-1] if checkpoints else None
+
+
+def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None = None) -> Position:
+    """Restores the model from a checkpoint, and gives where training resumes.
+
+    Args and errors are those of `restore_latest`.
+    """
+    position_path = files.join(latest, _POSITION_FILE)
+    if not files.exists(position_path):
+        raise UserError(
+            f"training.resume_from must be the folder of a complete checkpoint, but {latest} has no "
+            f"{_POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
+            "…/000002-000000000."
+        )
+    position = Position.from_json(files.read_file(position_path).decode())
     if position.seed != seed:
         raise UserError(
             f"The checkpoint {latest} was trained with training.seed={position.seed}, not {seed}: "

@@ -127,6 +127,23 @@ def build_checked_model(
     return CheckedModel(model, check.gives_logits(model, outputs), task)
 
 
+def rebuild(
+    shape: tuple[int, int, int],
+    training: TrainingOptions,
+    num_classes: int,
+    task: Task,
+    steps_per_epoch: int,
+) -> keras.Model:
+    """What `build_checked_model` has built, once more, for a strategy's scope; its weights differ."""
+    build = find_builder(name_model(training, task).model or task.default_model, task.head)
+    with use_policy(training.dtype_policy):
+        model = build(shape, num_classes, training)
+        compile_by_option(model, training, training, steps_per_epoch)
+    if training.steps_per_execution is not None:
+        model.steps_per_execution = training.steps_per_execution
+    return model
+
+
 def _trace(model: keras.Model, images: tf.TensorSpec, training: bool = False) -> Any:
     function = tf.function(lambda batch: model(batch, training=training), autograph=False)
     return function.get_concrete_function(images)

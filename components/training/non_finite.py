@@ -25,6 +25,9 @@ _LOG = logging.getLogger(__name__)
 class StopAtNonFinite(StepsCallback):
     """Ends training with an error at the first step whose loss is not finite.
 
+    After an epoch it looks at the weights as well: what the last step made of them would show in
+    the loss of the next one only.
+
     A network does not recover from that, and its argmax would still be a class: the first one,
     which is the most frequent.
     """
@@ -34,6 +37,7 @@ class StopAtNonFinite(StepsCallback):
         start: Position,
         steps_per_epoch: int,
         name_records: Callable[[Position, int], Sequence[str]],
+        find_checkpoint: Callable[[], str | None] = lambda: None,
     ):
         """Takes what the message needs.
 
@@ -41,11 +45,14 @@ class StopAtNonFinite(StepsCallback):
           start: where training starts.
           steps_per_epoch: batches of a whole epoch.
           name_records: names the records of some batches, from a position on.
+          find_checkpoint: the folder of the last checkpoint, if there is one.
         """
         super().__init__()
         self._position = start
         self._steps_per_epoch = steps_per_epoch
         self._name_records = name_records
+        self._find_checkpoint = find_checkpoint
+        self._previous: tuple[Position, int] | None = None
         self._losses: dict[str, float] = {}
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
@@ -60,23 +67,45 @@ class StopAtNonFinite(StepsCallback):
         """Moves on, or raises UserError."""
         bad = {name: value for name, value in self._losses.items() if not math.isfinite(value)}
         if bad:
-            raise UserError(self._describe(*next(iter(bad.items())), count))
+            name, value = next(iter(bad.items()))
+            raise UserError(self._describe(f"the {name} became {value}", self._position, count))
+        self._previous = self._position, count
         self._position = self._position.advance(count, self._steps_per_epoch)
 
-    def _describe(self, name: str, value: float, count: int) -> str:
-        position = self._position
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        """Looks at the weights, or raises UserError; tells of a validation that is not finite."""
+        if self._previous is not None and not are_finite(self.model.weights):
+            raise UserError(self._describe("weights became NaN or infinite", *self._previous))
+        for name, value in (logs or {}).items():
+            if name.startswith("val_") and "loss" in name and not math.isfinite(value):
+                _LOG.warning(
+                    "The %s of epoch %d (counted from 0) is %s, though all weights are finite: "
+                    "training goes on, since validation changes none.",
+                    *(name, epoch, value),
+                )
+
+    def _describe(self, what: str, position: Position, count: int) -> str:
         last = position.step + count - 1
         steps = f"step {last}" if count == 1 else f"one of the steps {position.step} to {last}"
         return (
-            f"training stopped: the {name} became {value} at {steps} of epoch {position.epoch} "
-            f"(counted from 0). {self._tell_records(count)} Lower training.learning_rate, clip "
-            "gradients (an optimizer's clipnorm), or look at these images; or a loss or metric of "
-            "your own takes the logarithm of 0 or divides by it. Earlier checkpoints are kept."
+            f"training stopped: {what} at {steps} of epoch {position.epoch} "
+            f"(counted from 0). {self._tell_records(position, count)} Lower "
+            "training.learning_rate, clip gradients (an optimizer's clipnorm), or look at these "
+            "images; or a loss or metric of your own takes the logarithm of 0 or divides by it. "
+            f"{self._tell_checkpoint()}"
         )
 
-    def _tell_records(self, count: int) -> str:
+    def _tell_checkpoint(self) -> str:
+        if (folder := self._find_checkpoint()) is None:
+            return "There is no checkpoint: training will start over."
+        return (
+            "With other options training starts over, unless you set "
+            f"training.resume_from={folder}, its last checkpoint."
+        )
+
+    def _tell_records(self, position: Position, count: int) -> str:
         try:
-            names = self._name_records(self._position, count)
+            names = self._name_records(position, count)
         except UserError as error:  # For example, the batch did not fit into memory a second time.
             return f"Its records are unknown: {error}"
         _LOG.error("Records of the batch whose loss was not finite: %s", ", ".join(names))

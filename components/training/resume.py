@@ -12,7 +12,12 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
-from image_pipeline.components.training.checkpoint import Checkpoints, restore_latest
+from image_pipeline.components.training.checkpoint import (
+    Checkpoints,
+    find_latest,
+    restore,
+    restore_latest,
+)
 from image_pipeline.components.training.phases import Phases
 
 _NOT_OF_THE_RUN = (
@@ -20,6 +25,7 @@ _NOT_OF_THE_RUN = (
     "checkpoint_dir",
     "checkpoint_steps",
     "steps_per_execution",
+    "strategy",
     "profile_steps",
 )
 
@@ -36,7 +42,8 @@ def resume(
     Args:
       fn_args: TFX's FnArgs.
       model: compiled.
-      training: options; without a `checkpoint_dir`, nothing is restored or stored.
+      training: options; without a `checkpoint_dir`, nothing is stored, nor restored but for
+        `resume_from`.
       steps: batches per epoch.
       state: what checkpoints keep beside the model and its optimizer; restored as well.
 
@@ -46,12 +53,32 @@ def resume(
     Raises:
       UserError: if the checkpoint is from another training.
     """
-    if training.checkpoint_dir is None:
-        return Position(training.seed), []
-    folder = files.join(training.checkpoint_dir, name_run(fn_args))
-    start = restore_latest(model, folder, training.seed, state)
+    folder, start = None, Position(training.seed)
+    if training.checkpoint_dir is not None:
+        folder = files.join(training.checkpoint_dir, name_run(fn_args))
+        start = restore_latest(model, folder, training.seed, state)
+    if training.resume_from is not None and (folder is None or find_latest(folder) is None):
+        start = _restore_other(model, training.resume_from, training.seed, state)
     _check_start(start, training.epochs, steps)
+    if folder is None:
+        return start, []
     return start, [Checkpoints(folder, training.checkpoint_steps, start, steps, state)]
+
+
+def _restore_other(
+    model: keras.Model, checkpoint: str, seed: int, state: tf.Module | None
+) -> Position:
+    """Restores the model from a checkpoint of other options; the learning rate is its own."""
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    if not optimizer.built:
+        optimizer.build(model.trainable_variables)
+    rate = optimizer._learning_rate
+    is_number = not isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+    own_rate = float(optimizer.learning_rate) if is_number else None
+    start = restore(model, checkpoint, seed, state)
+    if own_rate is not None:
+        optimizer.learning_rate = own_rate  # The checkpoint has that of its run.
+    return start
 
 
 def name_run(fn_args: Any) -> str:

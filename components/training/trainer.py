@@ -31,6 +31,7 @@ from image_pipeline.components.training.model_check import CheckedModel, build_c
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
 from image_pipeline.components.training.pixel_check import check_pixels
+from image_pipeline.components.training.replicas import copy_back, spread
 from image_pipeline.components.training.resume import fit_from, resume
 from image_pipeline.components.training.serving import export_model
 from image_pipeline.components.training.start import choose_start, name_start
@@ -78,7 +79,12 @@ def run_fn(fn_args: Any) -> None:
             "training.model=%s gives logits; the exported model adds a %s.",
             *(options.training.model, task.activation),
         )
-    _fit(fn_args, options, class_names, checked)
+    trained = spread(
+        *(checked, options.view, options.feeding, training, len(class_names)), steps_per_epoch=steps
+    )
+    _fit(fn_args, options, class_names, trained)
+    if trained is not checked:
+        copy_back(trained.model, checked.model)
     export_model(
         checked.model, graph_dir, options.view, class_names, model_dir, checked.gives_logits, task
     )
@@ -116,7 +122,8 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
     name_batches = functools.partial(
         name_records, fn_args.train_files, options.view, options.feeding, training.seed
     )
-    stop = StopAtNonFinite(start, steps, name_batches)
+    latest = [each.find_latest for each in checkpoints]
+    stop = StopAtNonFinite(start, steps, name_batches, *latest)
 
     def make_train_data(**part: Any) -> tf.data.Dataset:
         data = clock.watch(_make_train_data(fn_args, options, class_names, part))

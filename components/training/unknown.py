@@ -4,6 +4,7 @@ They may be in any batch: a class that only the eval split has, or no class at a
 not do is count as wrong, pull the mean of a loss towards 0, or reach a loss that knows no id -1.
 """
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,18 +66,19 @@ def leave_out_unknown(model: keras.Model) -> None:
     """
     compute_loss, compute_metrics = model.compute_loss, model.compute_metrics
     tracker = getattr(model, "_loss_tracker", None)  # Keras's own, made by `compile`
-    kept: list[tf.Tensor] = []  # how many rows of the current batch
+    # How many rows of the current batch: with several devices, a thread for each traces its own.
+    kept = threading.local()
 
     def known_loss(
         x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, **training: Any
     ) -> Any:
         known = has_class(y)
-        kept[:] = [tf.reduce_sum(tf.cast(known, tf.int32))]
+        kept.rows = rows = tf.reduce_sum(tf.cast(known, tf.int32))
         labels, weights = _keep(known, y, sample_weight)
         images = tf.boolean_mask(x, known) if tf.is_tensor(x) else x
         loss = compute_loss(images, labels, _keep_outputs(known, y_pred), weights, **training)
         # Without rows, a user's own mean is NaN.
-        return tf.where(kept[0] > 0, loss, tf.zeros_like(loss))
+        return tf.where(rows > 0, loss, tf.zeros_like(loss))
 
     def known_metrics(x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         known = has_class(y)
@@ -91,7 +93,7 @@ def leave_out_unknown(model: keras.Model) -> None:
 
     def track_known(loss: Any, sample_weight: Any = None) -> Any:
         # Instead of the batch's size; a user's own `train_step` may not have computed the loss.
-        return track(loss, sample_weight=kept.pop() if kept else sample_weight)
+        return track(loss, sample_weight=vars(kept).pop("rows", sample_weight))
 
     tracker.update_state = track_known
 

@@ -1,5 +1,7 @@
 """Tries out the functions that the configuration names, before a run begins any work."""
 
+import os
+
 from image_pipeline.components.models.names import BUILT_IN
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.transform.options import TransformOptions
@@ -32,6 +34,12 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
         from image_pipeline.components.dotted import load_named
 
         load_named("transform.preprocessing_fn", function)
+    if part.last in _BEFORE_TRAINING:
+        return
+    if "TF_CONFIG" in os.environ:
+        from image_pipeline.components.training.devices import check_no_cluster
+
+        check_no_cluster()
     training = config.training
     is_tried = (
         model not in (None, *BUILT_IN)
@@ -39,7 +47,7 @@ def check_functions(config: PipelineConfig, num_classes: int, part: Part) -> Non
         or training.compile is not None
         or training.early_stopping_monitor != TrainingOptions().early_stopping_monitor
     )
-    if part.last not in _BEFORE_TRAINING and is_tried:
+    if is_tried:
         _check_model(config, num_classes)
 
 
@@ -48,6 +56,7 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
 
     from image_pipeline.components.tasks.choose_task import choose_task, name_model
     from image_pipeline.components.training.model_check import Counted, build_checked_model
+    from image_pipeline.components.training.replicas import spread
 
     task = choose_task(config.ingest)
     # Paths may name a class without an analysed record, and none of masks, boxes or what a
@@ -58,6 +67,8 @@ def _check_model(config: PipelineConfig, num_classes: int) -> None:
     counted: Counted = "at most" if is_told else "not"
     num_classes = max(num_classes, 2 if has_others else 1)
     training = name_model(config.training, task)
-    build_checked_model(config.view, config.feeding, training, num_classes, counted, task)
+    options = (config.view, config.feeding, training)
+    checked = build_checked_model(*options, num_classes, counted, task)
+    spread(checked, *options, num_classes)
     # Keras numbers layers and metrics; the trained model's numbers should start from the beginning.
     keras.utils.clear_session()

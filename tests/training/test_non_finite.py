@@ -59,7 +59,9 @@ def test_of_several_steps_in_a_call_all_are_named(tmp_path):
 
 def test_checkpoints_of_weights_that_are_not_finite_are_not_stored(tmp_path):
     folder = tmp_path / "checkpoints"
-    explode(tmp_path, checkpoint_dir=str(folder), checkpoint_steps=1)
+    _, message = explode(tmp_path, checkpoint_dir=str(folder), checkpoint_steps=1)
+    (named,) = re.findall(r"unless you set training\.resume_from=(\S+), its last", message)
+    assert pathlib.Path(named) == max(folder.glob("*/*/position.json")).parent
     model = build_linear_model((8, 8, 3), 2, TrainingOptions())
     for position in folder.glob("*/*/position.json"):
         values = tf.train.load_checkpoint(str(position.parent / "state"))
@@ -89,6 +91,34 @@ def test_a_finite_loss_passes_and_other_figures_may_be_what_they_are():
         stop.on_train_batch_end(1, {"loss": float("inf")})
     with pytest.raises(UserError, match="the loss_of_shapes became nan"):
         stop.on_train_batch_end(1, {"loss_of_shapes": float("nan")})
+
+
+def make_stop(find_checkpoint=lambda: None):
+    stop = StopAtNonFinite(Position(0), 2, lambda position, _: [f"{position}"], find_checkpoint)
+    stop.set_params({"steps": 2})
+    stop.set_model(build_linear_model((8, 8, 3), 2, TrainingOptions()))
+    stop.on_epoch_begin(0)
+    for step in range(2):
+        stop.on_train_batch_end(step, {"loss": 1.0})
+    return stop
+
+
+def test_weights_that_an_epochs_last_step_spoils_are_found():
+    stop = make_stop(lambda: "runs/000001")
+    stop.on_epoch_end(0, {"loss": 1.0, "val_loss": 1.0})
+    stop.model.set_weights([np.full_like(each, np.nan) for each in stop.model.get_weights()])
+    with pytest.raises(UserError) as raised:
+        stop.on_epoch_end(0, {"loss": 1.0})
+    told = str(raised.value)
+    assert "weights became NaN or infinite at step 1 of epoch 0" in told
+    assert str(Position(0, 0, 1)) in told
+    assert "starts over, unless you set training.resume_from=runs/000001" in told
+
+
+def test_a_validation_that_is_not_finite_is_told_and_stops_nothing(caplog):
+    make_stop().on_epoch_end(0, {"loss": 1.0, "val_loss": float("nan"), "val_auc": float("nan")})
+    assert "The val_loss of epoch 0 (counted from 0) is nan" in caplog.text
+    assert "val_auc" not in caplog.text
 
 
 def test_records_that_cannot_be_told_say_why():

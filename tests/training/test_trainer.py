@@ -64,6 +64,33 @@ def trained(tmp_path_factory):
     return train(tmp_path_factory.mktemp("trained"))
 
 
+def test_on_one_device_a_strategy_changes_nothing(trained, tmp_path):
+    history, probabilities = train(tmp_path, training={"strategy": "mirrored"})
+    np.testing.assert_allclose(probabilities, trained[1], rtol=1e-5)
+    for name, values in trained[0]["metrics"].items():
+        assert history["metrics"][name] == pytest.approx(values, rel=1e-5)
+    assert history["input_wait_seconds_per_epoch"] is None
+
+
+def test_another_learning_rate_goes_on_from_the_checkpoint_that_is_named(train_only, tmp_path):
+    folder = str(tmp_path / "checkpoints")
+    train_only(training={"checkpoint_dir": folder, "epochs": 1})
+    whole = train_only(training={"learning_rate": 0.01})
+    (position,) = (tmp_path / "checkpoints").glob("*/*/position.json")
+    start = {"resume_from": str(position.parent), "checkpoint_dir": folder}
+    slower = train_only(training={**start, "learning_rate": 0.01})
+    assert len(slower["loss"]) == 1  # the second epoch
+    same = train_only(training=start)
+    assert same["loss"] == train_only()["loss"][1:]
+    assert slower["loss"] not in (same["loss"], whole["loss"][1:])
+    again = train_only(training={**start, "learning_rate": 0.01, "epochs": 3})
+    assert len(again["loss"]) == 1  # The third: its own checkpoint comes first.
+    with pytest.raises(
+        UserError, match="must be the folder of a complete checkpoint, but /nowhere"
+    ):
+        train_only(training={"resume_from": "/nowhere"})
+
+
 def test_history_tells_metrics_steps_and_seconds_of_every_epoch(trained):
     history, probabilities = trained
     assert set(history) == {

@@ -88,3 +88,18 @@ def test_what_belongs_to_components_that_do_not_run_is_not_looked_at():
 def test_the_defaults_are_not_tried(monkeypatch):
     monkeypatch.setattr("image_pipeline.run.functions._check_model", lambda *_: 1 / 0)
     check()
+
+
+def test_several_machines_are_refused_whatever_the_model(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}}')
+    with pytest.raises(UserError, match="TF_CONFIG names 2 machines"):
+        check()
+    check(part=Part(None, "ImageTransform"))
+
+
+def test_a_loss_that_devices_cannot_share_is_found():
+    told = "gradient_accumulation_steps cannot be combined with training.strategy=mirrored"
+    with pytest.raises(UserError, match=told):
+        check(
+            "training.model=tests.training.device_models.accumulated", "training.strategy=mirrored"
+        )
