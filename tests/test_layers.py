@@ -28,11 +28,13 @@ ALLOWED = {
         *("components/ingest/transforms.py", "components/ingest/run.py"),
         *("components/transform/analysis.py", "components/transform/run.py"),
         *("components/evaluation/counting.py", "components/evaluation/counted_metric.py"),
+        "components/evaluation/collecting.py",
         *("pipeline/run/dataflow.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (
         *("components/beam/tfx_components.py", "components/ingest/component.py"),
         *("components/ingest/span_resolver.py", "components/transform/component.py"),
+        "components/evaluation/component.py",
         *("components/training/pusher.py", "pipeline/kubeflow/compile.py"),
         *("pipeline/kubeflow/step.py", "pipeline/pipeline.py"),
         *("pipeline/run/resolvers.py", "pipeline/run/local.py"),

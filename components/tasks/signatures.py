@@ -6,6 +6,7 @@ MODEL_FILE = "saved_model.pb"  # whoever serves models takes a folder that has i
 SERVE_IMAGES = "serving_default"  # image files → what a caller wants to know
 SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
 TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
+EMBED_EXAMPLES = "embed_examples"  # records → what a classifier's last layer sees of them
 
 # Their inputs, string [batch].
 # JPEG, PNG, WebP, GIF or BMP files; WAV files, if sounds were drawn; where ingest stored other
@@ -23,6 +24,9 @@ PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the
 # Of SERVE_IMAGES, string [batch]: the likeliest class. Of TRANSFORM_FEATURES, int64 [batch]: the
 # true one's id, or -1.
 LABEL = "label"
+
+# Of EMBED_EXAMPLES, float32 [batch, any].
+EMBEDDING = "embedding"
 
 # Of a model for tags. Of SERVE_IMAGES, string [batch, tags]: the name of each tag that is likelier
 # than 0.5, else "". Of TRANSFORM_FEATURES, float32 [batch, tags]: 1 for those that are true.
