@@ -14,6 +14,8 @@ import pyarrow as pa
 from image_pipeline.components.dataset import record
 from image_pipeline.components.names import decode_name
 
+FIGURES, ANSWERS, MISLABELLED = "figures.json", "answers.parquet", "mislabelled.csv"
+"""The files beside TFMA's."""
 LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
 
 ID, NAME = "record_id", "filename"

@@ -22,7 +22,11 @@ from image_pipeline.components.evaluation.calibration import (
     calibration_error,
     describe_bins,
 )
-from image_pipeline.components.evaluation.intervals import estimate_by_drawing, estimate_share
+from image_pipeline.components.evaluation.intervals import (
+    estimate_by_drawing,
+    estimate_share,
+    reflect,
+)
 from image_pipeline.components.evaluation.paired import compare_answers
 
 ACCURACY, MACRO_F1, LOSS = "accuracy", "macro F1", "loss"
@@ -114,7 +118,8 @@ def _estimate(
             **dict(enumerate(f1.tolist())),
         }
 
-    return estimate_by_drawing(compute, len(labels))  # type: ignore[arg-type]
+    found = estimate_by_drawing(compute, len(labels))  # type: ignore[arg-type]
+    return found | {CALIBRATION: reflect(found[CALIBRATION])}  # type: ignore[index]
 
 
 def _list_classes(

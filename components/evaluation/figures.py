@@ -11,9 +11,6 @@ import pyarrow as pa
 from image_pipeline.components.evaluation import class_figures, tag_figures, value_figures
 from image_pipeline.components.evaluation.slices import list_slices
 
-FIGURES, ANSWERS = "figures.json", "answers.parquet"
-"""The files beside TFMA's."""
-
 _OF_TASK: dict[str, Callable[[pa.Table, Sequence[str]], dict[str, Any]]] = {
     "classification": class_figures.describe_answers,
     "tagging": tag_figures.describe_answers,

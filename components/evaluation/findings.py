@@ -16,19 +16,24 @@ from image_pipeline.components.dataset.index import RecordIndex, find_index, rea
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import parse_split
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.answers import AnswerTable, join_tables
+from image_pipeline.components.evaluation.answers import (
+    ANSWERS,
+    FIGURES,
+    MISLABELLED,
+    AnswerTable,
+    join_tables,
+)
 from image_pipeline.components.evaluation.collecting import Collection
 from image_pipeline.components.evaluation.embedding import choose_rows, embed_rows, fold_keys
-from image_pipeline.components.evaluation.figures import ANSWERS, FIGURES, MEASURED, describe_model
+from image_pipeline.components.evaluation.figures import MEASURED, describe_model
 from image_pipeline.components.evaluation.mislabelled import find_suspects
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, IMAGE_BYTES, SERVE_IMAGES
 from image_pipeline.components.trees import fetch_tree
 
-MISLABELLED = "mislabelled.csv"
 COLUMNS = ("filename", "split", "label", "likelier", "score", "likelier_score", "record_id")
-"""Of that file: a row for each record whose label is likely to be wrong, the likeliest first."""
+"""Of `MISLABELLED`: a row for each record whose label is in doubt, the likeliest first."""
 _PARTS = "answers"
 
 

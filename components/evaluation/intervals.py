@@ -75,6 +75,19 @@ def estimate_by_drawing(
     }
 
 
+def reflect(estimate: Estimate) -> Estimate:
+    """The interval of a distance, from 0 on, that chance alone makes greater.
+
+    What is drawn of the records is further off by as much again as they are themselves. So the ends
+    are taken as far below the figure as the drawn ones are above it (the "basic" bootstrap), though
+    never so far that the figure itself is left out.
+    """
+    if estimate.interval is None:
+        return estimate
+    low, high = (2 * estimate.value - end for end in reversed(estimate.interval))
+    return Estimate(estimate.value, max(0.0, min(low, estimate.value)), max(high, estimate.value))
+
+
 def _find_ends(drawn: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     numbers = drawn[np.isfinite(drawn)]
     if not len(numbers):

@@ -39,4 +39,4 @@ class EvaluationOptions(Options):
     into four bins of about as many images. Not of masks and boxes."""
     mislabelled_records: pydantic.NonNegativeInt = 10_000
     """Of classes: among how many records of all splits (chosen by their ids) wrong labels are
-    looked for. 10,000 small images of ten classes take some 20 s of CPU; 0: none are."""
+    looked for. 10,000 of 32 px take some 10 s of CPU; 0: none are."""
