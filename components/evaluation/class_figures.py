@@ -43,9 +43,9 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
       names: the classes', in the order of their ids.
 
     Returns:
-      Beside what all tasks have: `confusions`, [label, prediction, records] of each wrong pair of
-      ids, most frequent first, `MOST_CONFUSED` at most; `matrix`, records by label and prediction,
-      of not more classes than that; `calibration`, see `describe_bins`; and, if an earlier model
+      Beside what all tasks have: the classes' `names`; `confusions`, [label, prediction, records] of
+      each wrong pair of ids, most frequent first, `MOST_CONFUSED` at most; `matrix`, records by
+      label and prediction, of not more classes than that; `calibration`, see `describe_bins`; and, if an earlier model
       was asked, `compared`, see `compare_answers`.
     """
     labels, predicted = _read(answers, LABEL), _read(answers, PREDICTION)
@@ -61,6 +61,7 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
         "constant": find_constant(labels, names),
         "classes": _list_classes(counts, names, of_classes),
         "confusions": _list_confusions(counts),
+        "names": list(names),
         "matrix": counts.toarray().tolist() if len(names) <= MOST_CONFUSED else None,
         "calibration": describe_bins(_read(answers, PROBABILITY), is_right),
         "worst": _list_worst(answers, names),

@@ -115,8 +115,8 @@ def look_for_wrong_labels(
     """Writes `MISLABELLED`: records of all splits whose label is likely to be wrong.
 
     Returns:
-      How many records were `judged`, `of` how many, and how many labels are `suspected`; None if
-      the records have no index, by which they would be read.
+      How many records were `judged`, `of` how many, how many labels are `suspected`, and `agreed`,
+      see `Doubts`; None if the records have no index, by which they would be read.
     """
     index = find_index(_list_shards(data_dirs), in_stores=True)
     if index is None:
@@ -125,17 +125,18 @@ def look_for_wrong_labels(
     embeddings, labels = embed_rows(model, index, rows)
     known = labels >= 0
     rows, embeddings, labels = rows[known], embeddings[known], labels[known]
-    suspects, judged = find_suspects(embeddings, labels, fold_keys(index, rows))
+    doubts = find_suspects(embeddings, labels, fold_keys(index, rows))
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(COLUMNS)
-    places = _find_places(index, rows[[each.row for each in suspects]])
-    for each, (name, split, record_id) in zip(suspects, places, strict=True):
+    places = _find_places(index, rows[[each.row for each in doubts.suspects]])
+    for each, (name, split, record_id) in zip(doubts.suspects, places, strict=True):
         classes = names[labels[each.row]], names[each.likelier]
         writer.writerow((name, split, *classes, each.score, each.likelier_score, record_id))
     content = table.getvalue().encode(errors="backslashreplace")
     files.write_file(files.join(evaluation_dir, MISLABELLED), content)
-    return {"judged": judged, "of": len(index), "suspected": len(suspects)}
+    found = {"judged": doubts.judged, "agreed": doubts.agreed, "of": len(index)}
+    return {**found, "suspected": len(doubts.suspects)}
 
 
 def _find_places(index: RecordIndex, rows: np.ndarray) -> list[tuple[str, str, str]]:

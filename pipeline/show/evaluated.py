@@ -107,6 +107,8 @@ def _read_metrics(
     values: dict[str, float] = {}
     bounds: dict[str, Interval] = {}
     for long_name, metric in metrics.items():
+        if long_name == "example_count_diff":  # of the same records
+            continue
         name = _SHORT.get(long_name, long_name)
         bounded = metric.get("boundedValue")
         value = float(metric.get("doubleValue", math.nan) if bounded is None else bounded["value"])

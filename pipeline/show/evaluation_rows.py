@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.show.words import format_measured
+from image_pipeline.show.words import format_estimate, format_measured
 
 # Of these a class's own figure has another name than that of all.
 _OF_CLASS = ("accuracy", "IoU", "AP50-95", "F1")
-_WAY_OUT = "look at them, and correct the table or the folders that labels come from"
+_WAY_OUT = "look at the first ones, and correct the table or the folders that labels come from"
 
 
 def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -30,7 +30,8 @@ def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
     if compared := evaluation.get("compared"):
         rows.append(("against the last model", say_compared(compared)))
     if found := evaluation.get("mislabelled"):
-        text = f"{found['suspected']:,} of {found['judged']:,} looked at, in {found['path']}"
+        agreed = f"by models that give {found['agreed']:.0%} of the labels"
+        text = f"{found['suspected']:,} of {found['judged']:,}, {agreed}, in {found['path']}"
         rows.append(("labels in doubt", f"{text}: {_WAY_OUT}"))
     return rows
 
@@ -55,15 +56,8 @@ def say_compared(compared: Mapping[str, Any]) -> str:
 def _say_slice(name: str, rows: list[Mapping[str, Any]]) -> tuple[str, str]:
     """The ends of a slice: where the figure is lowest, and where it is highest."""
     figure = next(key for key in rows[0] if isinstance(rows[0][key], Mapping))
-    ordered = sorted(rows, key=lambda row: row[figure]["value"])
+    known = [row for row in rows if row[figure]["value"] is not None]
+    ordered = sorted(known, key=lambda row: row[figure]["value"])
     ends = ordered[:1] if len(ordered) == 1 else [ordered[0], ordered[-1]]
-    said = (
-        f"{row['value']} {format_measured(row[figure]['value'], _ends(row[figure]))} of "
-        f"{row['records']:,}"
-        for row in ends
-    )
+    said = (f"{row['value']} {format_estimate(row[figure])} of {row['records']:,}" for row in ends)
     return f"by {name}", f"{figure} {' … '.join(said)}"
-
-
-def _ends(figure: Mapping[str, Any]) -> tuple[float, float] | None:
-    return None if figure["low"] is None else (figure["low"], figure["high"])

@@ -1,5 +1,7 @@
 """The figures that evaluation made of each record's answer, with those that TFMA measured."""
 
+import csv
+import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +26,18 @@ def read_figures(evaluation_dir: str) -> dict[str, Any] | None:
     return read_json(path) if files.exists(path) else None
 
 
+def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:
+    """The records whose label is in doubt, the likeliest to be wrong first; none if not looked for.
+
+    Returns:
+      For each, the texts of its row: `components.evaluation.findings.COLUMNS`, by their names.
+    """
+    path = files.join(evaluation_dir, MISLABELLED)
+    if not files.exists(path):
+        return []
+    return list(csv.DictReader(io.StringIO(files.read_file(path).decode(), newline="")))
+
+
 def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, Any]:
     """Adds to what TFMA measured the intervals and figures that it has not.
 
@@ -39,6 +53,9 @@ def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, An
     """
     measure = evaluation.get("measure", "accuracy")
     own = read_figures(evaluation_dir) or {"overall": {}, "classes": []}
+    gained = (own.get("compared") or {}).get("gained")
+    if gained and "accuracy gained" in evaluation["overall"]:
+        own["overall"]["accuracy gained"] = gained
     found = {name: each for name, each in own["overall"].items() if each["value"] is not None}
     values = {name: each["value"] for name, each in found.items()}
     overall = values | evaluation["overall"]
