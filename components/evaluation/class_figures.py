@@ -43,10 +43,10 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
       names: the classes', in the order of their ids.
 
     Returns:
-      Beside what all tasks have: the classes' `names`; `confusions`, [label, prediction, records] of
-      each wrong pair of ids, most frequent first, `MOST_CONFUSED` at most; `matrix`, records by
-      label and prediction, of not more classes than that; `calibration`, see `describe_bins`; and, if an earlier model
-      was asked, `compared`, see `compare_answers`.
+      Beside what all tasks have: the classes' `names`; `confusions`, [label, prediction, records]
+      of each wrong pair of ids, most frequent first, `MOST_CONFUSED` at most; `matrix`, records by
+      label and prediction, of not more classes than that; `calibration`, see `describe_bins`; and,
+      if an earlier model was asked, `compared`, see `compare_answers`.
     """
     labels, predicted = _read(answers, LABEL), _read(answers, PREDICTION)
     is_right = labels == predicted

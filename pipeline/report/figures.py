@@ -126,7 +126,7 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
     if summary is None:
         reason = _NOT_A_RUN if source.run is None else _NOT_ENDED
         absent |= dict.fromkeys(names, reason)
-        return dict.fromkeys(names)
+        return dict.fromkeys(names) | {"mislabelled": []}
     history = source.read_history()
     if history is None:
         absent["training"] = "The run's history.json is missing."
