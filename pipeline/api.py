@@ -273,8 +273,8 @@ def read_score(run_dir: str) -> float:
     score = summary.get("evaluation", {}).get("score")
     if score is None:
         raise UserError(
-            f"{run_dir!r} must have a summary.json with evaluation.score, which a whole run of this "
-            "version writes; run it to its end."
+            f"{run_dir!r} must have a summary.json with evaluation.score, which a whole run "
+            "writes at its end; run it to there."
         )
     return float(score)
 

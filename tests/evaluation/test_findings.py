@@ -16,9 +16,7 @@ def test_slices_are_columns_of_one_value():
     found = find_slices(("camera", "image/height"), further)
     assert found == (("camera", "bytes"), ("image/height", "int64"))
     for name in ("words", "lens"):
-        with pytest.raises(
-            UserError, match=f"slices names '{name}', which is no .*known: .*camera"
-        ):
+        with pytest.raises(UserError, match=f"names '{name}', which is no .*known: .*camera"):
             find_slices((name,), further)
 
 
