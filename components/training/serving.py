@@ -125,7 +125,7 @@ class ServedModel(tf.Module):
         self._network = lambda images: network.predict(images)
         embedder = find_embedder(model) if task is CLASSIFICATION else None
         self.can_embed = embedder is not None
-        self._embed = lambda images: embedder(images, training=False)
+        self._embed = lambda images: embedder and embedder(images, training=False)
         self._task = task
         self.transform = transform
         self._view = view

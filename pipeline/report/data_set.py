@@ -118,7 +118,7 @@ class DataSet:
         """The rows of the records with these ids, of 32 hexadecimal digits each."""
         wanted = {bytes.fromhex(each): each for each in record_ids}
         ids = np.ascontiguousarray(self.index.record_id).view("V16").ravel()
-        rows = np.flatnonzero(np.isin(ids, np.array([*wanted], "V16"))) if wanted else []
+        rows = np.flatnonzero(np.isin(ids, np.array([*wanted], "V16")))
         return {wanted[ids[row].tobytes()]: int(row) for row in rows}
 
     def name_source(self, row: int) -> str:
