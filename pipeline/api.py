@@ -346,6 +346,31 @@ def steps_per_epoch(
     return count_steps(files, feeding, mode or _default_mode(split))  # type: ignore[arg-type]
 
 
+def read_score(run_dir: str) -> float:
+    """The one figure that a run's model is judged by: what a search for better options needs.
+
+    Args:
+      run_dir: a run's output folder, or its URI.
+
+    Returns:
+      The accuracy on the eval split; of tags F1, of masks the mean IoU, of boxes mAP50-95; of
+      numbers the mean squared error, of which less is better.
+
+    Raises:
+      UserError: if the folder has no whole run, or nothing could be measured.
+    """
+    from image_pipeline.run_folder import RunFolder
+
+    summary = RunFolder(run_dir).read_summary() or {}
+    score = summary.get("evaluation", {}).get("score")
+    if score is None:
+        raise UserError(
+            f"{run_dir!r} must have a summary.json with evaluation.score, which a whole run "
+            "writes at its end; run it to there."
+        )
+    return float(score)
+
+
 def _default_mode(split: str) -> str:
     return "train" if split == "train" else "eval"
 

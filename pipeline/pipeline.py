@@ -13,11 +13,12 @@ import tensorflow_data_validation as tfdv
 from image_pipeline.components import files
 from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
-from image_pipeline.components.beam.tfx_components import Evaluator, StatisticsGen
+from image_pipeline.components.beam.tfx_components import StatisticsGen
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.content_version import content_version
 from image_pipeline.components.dataset import record
-from image_pipeline.components.evaluation.evaluation import evaluation_config
+from image_pipeline.components.evaluation.component import Evaluator
+from image_pipeline.components.evaluation.findings import find_slices
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen
@@ -26,18 +27,14 @@ from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.names import is_dotted, is_saved
 from image_pipeline.components.sources.span_pattern import LATEST
-from image_pipeline.components.tasks.choose_task import choose_task
-from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.task import Task
+from image_pipeline.components.tasks.choose_task import choose_task, name_task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.resolvers import find_baseline, find_start, join_spans
 
-# A change of what is measured trains anew, too: TFX's Evaluator has no parameter for a version.
 _USED_IN_TRAINING = (
-    *("augment", "evaluation", "feeding", "models", "order", "served", "tasks", "training"),
-    "transform",
+    *("augment", "feeding", "models", "order", "served", "tasks", "training", "transform"),
 )
 
 
@@ -76,6 +73,7 @@ def create_pipeline(
     check_labels_fit(config)
     check_pixels_fit(config)
     check_user_steps(config.feeding.augment)
+    find_slices(config.evaluation.slices, record.further_columns(config.ingest.column_types))
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(
         images_dir,
@@ -97,9 +95,9 @@ def create_pipeline(
     trainer = _create_trainer(config, examples, image_transform.outputs["transform_graph"], start)
     # Measures the exported model against a threshold and, if asked for, the latest that passed.
     baseline, baseline_resolvers = find_baseline(trainer, config.evaluation)
-    task = choose_task(config.ingest)
     model = trainer.outputs["model"]
-    evaluator = _create_evaluator(config.evaluation, task, examples, model, baseline)
+    task = name_task(choose_task(config.ingest))
+    evaluator = Evaluator(examples, model, config.evaluation, task, baseline)
     # A model that passed is copied to where servers look for it.
     pusher = _create_pusher(model, evaluator.outputs["blessing"], push_dir)
     # If asked for: what that model says of further images, which need no labels.
@@ -204,24 +202,6 @@ def _version_of_training(config: PipelineConfig) -> str:
     contents = (content_version(each) for each in (saved, config.training.weights) if each)
     return "-".join(
         [code_version(*_USED_IN_TRAINING), *map(function_version, functions), *contents]
-    )
-
-
-def _create_evaluator(
-    options: EvaluationOptions,
-    task: Task,
-    examples: tfx.dsl.Channel,
-    model: tfx.dsl.Channel,
-    baseline: tfx.dsl.Channel | None,
-) -> Evaluator:
-    """Measures on the eval split what the task does; a model that is good enough is blessed."""
-    return Evaluator(
-        examples=examples,
-        model=model,
-        baseline_model=baseline,
-        example_splits=["eval"],
-        eval_config=evaluation_config(options, task),
-        module_path="image_pipeline.components.evaluation.counting",
     )
 
 

@@ -15,6 +15,7 @@ from tensorflow_model_analysis.extractors import extractor, slice_key_extractor
 from image_pipeline.components import progress
 from image_pipeline.components.arrays.in_place import refers
 from image_pipeline.components.dataset import record
+from image_pipeline.components.evaluation.collecting import make_collectors
 from image_pipeline.components.evaluation.evaluation import CANDIDATE
 from image_pipeline.components.evaluation.scoring import fetch_record
 from image_pipeline.components.training.non_finite import check_probabilities
@@ -40,7 +41,7 @@ def custom_extractors(**arguments: Any) -> list[extractor.Extractor]:
     # Metrics use this stage's output, whatever follows it; before it, records are not batched.
     names = [each.stage_name for each in own]
     last = names.index(slice_key_extractor.SLICE_KEY_EXTRACTOR_STAGE_NAME)
-    return [count, fetch, *own[:last], known, finite, *own[last:]]
+    return [count, fetch, *own[:last], known, finite, *make_collectors(), *own[last:]]
 
 
 def count_records(extracts: dict[str, Any]) -> dict[str, Any]:

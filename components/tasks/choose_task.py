@@ -45,6 +45,11 @@ def choose_task(ingest: IngestOptions) -> Task:
     return _BY_COLUMN[label_column(further_columns(ingest.column_types))]
 
 
+def name_task(task: Task) -> str:
+    """A task's name in `TASKS`."""
+    return next(name for name, each in TASKS.items() if each is task)
+
+
 def find_task(transform_graph_dir: str) -> Task:
     """The task of the data sets that a transform graph was made from."""
     if read_mask_classes(transform_graph_dir) is not None:

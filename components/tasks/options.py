@@ -27,8 +27,16 @@ class EvaluationOptions(Options):
     min_improvement: float | None = pydantic.Field(default=None, ge=-1, le=1)
     """By how much its accuracy (of masks: its mean IoU; of boxes: its mAP50-95; of tags: its F1)
     must exceed that of the latest model that was good enough, measured on the same records; 0 means
-    that it must not be worse. Of values, how much less its mean squared error must be. The first
-    model passes. None: models are not compared."""
+    that it must not be worse, -1 that both are compared and nothing is asked. Of values, how much
+    less its mean squared error must be. The first model passes. None: models are not compared."""
     confidence_intervals: bool = False
-    """Whether to estimate confidence intervals of the metrics by jackknife; evaluation then takes
-    several times as long."""
+    """Whether TFMA estimates confidence intervals of its metrics by jackknife, too; evaluation then
+    takes several times as long. Only the figures of masks and boxes have no interval without."""
+    slices: tuple[str, ...] = ()
+    """Columns by whose values figures are told apart, with intervals: a table's own, of one value
+    an image each, or `image/class/text`, `image/format`, `image/height` and the like. Of names, the
+    20 most frequent are told apart; numbers, if they are more than that or have fractions, are put
+    into four bins of about as many images. Not of masks and boxes."""
+    mislabelled_records: pydantic.NonNegativeInt = 10_000
+    """Of classes: among how many records of all splits (chosen by their ids) wrong labels are
+    looked for. 10,000 of 32 px take some 10 s of CPU; 0: none are."""

@@ -7,6 +7,7 @@ SERVE_IMAGES = "serving_default"  # image files → what a caller wants to know
 SERVE_EXAMPLES = "serving_examples"  # records → what evaluation measures
 TRANSFORM_FEATURES = "transform_features"  # records → the truth, which evaluation compares with
 SERVE_PIXELS = "serving_pixels"  # views, decoded by the caller → what SERVE_IMAGES answers of them
+EMBED_EXAMPLES = "embed_examples"  # records → what a classifier's last layer sees of them
 
 # Their inputs, string [batch].
 # JPEG, PNG, WebP, GIF or BMP files; WAV files, if sounds were drawn; where ingest stored other
@@ -31,6 +32,9 @@ PROBABILITIES = "probabilities"  # float32 [batch, classes], in the order of the
 # Of SERVE_IMAGES, string [batch]: the likeliest class. Of TRANSFORM_FEATURES, int64 [batch]: the
 # true one's id, or -1.
 LABEL = "label"
+
+# Of EMBED_EXAMPLES, float32 [batch, any].
+EMBEDDING = "embedding"
 
 # Of a model for tags. Of SERVE_IMAGES, string [batch, tags]: the name of each tag that is likelier
 # than 0.5, else "". Of TRANSFORM_FEATURES, float32 [batch, tags]: 1 for those that are true.

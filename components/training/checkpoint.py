@@ -113,8 +113,8 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
     position_path = files.join(latest, _POSITION_FILE)
     if not files.exists(position_path):
         raise UserError(
-            f"training.resume_from must be the folder of a complete checkpoint, but {latest} has no "
-            f"{_POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
+            f"training.resume_from must be the folder of a complete checkpoint, but {latest} has "
+            f"no {_POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
             "…/000002-000000000."
         )
     position = Position.from_json(files.read_file(position_path).decode())

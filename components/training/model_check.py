@@ -134,7 +134,7 @@ def rebuild(
     task: Task,
     steps_per_epoch: int,
 ) -> keras.Model:
-    """What `build_checked_model` has built, once more, for a strategy's scope; its weights differ."""
+    """What `build_checked_model` has built, once more, for a strategy's scope; unlike weights."""
     build = find_builder(name_model(training, task).model or task.default_model, task.head)
     with use_policy(training.dtype_policy):
         model = build(shape, num_classes, training)

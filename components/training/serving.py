@@ -26,6 +26,8 @@ from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.tasks.classification import CLASSIFICATION
 from image_pipeline.components.tasks.signatures import (
+    EMBED_EXAMPLES,
+    EMBEDDING,
     ERROR,
     EXAMPLES,
     IMAGE_BYTES,
@@ -38,6 +40,7 @@ from image_pipeline.components.tasks.signatures import (
     VALID,
 )
 from image_pipeline.components.tasks.task import Task
+from image_pipeline.components.training.embedder import find_embedder
 from image_pipeline.components.training.model_check import CheckedModel
 from image_pipeline.components.training.non_finite import are_finite, check_probabilities
 from image_pipeline.components.training.warm_up import write_warm_up
@@ -83,6 +86,8 @@ def export_model(
         TRANSFORM_FEATURES: _batch_signature(served.transform_features, EXAMPLES),
         SERVE_PIXELS: _batch_signature(served.serve_pixels, PIXELS, served.views_spec),
     }
+    if served.can_embed:
+        signatures[EMBED_EXAMPLES] = _batch_signature(served.embed_examples, EXAMPLES)
     with write_tree(export_dir, last=MODEL_FILE) as folder:
         tf.saved_model.save(served, folder, signatures=signatures)
         write_warm_up(folder, view)
@@ -123,6 +128,9 @@ class ServedModel(tf.Module):
         self.weights = [weight.value for weight in model.weights]
         network = CheckedModel(model, gives_logits, task)
         self._network = lambda images: network.predict(images)
+        embedder = find_embedder(model) if task is CLASSIFICATION else None
+        self.can_embed = embedder is not None
+        self._embed = lambda images: embedder and embedder(images, training=False)
         self._task = task
         self.transform = transform
         self._view = view
@@ -181,6 +189,12 @@ class ServedModel(tf.Module):
         """Answers for records: string [batch] → the task's outputs."""
         views_of_records = self._map_views(self._decode_example, examples)
         return self._task.answer_records(self.predict(views_of_records))
+
+    def embed_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What the last layer sees of records: string [batch] → float32 [batch, any]."""
+        images = self._map_views(self._decode_example, examples)
+        seen = self._embed(self.transform.transform_images(images))
+        return {EMBEDDING: tf.cast(seen, tf.float32)}
 
     def transform_features(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Reads the truth of records: string [batch] → the task's outputs."""

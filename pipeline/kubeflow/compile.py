@@ -159,7 +159,7 @@ def _put_parameters(
         parameters.FINGERPRINT: None if is_reused else "",
         parameters.MODELS: push_dir,
     }
-    parameters.put_parameters(spec, config, defaults)
+    parameters.put_parameters(spec, defaults)
     spec["root"]["dag"]["tasks"][_INGEST]["cachingOptions"] = {"enableCache": is_reused}
 
 

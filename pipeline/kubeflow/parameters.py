@@ -28,17 +28,14 @@ _STEPS = {
     "Pusher": (MODELS,),
 }
 """The run's parameters that each step has beside those that TFX gave it."""
-_MARK, _TASK, _COMPILED = "set_", "task", "options"
+_MARK = "set_"
 
 
-def put_parameters(
-    spec: dict[str, Any], config: PipelineConfig, defaults: Mapping[str, str | None]
-) -> None:
+def put_parameters(spec: dict[str, Any], defaults: Mapping[str, str | None]) -> None:
     """Adds the run's parameters to a pipeline, with the values that it is compiled with.
 
     Args:
       spec: `pipelineSpec`, as TFX compiled it; it is changed.
-      config: every component's options.
       defaults: of the images, their span, their fingerprint, and the models' folder; with None,
         each run must give it.
     """
@@ -49,9 +46,6 @@ def put_parameters(
     }
     for step, names in _STEPS.items():
         _bind(spec, step, {f"{_MARK}{name}": {"componentInputParameter": name} for name in names})
-    judged = {_COMPILED: config.evaluation.model_dump_json(), _TASK: _name_task(config)}
-    constants = {name: {"runtimeValue": {"constant": text}} for name, text in judged.items()}
-    _bind(spec, "Evaluator", constants)
 
 
 def _bind(spec: dict[str, Any], step: str, values: Mapping[str, Any]) -> None:
@@ -131,7 +125,7 @@ def _set_training(values: dict[str, Any], given: Mapping[str, str]) -> None:
 
 def _set_evaluation(values: dict[str, Any], given: Mapping[str, str]) -> None:
     """Writes TFMA's configuration anew: what a model must reach is in the midst of it."""
-    compiled, task = json.loads(values.pop(_COMPILED)), values.pop(_TASK)
+    compiled, task = json.loads(values["options"]), values["task"]
     if not given["evaluation"].strip():
         return
     from google.protobuf import json_format
@@ -140,6 +134,7 @@ def _set_evaluation(values: dict[str, Any], given: Mapping[str, str]) -> None:
     from image_pipeline.components.tasks.choose_task import TASKS
 
     options = _override({"evaluation": compiled}, given).evaluation
+    values["options"] = options.model_dump_json()
     values["eval_config"] = json_format.MessageToJson(
         evaluation_config(options, TASKS[task]), sort_keys=True, preserving_proto_field_name=True
     )
@@ -149,10 +144,3 @@ def _override(compiled: Mapping[str, Any], given: Mapping[str, str]) -> Pipeline
     """The options of some groups, as compiled and then changed."""
     stored = [f"{group}={json.dumps(values)}" for group, values in compiled.items()]
     return override_config(load_config(None, stored), given)
-
-
-def _name_task(config: PipelineConfig) -> str:
-    from image_pipeline.components.tasks.choose_task import TASKS, choose_task
-
-    task = choose_task(config.ingest)
-    return next(name for name, each in TASKS.items() if each is task)

@@ -114,6 +114,13 @@ class DataSet:
         names = self.table["source"].take(pa.array(rows)).to_pylist()
         return dict(zip(names, rows.tolist(), strict=True))
 
+    def find_ids(self, record_ids: Iterable[str]) -> dict[str, int]:
+        """The rows of the records with these ids, of 32 hexadecimal digits each."""
+        wanted = {bytes.fromhex(each): each for each in record_ids}
+        ids = np.ascontiguousarray(self.index.record_id).view("V16").ravel()
+        rows = np.flatnonzero(np.isin(ids, np.array([*wanted], "V16")))
+        return {wanted[ids[row].tobytes()]: int(row) for row in rows}
+
     def name_source(self, row: int) -> str:
         """The path of a record's source below the images folder."""
         return self.table["source"][row].as_py()

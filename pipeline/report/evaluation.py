@@ -4,29 +4,14 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from image_pipeline.components.tasks.signatures import PROBABILITIES
+from image_pipeline.components.evaluation.intervals import wilson_interval
 from image_pipeline.report.data_set import DataSet
-from image_pipeline.report.model_answers import MOST_RECORDS, ask_model
 
 _MOST_WORST = 12
 _MOST_CONFUSED = 12
 # With more classes nobody can read the matrix; the list of confusions remains.
 _MOST_IN_MATRIX = 25
-_LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
-
-
-def wilson_interval(right: int, total: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share, from counts (E. B. Wilson, JASA 22, 1927).
-
-    Unlike the mean plus and minus two standard errors, it stays within 0 and 1, and is not a single
-    point if all or none are right.
-    """
-    if total == 0:
-        return 0.0, 1.0
-    interval = stats.binomtest(right, total).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +35,11 @@ class Metrics:
         `measure` says, and its interval is only known if the Evaluator estimated it.
       method: of the intervals: the Evaluator's own, if it estimated them, or Wilson's.
       blessed: whether the model was good enough.
+      bounds: the intervals of further figures, by their names.
+      constant: the best answer that is always the same, and how good it is.
+      compared: with the latest model that was good enough.
+      slices: by a column's name, figures of its values' records.
+      scores: precision, recall and F1 of each class.
       classes: the weakest first: by the lower bounds that the Evaluator estimated, or else by
         accuracy.
       measure: what `accuracy` is.
@@ -63,6 +53,11 @@ class Metrics:
     blessed: bool
     classes: list[ClassAccuracy]
     measure: str = "accuracy"
+    bounds: dict[str, Any] = dataclasses.field(default_factory=dict)
+    constant: dict[str, Any] | None = None
+    compared: dict[str, Any] | None = None
+    slices: dict[str, list[dict[str, Any]]] = dataclasses.field(default_factory=dict)
+    scores: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,24 +95,20 @@ class Predictions:
     """Where the model is wrong.
 
     Attributes:
-      of: how many records the split has.
-      records: how many of known classes were read.
-      unknown: how many of other classes.
-      right: how many the model knows.
+      records: how many of known classes the split has.
       matrix: int [label][prediction] in the order of `names`; None for many classes.
       names: names of the classes, sorted.
       confused: the most frequent wrong pairs.
       worst: the records with the highest loss, highest first.
+      calibration: see `components.evaluation.calibration.describe_bins`.
     """
 
-    of: int
     records: int
-    unknown: int
-    right: int
     matrix: list[list[int]] | None
     names: list[str]
     confused: list[Confusion]
     worst: list[Miss]
+    calibration: list[dict[str, float]]
 
 
 def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> Metrics:
@@ -142,7 +133,9 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
     ]
 
     def weakest_first(row: ClassAccuracy) -> tuple[float, float, str]:
-        estimated = measured["classes"].get(row.name)
+        # Wilson's lower bounds are low where records are few.
+        is_estimated = measured.get("method", "jackknife") == "jackknife"
+        estimated = measured["classes"].get(row.name) if is_estimated else None
         return estimated[0] if estimated else row.accuracy, row.accuracy, row.name
 
     accuracy = overall.get(measure)
@@ -152,99 +145,54 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
         metrics=overall,
         accuracy=accuracy,
         interval=own or (None if accuracy is None else guess(accuracy, records)),
-        method="jackknife" if own else "Wilson",
+        method=measured.get("method", "jackknife" if own else "Wilson"),
         blessed=summary["blessed"],
         classes=sorted(classes, key=weakest_first),
         measure=measure,
+        bounds=measured["overall"],
+        constant=evaluation.get("constant"),
+        compared=evaluation.get("compared"),
+        slices=evaluation.get("slices", {}),
+        scores=evaluation.get("class_figures", []),
     )
 
 
-def score_split(
-    data: DataSet, model_dir: str, names: list[str], split: str = "eval", most: int = MOST_RECORDS
-) -> Predictions:
-    """Runs the model over records of a split; the arguments are those of `ask_model`.
+def describe_predictions(own: dict[str, Any], data: DataSet) -> Predictions:
+    """What evaluation found of each record's answer, by the names of its classes.
 
     Args:
-      data: the data set.
-      model_dir: the SavedModel.
-      names: the vocabulary, in the order of the probabilities.
-      split: the split's name.
-      most: how many records to read at most.
+      own: as `components.evaluation.figures.describe_model` describes it, of classes.
+      data: the data set, in which the worst records are looked up.
     """
-    rows, probabilities, of = ask_model(data, model_dir, PROBABILITIES, split, most)
-    number = {name: code for code, name in enumerate(names)}
-    of_class = np.array([number.get(name, -1) for name in data.index.classes])
-    labels = of_class[data.index.label[rows]]
-    return describe_predictions(rows, labels, probabilities, names, of)
-
-
-def describe_predictions(
-    rows: np.ndarray, labels: np.ndarray, probabilities: np.ndarray, names: list[str], of: int
-) -> Predictions:
-    """Confusions and the records with the highest loss.
-
-    Args:
-      rows: int64 [n], of the index.
-      labels: int [n], class ids, -1 for classes that the model does not know.
-      probabilities: float32 [n, classes].
-      names: of the classes, in the order of their ids.
-      of: how many records the split has.
-    """
-    known = labels >= 0
-    rows, labels, probabilities = rows[known], labels[known], probabilities[known]
-    predicted = probabilities.argmax(axis=1)
-    pairs = labels.astype(np.int64) * len(names) + predicted
+    names = own["names"]
+    rows = data.find_ids([each["record_id"] for each in own["worst"][:_MOST_WORST]])
     return Predictions(
-        of=of,
-        records=len(rows),
-        unknown=int((~known).sum()),
-        right=int((labels == predicted).sum()),
-        matrix=_count_matrix(pairs, names) if len(names) <= _MOST_IN_MATRIX else None,
+        records=own["records"],
+        matrix=_sort_matrix(own["matrix"], names),
         names=sorted(names),
-        confused=_list_confused(pairs, names),
-        worst=_list_worst(rows, labels, predicted, probabilities, names),
+        confused=[Confusion(names[a], names[b], n) for a, b, n in own["confusions"]][
+            :_MOST_CONFUSED
+        ],
+        worst=[
+            Miss(
+                row=rows[each["record_id"]],
+                **{name: each[name] for name in ("label", "prediction", "probability")},
+                label_probability=each["label_probability"],
+                loss=each["loss"],
+            )
+            for each in own["worst"][:_MOST_WORST]
+            if each["record_id"] in rows
+        ],
+        calibration=own["calibration"],
     )
 
 
-def _count_matrix(pairs: np.ndarray, names: list[str]) -> list[list[int]]:
-    """Counts of `pairs`, as in `_list_confused`, by the sorted names."""
-    classes = len(names)
-    order = sorted(range(classes), key=lambda code: names[code])
-    matrix = np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
-    return matrix[np.ix_(order, order)].tolist()
-
-
-def _list_confused(pairs: np.ndarray, names: list[str]) -> list[Confusion]:
-    """The most frequent confusions in `pairs`, int64 [n]: label · classes + prediction."""
-    wrong = pairs[pairs // len(names) != pairs % len(names)]
-    values, counts = np.unique(wrong, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:_MOST_CONFUSED]
-    return [
-        Confusion(names[pair // len(names)], names[pair % len(names)], count)
-        for pair, count in zip(values[order].tolist(), counts[order].tolist(), strict=True)
-    ]
-
-
-def _list_worst(
-    rows: np.ndarray,
-    labels: np.ndarray,
-    predicted: np.ndarray,
-    probabilities: np.ndarray,
-    names: list[str],
-) -> list[Miss]:
-    of_label = probabilities[np.arange(len(labels)), labels]
-    loss = -np.log(np.maximum(of_label, _LEAST_PROBABILITY))
-    return [
-        Miss(
-            row=int(rows[n]),
-            label=names[labels[n]],
-            prediction=names[predicted[n]],
-            probability=float(probabilities[n, predicted[n]]),
-            label_probability=float(of_label[n]),
-            loss=float(loss[n]),
-        )
-        for n in np.argsort(-loss, kind="stable")[:_MOST_WORST].tolist()
-    ]
+def _sort_matrix(matrix: list[list[int]] | None, names: list[str]) -> list[list[int]] | None:
+    """The matrix by the sorted names; None for many classes."""
+    if matrix is None or len(names) > _MOST_IN_MATRIX:
+        return None
+    order = sorted(range(len(names)), key=lambda code: names[code])
+    return np.array(matrix)[np.ix_(order, order)].tolist()
 
 
 def _no_interval(accuracy: float, records: int) -> None:

@@ -17,7 +17,7 @@ from image_pipeline.report.classes import (
 )
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
-from image_pipeline.report.evaluation import describe_metrics, score_split
+from image_pipeline.report.evaluation import Predictions, describe_metrics, describe_predictions
 from image_pipeline.report.leakage import check_leakage
 from image_pipeline.report.misses import list_misses
 from image_pipeline.report.notices import list_notices
@@ -33,7 +33,9 @@ from image_pipeline.report.tag_table import describe_tags
 from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
 from image_pipeline.report.value_table import describe_values
 from image_pipeline.run_config import read_config
+from image_pipeline.show.own_figures import read_figures, read_mislabelled
 
+_MOST_MISLABELLED = 24
 _NOT_A_RUN = "Only the report of a run has this."
 _NOT_ENDED = "The run has no summary.json: it did not finish, or not with its last component."
 
@@ -124,7 +126,7 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
     if summary is None:
         reason = _NOT_A_RUN if source.run is None else _NOT_ENDED
         absent |= dict.fromkeys(names, reason)
-        return dict.fromkeys(names)
+        return dict.fromkeys(names) | {"mislabelled": []}
     history = source.read_history()
     if history is None:
         absent["training"] = "The run's history.json is missing."
@@ -134,6 +136,7 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
         "training": None if history is None else describe_training(history),
         "metrics": describe_metrics(summary, _count_eval(source.manifest, data)),
         **_score(source, data, absent),
+        "mislabelled": _list_mislabelled(source, data),
         "statistics": summary["statistics"],
     }
 
@@ -156,16 +159,38 @@ def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, A
     if source.manifest.has_boxes:
         absent["predictions"] = "Boxes are matched box by box; there is no list of records."
         return {"predictions": None}
+    if source.manifest.label is None:
+        return {"predictions": _describe_classes(source, data, absent)}
     model_dir, graph = source.artifact("model"), source.read_graph()
     vocabulary = (graph and graph.vocabulary) or []
     if model_dir is None or (data.values is None and not vocabulary):
         absent["predictions"] = "There is no model, or no vocabulary of its classes."
         return {"predictions": None}
-    model_dir = f"{model_dir}/Format-Serving"
     try:
-        if source.manifest.label is not None:
-            return {"predictions": None, "misses": list_misses(data, model_dir, vocabulary)}
-        return {"predictions": score_split(data, model_dir, vocabulary)}
+        misses = list_misses(data, f"{model_dir}/Format-Serving", vocabulary)
+        return {"predictions": None, "misses": misses}
     except (OSError, UserError) as error:
         absent["predictions"] = f"The model cannot be run over the eval split: {error}"
         return {"predictions": None}
+
+
+def _describe_classes(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
+    evaluation_dir = source.artifact("evaluation")
+    own = None if evaluation_dir is None else read_figures(evaluation_dir)
+    if own is None:
+        absent["predictions"] = "The run's Evaluator left no figures.json; run again from it on."
+        return None
+    if not own["records"]:
+        absent["predictions"] = "No record of the eval split has a class that the model knows."
+        return None
+    return describe_predictions(own, data)
+
+
+def _list_mislabelled(source: Source, data: DataSet) -> list[dict[str, Any]]:
+    """The first records whose label is in doubt, with their rows of the index."""
+    evaluation_dir = source.artifact("evaluation")
+    rows = [] if evaluation_dir is None else read_mislabelled(evaluation_dir)[:_MOST_MISLABELLED]
+    found = data.find_ids(each["record_id"] for each in rows)
+    return [
+        {**each, "row": found[each["record_id"]]} for each in rows if each["record_id"] in found
+    ]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.evaluation.evaluation import CANDIDATE
+from image_pipeline.show.own_figures import add_figures
 from image_pipeline.show.words import ERRORS, SHARES
 
 # Readable names for TFMA's metrics, those that a task measures.
@@ -38,8 +39,8 @@ def read_evaluation(
       `accuracy` and, where it was estimated, `low` and `high`: that with the lowest lower bound, or
       without bounds the lowest accuracy (None if there is no class). `intervals`: None, or
       `overall` and `classes` as above with pairs of a lower and an upper bound (95 %). Of masks,
-      boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name, and `measure`
-      says what models are judged by.
+      boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name. `measure` says
+      what models are judged by. What else there is: see `own_figures.add_figures`.
     """
     import tensorflow_model_analysis as tfma
 
@@ -53,14 +54,17 @@ def read_evaluation(
     each = "accuracy" if names is None else _OF_CLASS.get(measure, measure)
     classes = {name: own[each] for name, (own, _) in by_class.items() if each in own}
     class_bounds = {name: own[each] for name, (_, own) in by_class.items() if each in own}
-    has_bounds = bool(bounds or class_bounds)
-    return {
-        **({} if names is None else {"measure": measure}),
-        "overall": values,
-        "classes": classes,
-        "worst_class": find_worst(classes, class_bounds, each),
-        "intervals": {"overall": bounds, "classes": class_bounds} if has_bounds else None,
+    estimated = {"method": "jackknife", "overall": bounds, "classes": class_bounds}
+    found = {
+        "measure": "accuracy" if names is None else measure,
+        **{"overall": values, "classes": classes},
+        "intervals": estimated if bounds or class_bounds else None,
     }
+    found = add_figures(found, evaluation_dir)
+    worst = find_worst(classes, class_bounds, each)
+    if worst is not None and found["intervals"] is not None:
+        worst |= _name_ends(found["intervals"]["classes"].get(worst["class"]))
+    return {**found, "worst_class": worst}
 
 
 def _read_by_id(
@@ -103,6 +107,8 @@ def _read_metrics(
     values: dict[str, float] = {}
     bounds: dict[str, Interval] = {}
     for long_name, metric in metrics.items():
+        if long_name == "example_count_diff":  # of the same records
+            continue
         name = _SHORT.get(long_name, long_name)
         bounded = metric.get("boundedValue")
         value = float(metric.get("doubleValue", math.nan) if bounded is None else bounded["value"])

@@ -12,6 +12,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
 from image_pipeline.show import words
+from image_pipeline.show.evaluation_rows import say_compared
 
 # The filters by which templates format values.
 _FILTERS = {
@@ -23,6 +24,8 @@ _FILTERS = {
     "fact": words.format_fact,
     "change": words.format_change,
     "measured": words.format_measured,
+    "estimate": words.format_estimate,
+    "compared": say_compared,
     "range": words.format_range,
     "breakable": words.make_breakable,
     "seconds": words.format_seconds,

@@ -13,6 +13,14 @@ _OPTIONS = {
     "f1": "evaluation.min_f1",
     "mean_squared_error": "evaluation.max_mean_squared_error",
 }
+# How TFMA's configuration calls them.
+_NAMES = {
+    "SparseCategoricalAccuracy": "sparse_categorical_accuracy",
+    "MeanIoU": "mean_io_u",
+    "MeanAveragePrecision": "map_50_95",
+    "TagScores": "f1",
+    "MeanSquaredError": "mean_squared_error",
+}
 
 
 def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
@@ -30,6 +38,40 @@ def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
     result = tfma.load_validation_result(evaluation_dir)
     failures = [each for part in result.metric_validations_per_slice for each in part.failures]
     return [_describe(failure) for failure in failures]
+
+
+def read_bound(evaluation_dir: str) -> dict[str, Any] | None:
+    """The `option` and the `threshold` that models are judged by; None if there is no bound."""
+    from tensorflow_model_analysis.writers import eval_config_writer
+
+    config, *_ = eval_config_writer.load_eval_run(evaluation_dir)
+    (judged, *_), *_ = (spec.metrics for spec in config.metrics_specs)
+    for bound in judged.per_slice_thresholds:
+        limits = bound.threshold.value_threshold
+        for name in ("lower_bound", "upper_bound"):
+            if limits.HasField(name):
+                option = _OPTIONS[_NAMES[judged.class_name]]
+                return {"option": option, "threshold": getattr(limits, name).value}
+    return None
+
+
+def explain_doubt(
+    bound: Mapping[str, Any] | None, interval: Sequence[float] | None, blessed: bool
+) -> str:
+    """The model's verdict, and whether chance alone could have turned it.
+
+    Args:
+      bound: as `read_bound` returns it.
+      interval: of the figure that models are judged by, if it is known.
+      blessed: the verdict.
+    """
+    verdict = "blessed" if blessed else "not blessed, so not pushed"
+    if bound is None or interval is None or not interval[0] <= bound["threshold"] <= interval[1]:
+        return verdict
+    return (
+        f"{verdict}; but {bound['option']}={bound['threshold']:.4g} lies within what chance "
+        f"allows, {interval[0]:.3f} to {interval[1]:.3f}"
+    )
 
 
 def explain_refusal(failures: Sequence[Mapping[str, Any]], model_dir: str | None) -> str:

@@ -21,8 +21,14 @@ from image_pipeline.run.component_runs import ComponentRun
 from image_pipeline.run.resolvers import SPAN_RESOLVER
 from image_pipeline.run_folder import MODEL_RUN
 from image_pipeline.show.evaluated import read_evaluation
+from image_pipeline.show.evaluation_rows import evaluation_rows, find_interval
 from image_pipeline.show.ingest_summary import ingest_rows, summarize_data_set
-from image_pipeline.show.judgement import explain_refusal, read_failures
+from image_pipeline.show.judgement import (
+    explain_doubt,
+    explain_refusal,
+    read_bound,
+    read_failures,
+)
 from image_pipeline.show.rows import (
     format_classes,
     format_constant_channels,
@@ -32,7 +38,7 @@ from image_pipeline.show.rows import (
     print_profile,
     print_rows,
 )
-from image_pipeline.show.words import format_count, format_measured
+from image_pipeline.show.words import format_count
 
 # The places shown: each one's component and output.
 _PATHS = {
@@ -112,7 +118,8 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     if own := outputs.get("Trainer"):
         results |= _gather_training(own[MODEL_RUN])
     if own := outputs.get("Evaluator"):
-        results["evaluation"] = _read_measures(own["evaluation"], results)
+        bound = read_bound(own["evaluation"])
+        results["evaluation"] = _read_measures(own["evaluation"], results) | {"bound": bound}
         results["blessed"] = _is_blessed(own)
         if not results["blessed"]:
             results["failures"] = read_failures(own["evaluation"])
@@ -209,21 +216,8 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         if wait := training.get("input_wait"):
             rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
     if evaluation := summary.get("evaluation"):
-        rows += _evaluation_rows(evaluation)
-        blessed = "blessed" if summary["blessed"] else "not blessed, so not pushed"
-        rows.append(("model", blessed))
-    return rows
-
-
-def _evaluation_rows(evaluation: dict[str, Any]) -> list[tuple[str, str]]:
-    bounds = (evaluation.get("intervals") or {}).get("overall", {})
-    rows = [
-        (f"eval {name}", format_measured(value, bounds.get(name)))
-        for name, value in evaluation["overall"].items()
-    ]
-    if worst := evaluation["worst_class"]:
-        interval = (worst["low"], worst["high"]) if "low" in worst else None
-        measure = next(name for name in ("accuracy", "IoU", "AP50-95", "F1") if name in worst)
-        text = format_measured(worst[measure], interval)
-        rows.append(("weakest class", f"{worst['class']}, {measure} {text}"))
+        rows += evaluation_rows(evaluation)
+        interval = find_interval(evaluation)
+        verdict = explain_doubt(evaluation.get("bound"), interval, summary["blessed"])
+        rows.append(("model", verdict))
     return rows

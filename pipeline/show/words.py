@@ -2,7 +2,7 @@
 
 import collections
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -120,3 +120,11 @@ def format_measured(value: float, interval: tuple[float, float] | None) -> str:
     if interval is None:
         return f"{value:,.4g}"
     return f"{value:,.3f} ({interval[0]:,.3f} to {interval[1]:,.3f})"
+
+
+def format_estimate(estimate: Mapping[str, Any]) -> str:
+    """A figure with its interval, as evaluation's JSON has them; a dash for none."""
+    if estimate["value"] is None:
+        return "—"
+    ends = estimate["low"], estimate["high"]
+    return format_measured(estimate["value"], None if None in ends else ends)

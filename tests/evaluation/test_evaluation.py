@@ -1,7 +1,9 @@
+import math
 import re
 
 import keras
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
@@ -9,6 +11,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components import progress
 from image_pipeline.components.errors import find_user_error
+from image_pipeline.components.evaluation.answers import AnswerTable, join_tables
+from image_pipeline.components.evaluation.collecting import (
+    Collection,
+    collect,
+    describe_record,
+    make_collectors,
+)
 from image_pipeline.components.evaluation.counting import (
     check_finite,
     count_records,
@@ -78,6 +87,39 @@ def test_accuracy_is_measured_overall_and_for_each_class(export_dir, tmp_path):
         (("image/class/text", "dog"),): (0.0, 1.0),
     }
     assert validation.validation_ok  # although no dog was recognised
+
+
+def test_each_record_s_answer_is_kept_while_it_is_measured(export_dir, tmp_path):
+    table = AnswerTable("classification", (("image/height", "int64"),))
+    with collect(Collection(table, str(tmp_path / "kept" / "part"))):
+        metrics, _ = analyse(export_dir, tmp_path)
+    assert metrics[()]["sparse_categorical_accuracy"]["doubleValue"] == pytest.approx(0.75)
+    parts = [pq.read_table(path) for path in (tmp_path / "kept").iterdir()]
+    rows = join_tables(parts).sort_by("filename").to_pylist()
+    assert [row["filename"] for row in rows] == ["0", "1", "2", "4"]  # 3 is the zebra
+    assert [row["label"] for row in rows] == [0, 1, 0, 0]
+    likely = 1 / (1 + math.exp(-1))
+    for row in rows:
+        assert row["prediction"] == 0 and row["probability"] == pytest.approx(likely)
+        assert row["baseline_right"] is None and row["slice:image/height"] == 12
+    assert rows[1]["label_probability"] == pytest.approx(1 - likely)
+    # Nothing is kept that nobody asked for.
+    assert make_collectors() == []
+
+
+def test_of_two_models_the_earlier_ones_answer_is_compared_with_its_own_label():
+    extracts = {
+        "labels": {CANDIDATE: np.array([1]), BASELINE: np.array([0])},
+        "predictions": {CANDIDATE: np.array([0.25, 0.75]), BASELINE: np.array([0.5, 0.25, 0.25])},
+        "features": {
+            "image/filename": np.array([b"a.png"]),
+            "image/source_id": np.array([b"0"]),
+        },
+    }
+    row = describe_record(extracts, AnswerTable("classification"))
+    assert (row["label"], row["prediction"], row["baseline_right"]) == (1, 1, True)
+    extracts["labels"][BASELINE] = np.array([-1])  # a class that it does not know
+    assert not describe_record(extracts, AnswerTable("classification"))["baseline_right"]
 
 
 def test_a_model_below_the_minimum_is_not_good_enough(export_dir, tmp_path):

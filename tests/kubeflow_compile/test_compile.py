@@ -98,7 +98,7 @@ def test_steps_name_their_executors(spec):
         "ImageExampleGen": "image_pipeline.components.ingest.component.ImageExampleGenExecutor",
         "ImageTransform": "image_pipeline.components.transform.component.ImageTransformExecutor",
         "StatisticsGen": "image_pipeline.components.beam.tfx_components.StatisticsGenExecutor",
-        "Evaluator": "image_pipeline.components.beam.tfx_components.EvaluatorExecutor",
+        "Evaluator": "image_pipeline.components.evaluation.component.EvaluatorExecutor",
     }.items():
         arguments = executors[f"{step}_executor"]["container"]["args"]
         assert arguments[arguments.index("--executor_class_path") + 1] == path

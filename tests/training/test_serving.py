@@ -93,6 +93,7 @@ def test_signatures_name_their_inputs_and_outputs(signatures):
         "serving_examples": (["examples"], {"probabilities"}),
         "transform_features": (["examples"], {"label"}),
         "serving_pixels": (["pixels"], {"probabilities", "classes", "label"}),
+        "embed_examples": (["examples"], {"embedding"}),
     }
 
 

@@ -27,7 +27,7 @@ def _spec():
 
 def test_each_step_has_the_groups_that_concern_it():
     spec = _spec()
-    put_parameters(spec, load_config(None), {"images": "gs://i", "models": "gs://m"})
+    put_parameters(spec, {"images": "gs://i", "models": "gs://m"})
     given = {
         step: [
             value["componentInputParameter"]
@@ -50,7 +50,7 @@ def test_each_step_has_the_groups_that_concern_it():
 
 def test_what_has_no_default_must_be_given():
     spec = _spec()
-    put_parameters(spec, load_config(None), {"images": "gs://i", "images-fingerprint": None})
+    put_parameters(spec, {"images": "gs://i", "images-fingerprint": None})
     parameters = spec["root"]["inputDefinitions"]["parameters"]
     assert parameters["images"] == {"parameterType": "STRING", "defaultValue": "gs://i"}
     assert parameters["images-fingerprint"] == {"parameterType": "STRING"}
@@ -111,12 +111,16 @@ def test_what_a_model_must_reach_is_written_as_if_it_were_compiled(task):
     }
     unchanged = dict(values)
     set_values(unchanged)
-    assert unchanged == {"eval_config": "compiled"}
+    assert unchanged == {
+        **{"eval_config": "compiled", "task": task},
+        "options": compiled.model_dump_json(),
+    }
     values["set_evaluation"] = "{confidence_intervals: true}"
     set_values(values)
     expected = compiled.model_copy(update={"confidence_intervals": True})
     read = json_format.Parse(values["eval_config"], config_pb2.EvalConfig())
-    assert values.keys() == {"eval_config"}
+    assert values.keys() == {"eval_config", "options", "task"}
+    assert EvaluationOptions.model_validate_json(values["options"]) == expected
     assert read == evaluation_config(expected, TASKS[task])
 
 

@@ -31,8 +31,9 @@ def test_a_run_without_metadata_or_model_says_so(run_dir, tmp_path):
     shutil.copytree(run_dir, copy)
     (copy / "metadata.db").unlink()
     shutil.rmtree(copy / "artifacts/Trainer")
+    shutil.rmtree(copy / "artifacts/Evaluator")
     source = find_whole_run(str(copy))
     absent = gather_figures(source, open_data_set(source.data_dir, source.manifest))["absent"]
     assert "metadata.db" in absent["options"]
     assert "history.json is missing" in absent["training"]
-    assert "cannot be run" in absent["predictions"]
+    assert "left no figures.json" in absent["predictions"]

@@ -1,0 +1,136 @@
+"""What a model answers for a record: a row of the table from which all further figures are made.
+
+A row keeps what these figures need, not the probabilities of all classes: a million records take
+some 100 MB, however many classes there are.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from image_pipeline.components.dataset import record
+from image_pipeline.components.names import decode_name
+
+FIGURES, ANSWERS, MISLABELLED = "figures.json", "answers.parquet", "mislabelled.csv"
+"""The files beside TFMA's."""
+LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
+
+ID, NAME = "record_id", "filename"
+# Of classes: ids, the likeliest class's probability and the true one's.
+LABEL, PREDICTION = "label", "prediction"
+PROBABILITY, LABEL_PROBABILITY = "probability", "label_probability"
+# Whether the earlier model is right; null if there is none.
+BASELINE_RIGHT = "baseline_right"
+# Of tags: the ids of the true ones and of those answered, and the mean cross entropy. Of values:
+# what is true, and what is answered.
+TAGS, ANSWERED, LOSS = "tags", "answered", "loss"
+VALUE = "value"
+
+_IDENTITY = [pa.field(ID, pa.string()), pa.field(NAME, pa.string())]
+_OF_TASK = {
+    "classification": [
+        *(pa.field(LABEL, pa.int32()), pa.field(PREDICTION, pa.int32())),
+        *(pa.field(PROBABILITY, pa.float32()), pa.field(LABEL_PROBABILITY, pa.float32())),
+        pa.field(BASELINE_RIGHT, pa.bool_()),
+    ],
+    "tagging": [
+        *(pa.field(TAGS, pa.list_(pa.int32())), pa.field(ANSWERED, pa.list_(pa.int32()))),
+        pa.field(LOSS, pa.float32()),
+    ],
+    "regression": [pa.field(VALUE, pa.float32()), pa.field(PREDICTION, pa.float32())],
+}
+_LIKELY = 0.5  # A tag that is likelier than this is answered.
+_SLICE = "slice:"  # begins the names of columns by which records are sliced
+
+
+@dataclasses.dataclass(frozen=True)
+class AnswerTable:
+    """How the rows of a task's answers look.
+
+    Attributes:
+      task: its name; those of masks and boxes have no such table.
+      slices: features of the records by which figures are sliced, and the type of each.
+    """
+
+    task: str
+    slices: tuple[tuple[str, record.Dtype], ...] = ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        types = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float32()}
+        further = [pa.field(f"{_SLICE}{name}", types[dtype]) for name, dtype in self.slices]
+        return pa.schema([*_IDENTITY, *_OF_TASK[self.task], *further])
+
+    def make_row(
+        self, features: Mapping[str, Any], true: Any, answer: np.ndarray, was_right: bool | None
+    ) -> dict[str, Any]:
+        """A record's row.
+
+        Args:
+          features: the record's, by their keys; each an array of its values.
+          true: its truth: a class's id, tags as 0 and 1, or a number.
+          answer: the model's: probabilities, or a number.
+          was_right: whether the earlier model is right about its class; None if there is none.
+        """
+        own = {
+            "classification": lambda: describe_class(int(np.ravel(true)[0]), answer, was_right),
+            "tagging": lambda: describe_tags(np.ravel(true) > 0, np.ravel(answer)),
+            "regression": lambda: {
+                VALUE: float(np.ravel(true)[0]),
+                PREDICTION: float(np.ravel(answer)[0]),
+            },
+        }[self.task]()
+        sliced = {f"{_SLICE}{name}": _take_first(features.get(name)) for name, _ in self.slices}
+        identity = {
+            ID: _take_first(features[record.SOURCE_ID]),
+            NAME: _take_first(features[record.FILENAME]),
+        }
+        return identity | own | sliced
+
+
+def name_slice(name: str) -> str:
+    """The column that holds a feature by which records are sliced."""
+    return f"{_SLICE}{name}"
+
+
+def describe_class(
+    label: int, probabilities: np.ndarray, was_right: bool | None = None
+) -> dict[str, Any]:
+    """What is kept of a record's class and the probabilities of all, float [classes]."""
+    row = np.ravel(probabilities)
+    prediction = int(row.argmax())
+    return {
+        **{LABEL: label, PREDICTION: prediction},
+        **{PROBABILITY: float(row[prediction]), LABEL_PROBABILITY: float(row[label])},
+        BASELINE_RIGHT: was_right,
+    }
+
+
+def describe_tags(is_true: np.ndarray, probabilities: np.ndarray) -> dict[str, Any]:
+    """What is kept of an image's tags, bool [tags], and their probabilities, float [tags]."""
+    of_truth = np.where(is_true, probabilities, 1 - probabilities)
+    loss = -np.log(np.maximum(of_truth.astype(np.float64), LEAST_PROBABILITY)).mean()
+    return {
+        TAGS: np.flatnonzero(is_true).tolist(),
+        ANSWERED: np.flatnonzero(probabilities > _LIKELY).tolist(),
+        LOSS: float(loss),
+    }
+
+
+def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """All rows, in the order of the records' ids: workers write them in any."""
+    joined = pa.concat_tables(tables)
+    return joined.sort_by([(ID, "ascending"), (NAME, "ascending")])
+
+
+def _take_first(values: Any) -> Any:
+    if values is None or not np.size(values):
+        return None
+    first = np.ravel(values)[0]
+    if isinstance(first, bytes):
+        return decode_name(first)
+    return first.item() if isinstance(first, np.generic) else first

@@ -1,0 +1,173 @@
+"""Figures of a classifier's answers: accuracy, confusions, calibration, the worst records."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from image_pipeline.components.evaluation.answers import (
+    BASELINE_RIGHT,
+    ID,
+    LABEL,
+    LABEL_PROBABILITY,
+    LEAST_PROBABILITY,
+    NAME,
+    PREDICTION,
+    PROBABILITY,
+)
+from image_pipeline.components.evaluation.calibration import (
+    bin_probabilities,
+    calibration_error,
+    describe_bins,
+)
+from image_pipeline.components.evaluation.intervals import (
+    estimate_by_drawing,
+    estimate_share,
+    reflect,
+)
+from image_pipeline.components.evaluation.paired import compare_answers
+
+ACCURACY, MACRO_F1, LOSS = "accuracy", "macro F1", "loss"
+CALIBRATION = "calibration error"
+MOST_WORST = 100
+MOST_CONFUSED = 100
+
+
+def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
+    """The figures of all records; see `figures.describe_model`.
+
+    Args:
+      answers: at least one row.
+      names: the classes', in the order of their ids.
+
+    Returns:
+      Beside what all tasks have: the classes' `names`; `confusions`, [label, prediction, records]
+      of each wrong pair of ids, most frequent first, `MOST_CONFUSED` at most; `matrix`, records by
+      label and prediction, of not more classes than that; `calibration`, see `describe_bins`; and,
+      if an earlier model was asked, `compared`, see `compare_answers`.
+    """
+    labels, predicted = _read(answers, LABEL), _read(answers, PREDICTION)
+    is_right = labels == predicted
+    counts = count_pairs(labels, predicted, len(names))
+    compared = {}
+    if answers[BASELINE_RIGHT].null_count == 0:
+        compared = {"compared": compare_answers(is_right, _read(answers, BASELINE_RIGHT))}
+    further = _estimate(answers, labels, predicted, len(names))
+    of_classes = {name: further.pop(name) for name in [*further] if isinstance(name, int)}
+    return {
+        "overall": {ACCURACY: estimate_share(int(is_right.sum()), len(labels)), **further},
+        "constant": find_constant(labels, names),
+        "classes": _list_classes(counts, names, of_classes),
+        "confusions": _list_confusions(counts),
+        "names": list(names),
+        "matrix": counts.toarray().tolist() if len(names) <= MOST_CONFUSED else None,
+        "calibration": describe_bins(_read(answers, PROBABILITY), is_right),
+        "worst": _list_worst(answers, names),
+        **compared,
+    }
+
+
+def describe_slice(answers: pa.Table) -> dict[str, Any]:
+    """The accuracy of some records, and of the best answer that is always the same."""
+    labels = _read(answers, LABEL)
+    right = int((labels == _read(answers, PREDICTION)).sum())
+    most = np.bincount(labels).max()
+    return {ACCURACY: estimate_share(right, len(labels)), "constant": float(most / len(labels))}
+
+
+def count_pairs(labels: np.ndarray, predicted: np.ndarray, classes: int) -> sparse.csr_array:
+    """Records by their class and the predicted one: int64 [classes, classes]."""
+    ones = np.ones(len(labels), np.int64)
+    pairs = sparse.coo_array((ones, (labels, predicted)), (classes, classes))
+    return pairs.tocsr()
+
+
+def find_constant(labels: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """The most frequent class, and the accuracy of a model that always answers it."""
+    counts = np.bincount(labels, minlength=len(names))
+    most = int(counts.argmax())
+    return {"answer": names[most], "value": float(counts[most] / len(labels))}
+
+
+def score_classes(true: np.ndarray, predicted: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """F1 of each class, from its numbers of records; NaN where it is neither true nor predicted."""
+    total = true + predicted
+    return np.divide(2 * right, total, out=np.full(len(total), np.nan), where=total > 0)
+
+
+def _estimate(
+    answers: pa.Table, labels: np.ndarray, predicted: np.ndarray, classes: int
+) -> dict[Any, Any]:
+    """What is no share, by bootstrap; F1 of each class under its id."""
+    is_right = labels == predicted
+    probability = _read(answers, PROBABILITY)
+    bins = bin_probabilities(probability)
+    loss = find_losses(answers)
+
+    def compute(weights: np.ndarray) -> Mapping[Any, float]:
+        true, answered, right = (
+            np.bincount(ids, own, classes)
+            for ids, own in ((labels, weights), (predicted, weights), (labels, weights * is_right))
+        )
+        f1 = score_classes(true, answered, right)
+        return {
+            MACRO_F1: float(np.nanmean(f1)),
+            LOSS: float((weights * loss).sum() / weights.sum()),
+            CALIBRATION: calibration_error(bins, probability, is_right, weights),
+            **dict(enumerate(f1.tolist())),
+        }
+
+    found = estimate_by_drawing(compute, len(labels))  # type: ignore[arg-type]
+    return found | {CALIBRATION: reflect(found[CALIBRATION])}  # type: ignore[index]
+
+
+def _list_classes(
+    counts: sparse.csr_array, names: Sequence[str], f1: Mapping[int, Any]
+) -> list[dict[str, Any]]:
+    """Precision, recall and F1 of the classes that occur, by name."""
+    true, predicted = counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
+    right = counts.diagonal().tolist()
+    return [
+        {
+            **{"name": names[id_], "records": true[id_]},
+            "precision": estimate_share(right[id_], predicted[id_]),
+            "recall": estimate_share(right[id_], true[id_]),
+            "F1": f1[id_],
+        }
+        for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
+        if true[id_] or predicted[id_]
+    ]
+
+
+def _list_confusions(counts: sparse.csr_array) -> list[list[int]]:
+    pairs = counts.tocoo()
+    rows = zip(pairs.row.tolist(), pairs.col.tolist(), pairs.data.tolist(), strict=True)
+    wrong = sorted((-count, label, answer) for label, answer, count in rows if label != answer)
+    return [[label, answer, -count] for count, label, answer in wrong[:MOST_CONFUSED]]
+
+
+def _list_worst(answers: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The records of the highest loss, highest first."""
+    loss = find_losses(answers)
+    rows = np.argsort(-loss, kind="stable")[:MOST_WORST]
+    return [
+        {
+            **{ID: row[ID], NAME: row[NAME]},
+            **{LABEL: names[row[LABEL]], PREDICTION: names[row[PREDICTION]]},
+            **{PROBABILITY: row[PROBABILITY], LABEL_PROBABILITY: row[LABEL_PROBABILITY]},
+            "loss": float(of_row),
+        }
+        for row, of_row in zip(answers.take(rows).to_pylist(), loss[rows], strict=True)
+    ]
+
+
+def find_losses(answers: pa.Table) -> np.ndarray:
+    """The cross entropy of each record: float64 [records]."""
+    of_label = _read(answers, LABEL_PROBABILITY).astype(np.float64)
+    return -np.log(np.maximum(of_label, LEAST_PROBABILITY))
+
+
+def _read(answers: pa.Table, name: str) -> np.ndarray:
+    return answers[name].combine_chunks().to_numpy(zero_copy_only=False)

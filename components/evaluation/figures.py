@@ -1,0 +1,50 @@
+"""The figures that are made of a model's answers, once; whoever shows them reads them.
+
+Plain functions over a table of answers (see `answers`), whatever has made it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from image_pipeline.components.evaluation import class_figures, tag_figures, value_figures
+from image_pipeline.components.evaluation.slices import list_slices
+
+_OF_TASK: dict[str, Callable[[pa.Table, Sequence[str]], dict[str, Any]]] = {
+    "classification": class_figures.describe_answers,
+    "tagging": tag_figures.describe_answers,
+    "regression": value_figures.describe_answers,
+}
+_OF_SLICE: dict[str, Callable[[pa.Table], dict[str, Any]]] = {
+    "classification": class_figures.describe_slice,
+    "tagging": tag_figures.describe_slice,
+    "regression": value_figures.describe_slice,
+}
+MEASURED = tuple(_OF_TASK)
+"""The tasks whose answers have such figures."""
+
+
+def describe_model(
+    task: str, answers: pa.Table, names: Sequence[str], slices: Sequence[str] = ()
+) -> dict[str, Any]:
+    """All figures of a model's answers.
+
+    Args:
+      task: the task's name, one of `MEASURED`.
+      answers: a row for each record that counts.
+      names: of the classes or tags, in the order of their ids.
+      slices: the features of records by which figures are sliced.
+
+    Returns:
+      `records`; `overall`: each figure, an `Estimate`; `constant`: how good an answer would be that
+      is always the same (`answer` and `value`); `classes`, a row for each class or tag; `worst`,
+      the records that the model is furthest from; `slices`: for each feature, a row for each of its
+      values. What else there is depends on the task.
+    """
+    found = _OF_TASK[task](answers, names) if len(answers) else {"overall": {}, "classes": []}
+    return {
+        **{"task": task, "records": len(answers)},
+        **found,
+        "slices": {name: list_slices(answers, name, _OF_SLICE[task]) for name in slices},
+    }

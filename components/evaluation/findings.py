@@ -1,0 +1,170 @@
+"""The files that evaluation writes beside TFMA's: figures, answers, and labels to look at."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tensorflow as tf
+
+from image_pipeline.components import files
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
+from image_pipeline.components.dataset.manifest import Manifest, read_manifest
+from image_pipeline.components.dataset.paths import parse_split
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.answers import (
+    ANSWERS,
+    FIGURES,
+    MISLABELLED,
+    AnswerTable,
+    join_tables,
+)
+from image_pipeline.components.evaluation.collecting import Collection
+from image_pipeline.components.evaluation.embedding import choose_rows, embed_rows, fold_keys
+from image_pipeline.components.evaluation.figures import MEASURED, describe_model
+from image_pipeline.components.evaluation.mislabelled import find_suspects
+from image_pipeline.components.json_text import to_json
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.signatures import CLASSES, IMAGE_BYTES, SERVE_IMAGES
+from image_pipeline.components.trees import fetch_tree
+
+COLUMNS = ("filename", "split", "label", "likelier", "score", "likelier_score", "record_id")
+"""Of `MISLABELLED`: a row for each record whose label is in doubt, the likeliest first."""
+_PARTS = "answers"
+
+
+def plan_collection(
+    evaluation_dir: str, task: str, options: EvaluationOptions, data_dirs: Sequence[str]
+) -> Collection | None:
+    """What answers are kept, and where; None of masks and boxes, which have no row of figures.
+
+    Raises:
+      UserError: if a column of `evaluation.slices` is none, or has several values.
+    """
+    if task not in MEASURED:
+        return None
+    types = find_slices(options.slices, read_manifest(data_dirs[0]).further)
+    folder = files.join(evaluation_dir, _PARTS)
+    files.delete_tree(folder)
+    return Collection(AnswerTable(task, types), files.join(folder, "part"))
+
+
+def find_slices(
+    names: Sequence[str], further: Sequence[record.Column]
+) -> tuple[tuple[str, record.Dtype], ...]:
+    """The types of the columns by which figures are sliced.
+
+    Args:
+      names: `evaluation.slices`.
+      further: the columns that a table added to the records.
+
+    Raises:
+      UserError: if there is no such column, or it has several values.
+    """
+    columns = (*record.METADATA_COLUMNS, *further)
+    known = {column.key: column.dtype for column in columns if not column.is_list}
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"evaluation.slices names {name!r}, which is no column of one value; known: "
+                f"{', '.join(known)}."
+            )
+    return tuple((name, known[name]) for name in names)
+
+
+def write_findings(
+    evaluation_dir: str,
+    collected: Collection,
+    model_dir: str,
+    options: EvaluationOptions,
+    data_dirs: Sequence[str],
+) -> None:
+    """Makes the figures of the answers that were kept, and looks for wrong labels.
+
+    Args:
+      evaluation_dir: where TFMA wrote its files.
+      collected: what answers were kept, and where.
+      model_dir: the exported model.
+      options: how figures are sliced, and among how many records wrong labels are looked for.
+      data_dirs: the data sets' folders.
+    """
+    answers = _join_parts(evaluation_dir, collected)
+    model, task = tf.saved_model.load(fetch_tree(model_dir)), collected.table.task
+    names = read_names(model)
+    figures = describe_model(task, answers, names, options.slices)
+    if task == "classification" and options.mislabelled_records:
+        figures["mislabelled"] = look_for_wrong_labels(
+            evaluation_dir, model, names, options.mislabelled_records, data_dirs
+        )
+    files.write_file(files.join(evaluation_dir, FIGURES), to_json(figures).encode() + b"\n")
+
+
+def read_names(model: Any) -> list[str]:
+    """The names that an exported model has for its output values; none of numbers."""
+    answered = model.signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
+    return [name.decode() for name in answered[CLASSES][0].numpy()] if CLASSES in answered else []
+
+
+def look_for_wrong_labels(
+    evaluation_dir: str, model: Any, names: Sequence[str], most: int, data_dirs: Sequence[str]
+) -> dict[str, Any] | None:
+    """Writes `MISLABELLED`: records of all splits whose label is likely to be wrong.
+
+    Returns:
+      How many records were `judged`, `of` how many, how many labels are `suspected`, and `agreed`,
+      see `Doubts`; None if the records have no index, by which they would be read.
+    """
+    index = find_index(_list_shards(data_dirs), in_stores=True)
+    if index is None:
+        return None
+    rows = choose_rows(index, most)
+    embeddings, labels = embed_rows(model, index, rows)
+    known = labels >= 0
+    rows, embeddings, labels = rows[known], embeddings[known], labels[known]
+    doubts = find_suspects(embeddings, labels, fold_keys(index, rows))
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    places = _find_places(index, rows[[each.row for each in doubts.suspects]])
+    for each, (name, split, record_id) in zip(doubts.suspects, places, strict=True):
+        classes = names[labels[each.row]], names[each.likelier]
+        writer.writerow((name, split, *classes, each.score, each.likelier_score, record_id))
+    content = table.getvalue().encode(errors="backslashreplace")
+    files.write_file(files.join(evaluation_dir, MISLABELLED), content)
+    found = {"judged": doubts.judged, "agreed": doubts.agreed, "of": len(index)}
+    return {**found, "suspected": len(doubts.suspects)}
+
+
+def _find_places(index: RecordIndex, rows: np.ndarray) -> list[tuple[str, str, str]]:
+    """The source, the split and the id of each of these rows."""
+    sources = read_table(index.shard_paths, ["source"])["source"].take(pa.array(rows, pa.int64()))
+    splits = [parse_split(index.shard_paths[shard]) for shard in index.shard[rows].tolist()]
+    ids = [each.tobytes().hex() for each in index.record_id[rows]]
+    return list(zip(sources.to_pylist(), splits, ids, strict=True))
+
+
+def _list_shards(data_dirs: Sequence[str]) -> list[str]:
+    manifests: dict[str, Manifest] = {folder: read_manifest(folder) for folder in data_dirs}
+    return [
+        files.join(folder, shard.file)
+        for folder, manifest in manifests.items()
+        for _, _, shard in manifest.list_shards()
+        if shard.records
+    ]
+
+
+def _join_parts(evaluation_dir: str, collected: Collection) -> pa.Table:
+    """Puts the workers' files together in one, whose bytes do not depend on their number."""
+    folder = files.join(evaluation_dir, _PARTS)
+    paths = files.list_files(folder, "*.parquet") if files.exists(folder) else []
+    parts = [pq.read_table(io.BytesIO(files.read_file(path))) for path in sorted(paths)]
+    answers = join_tables([*parts, collected.table.schema.empty_table()])
+    content = io.BytesIO()
+    pq.write_table(answers, content)
+    files.write_file(files.join(evaluation_dir, ANSWERS), content.getvalue())
+    files.delete_tree(folder)
+    return answers

@@ -1,0 +1,96 @@
+"""How sure a figure is: 95 % intervals of shares, and of whatever else records say together."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.95
+_LEAST_TIMES, _MOST_TIMES = 200, 1000
+# So many draws in all: a second or two for any number of records.
+_MOST_DRAWS = 10**8
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A figure, and the ends of its interval; None where nothing is known of them."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+def wilson_interval(right: int, total: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share, from counts (E. B. Wilson, JASA 22, 1927).
+
+    Unlike the mean plus and minus two standard errors, it stays within 0 and 1, and is not a single
+    point if all or none are right.
+    """
+    if total == 0:
+        return 0.0, 1.0
+    interval = stats.binomtest(right, total).proportion_ci(LEVEL, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def estimate_share(right: int, total: int) -> Estimate:
+    """A share and Wilson's interval; NaN, between 0 and 1, of nothing."""
+    return Estimate(right / total if total else np.nan, *wilson_interval(right, total))
+
+
+def estimate_by_drawing(
+    compute: Callable[[np.ndarray], Mapping[str, float]], records: int, seed: int = 0
+) -> dict[str, Estimate]:
+    """Figures of all records, with intervals by bootstrap (B. Efron, Ann. Statist. 7, 1979).
+
+    As many records are drawn with replacement, many times over; the interval is between the 2.5th
+    and the 97.5th percentile of what they give (where that is a number).
+
+    Args:
+      compute: makes figures, by name, of int64 [records], how often each record counts.
+      records: how many there are; with none, there are no figures.
+      seed: decides what is drawn.
+
+    Returns:
+      The figures of all records counted once, by name.
+    """
+    if records == 0:
+        return {}
+    values = dict(compute(np.ones(records, np.int64)))
+    random = np.random.default_rng(seed)
+    times = int(np.clip(_MOST_DRAWS // records, _LEAST_TIMES, _MOST_TIMES))
+    drawn = np.empty((times, len(values)))
+    for number in range(times):
+        rows = random.integers(0, records, records)
+        found = compute(np.bincount(rows, minlength=records))
+        drawn[number] = [found[name] for name in values]
+    return {
+        name: Estimate(float(value), *_find_ends(column))
+        for (name, value), column in zip(values.items(), drawn.T, strict=True)
+    }
+
+
+def reflect(estimate: Estimate) -> Estimate:
+    """The interval of a distance, from 0 on, that chance alone makes greater.
+
+    What is drawn of the records is further off by as much again as they are themselves. So the ends
+    are taken as far below the figure as the drawn ones are above it (the "basic" bootstrap), though
+    never so far that the figure itself is left out.
+    """
+    if estimate.interval is None:
+        return estimate
+    low, high = (2 * estimate.value - end for end in reversed(estimate.interval))
+    return Estimate(estimate.value, max(0.0, min(low, estimate.value)), max(high, estimate.value))
+
+
+def _find_ends(drawn: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+    numbers = drawn[np.isfinite(drawn)]
+    if not len(numbers):
+        return None, None
+    low, high = np.quantile(numbers, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)

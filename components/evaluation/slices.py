@@ -1,0 +1,86 @@
+"""The records of a data set by what a column says of them: a camera, a year, a height."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from image_pipeline.components.evaluation.answers import name_slice
+
+MOST_VALUES = 20
+"""More values of one column are not told apart: names are joined, numbers put into bins."""
+_BINS = 4
+
+
+def list_slices(
+    answers: pa.Table, name: str, describe: Callable[[pa.Table], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Figures of the records with each value of a column, those of most records first.
+
+    Args:
+      answers: the model's answers.
+      name: the column's feature.
+      describe: makes the figures of some answers.
+
+    Returns:
+      For each value (or bin, from the lowest on) `value`, `records` and these figures.
+    """
+    found = []
+    for value, is_in in _divide(answers[name_slice(name)].combine_chunks()):
+        rows = answers.filter(pa.array(is_in))
+        found.append({"value": value, "records": len(rows), **describe(rows)})
+    return found
+
+
+def _divide(column: pa.Array) -> Iterator[tuple[str, np.ndarray]]:
+    """The name of each slice, and which rows are in it, bool [rows]; each row is in one."""
+    is_null = column.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        is_null |= ~np.isfinite(column.fill_null(0).to_numpy(zero_copy_only=False))
+    known = column.filter(pa.array(~is_null))
+    is_text = pa.types.is_string(column.type)
+    if not is_text and (pa.types.is_floating(column.type) or _count(known) > MOST_VALUES):
+        yield from _divide_numbers(column.to_numpy(zero_copy_only=False), is_null)
+    else:
+        yield from _divide_values(column, _order_values(known), is_null)
+    if is_null.any():
+        yield "(none)", is_null
+
+
+def _count(values: pa.Array) -> int:
+    return pc.count_distinct(values).as_py()
+
+
+def _order_values(values: pa.Array) -> list[Any]:
+    counts = [(row["counts"], row["values"]) for row in values.value_counts().to_pylist()]
+    return [value for _, value in sorted(counts, key=lambda each: (-each[0], each[1]))]
+
+
+def _divide_values(
+    column: pa.Array, values: list[Any], is_null: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    left = ~is_null
+    for value in values[:MOST_VALUES]:
+        is_in = pc.equal(column, value).fill_null(False).to_numpy(zero_copy_only=False)
+        left &= ~is_in
+        yield str(value), is_in
+    if left.any():
+        yield f"({len(values) - MOST_VALUES:,} others)", left
+
+
+def _divide_numbers(values: np.ndarray, is_null: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Bins of about as many rows each; equal numbers are in the same one."""
+    known = values[~is_null]
+    if not len(known):
+        return
+    ends = np.unique(np.quantile(known, np.arange(1, _BINS + 1) / _BINS, method="inverted_cdf"))
+    number = np.searchsorted(ends, np.where(is_null, ends[0], values))
+    for each in range(len(ends)):
+        is_in = (number == each) & ~is_null
+        yield f"{_say(values[is_in].min())} to {_say(values[is_in].max())}", is_in
+
+
+def _say(number: float) -> str:
+    return f"{number:,.4g}" if number % 1 else f"{int(number):,}"

@@ -1,0 +1,108 @@
+"""Figures of a tagger's answers: precision, recall and F1, overall and of each tag."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from image_pipeline.components.evaluation.answers import ANSWERED, ID, LOSS, NAME, TAGS
+from image_pipeline.components.evaluation.intervals import estimate_by_drawing
+
+F1, PRECISION, RECALL, MEAN_F1 = "F1", "precision", "recall", "mean F1"
+MOST_WORST = 100
+
+
+def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
+    """The figures of all images; see `figures.describe_model`.
+
+    Images are drawn for the intervals, not tags: those of one image are no separate trials.
+    """
+    tags = [_mark(answers, column, len(names)) for column in (TAGS, ANSWERED)]
+    estimates = _estimate(*tags)
+    true = np.asarray(tags[0].sum(axis=0)).ravel()
+    classes = [
+        {"name": names[id_], "records": int(true[id_])}
+        | {figure: estimates[figure, id_] for figure in (PRECISION, RECALL, F1)}
+        for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
+    ]
+    return {
+        "overall": {name: each for name, each in estimates.items() if isinstance(name, str)},
+        "constant": find_constant(true, len(answers), names),
+        "classes": classes,
+        "worst": _list_worst(answers, names),
+    }
+
+
+def describe_slice(answers: pa.Table) -> dict[str, Any]:
+    """F1 over some images and all tags."""
+    most = max(_count_ids(answers[column]) for column in (TAGS, ANSWERED))
+    tags = [_mark(answers, column, most) for column in (TAGS, ANSWERED)]
+    return {F1: _estimate(*tags)[F1]}
+
+
+def find_constant(true: np.ndarray, images: int, names: Sequence[str]) -> dict[str, Any]:
+    """The tags that are best answered for every image, and F1 if they are.
+
+    Args:
+      true: int [tags], how many images have each.
+      images: how many images there are.
+      names: of the tags.
+    """
+    order = np.argsort(-true, kind="stable")
+    right = np.cumsum(true[order])
+    scores = 2 * right / (true.sum() + images * np.arange(1, len(true) + 1))
+    best = int(scores.argmax())
+    answer = ", ".join(names[id_] for id_ in order[: best + 1].tolist())
+    return {"answer": answer, "value": float(scores[best])}
+
+
+def _estimate(true: sparse.csr_array, answered: sparse.csr_array) -> dict[Any, Any]:
+    both = true.multiply(answered).tocsr()
+    parts = [each.T.tocsr() for each in (both, answered, true)]
+
+    def compute(weights: np.ndarray) -> Mapping[Any, float]:
+        counts = np.stack([part @ weights for part in parts])  # [3, tags]
+        scores = _score(counts)
+        over_all = _score(counts.sum(axis=1, keepdims=True))[:, 0]
+        figures: dict[Any, float] = dict(zip((PRECISION, RECALL, F1), over_all, strict=True))
+        f1 = scores[2][np.isfinite(scores[2])]
+        figures[MEAN_F1] = float(f1.mean()) if len(f1) else np.nan
+        for name, row in zip((PRECISION, RECALL, F1), scores, strict=True):
+            figures |= {(name, id_): value for id_, value in enumerate(row.tolist())}
+        return figures
+
+    return estimate_by_drawing(compute, true.shape[0])  # type: ignore[arg-type]
+
+
+def _score(counts: np.ndarray) -> np.ndarray:
+    """Precision, recall and F1, NaN where nothing is divided by: float64 [3, tags]."""
+    right, predicted, true = counts
+    above = np.stack([right, right, 2 * right]).astype(np.float64)
+    below = np.stack([predicted, true, predicted + true])
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def _mark(answers: pa.Table, column: str, tags: int) -> sparse.csr_array:
+    """Which image has which tag: int64 [images, tags] of 0 and 1."""
+    lists = answers[column].combine_chunks()
+    ids = lists.flatten().to_numpy(zero_copy_only=False)
+    lengths = np.diff(lists.offsets.to_numpy())
+    rows = np.repeat(np.arange(len(lists)), lengths)
+    return sparse.csr_array((np.ones(len(ids), np.int64), (rows, ids)), (len(lists), tags))
+
+
+def _count_ids(lists: pa.ChunkedArray) -> int:
+    ids = lists.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return int(ids.max()) + 1 if len(ids) else 1
+
+
+def _list_worst(answers: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    loss = answers[LOSS].combine_chunks().to_numpy()
+    rows = np.argsort(-loss, kind="stable")[:MOST_WORST]
+    return [
+        {ID: row[ID], NAME: row[NAME], LOSS: row[LOSS]}
+        | {column: [names[id_] for id_ in row[column]] for column in (TAGS, ANSWERED)}
+        for row in answers.take(rows).to_pylist()
+    ]

@@ -1,0 +1,48 @@
+"""Figures of predicted numbers: how far they are off."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from image_pipeline.components.evaluation.answers import ID, NAME, PREDICTION, VALUE
+from image_pipeline.components.evaluation.intervals import estimate_by_drawing
+
+SQUARED, ABSOLUTE = "mean squared error", "mean absolute error"
+MOST_WORST = 100
+
+
+def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
+    """The figures of all images; see `figures.describe_model`."""
+    errors = _find_errors(answers)
+    values = answers[VALUE].combine_chunks().to_numpy().astype(np.float64)
+    rows = np.argsort(-np.abs(errors), kind="stable")[:MOST_WORST]
+    worst = answers.select([ID, NAME, VALUE, PREDICTION]).take(rows).to_pylist()
+    return {
+        "overall": _estimate(errors),
+        "constant": {"answer": f"{values.mean():.5g}", "value": float(values.var())},
+        "classes": [],
+        "worst": worst,
+    }
+
+
+def describe_slice(answers: pa.Table) -> dict[str, Any]:
+    """The mean squared error of some images."""
+    return {SQUARED: _estimate(_find_errors(answers))[SQUARED]}
+
+
+def _find_errors(answers: pa.Table) -> np.ndarray:
+    true, predicted = (answers[name].combine_chunks().to_numpy() for name in (VALUE, PREDICTION))
+    return predicted.astype(np.float64) - true
+
+
+def _estimate(errors: np.ndarray) -> dict[str, Any]:
+    def compute(weights: np.ndarray) -> Mapping[str, float]:
+        total = weights.sum()
+        return {
+            SQUARED: float((weights * errors**2).sum() / total),
+            ABSOLUTE: float((weights * np.abs(errors)).sum() / total),
+        }
+
+    return estimate_by_drawing(compute, len(errors))

@@ -1,0 +1,97 @@
+"""The figures that evaluation made of each record's answer, with those that TFMA measured."""
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED
+from image_pipeline.components.json_text import read_json
+
+Interval = tuple[float, float]
+
+_TOLD = ("constant", "compared", "slices", "mislabelled")
+# Figures for which counts make the interval; all others are drawn.
+_WILSONS = {"accuracy"}
+
+
+def read_figures(evaluation_dir: str) -> dict[str, Any] | None:
+    """What evaluation made of the answers; None of masks, boxes, and of runs of earlier versions.
+
+    Returns:
+      As `components.evaluation.figures.describe_model` describes it, as JSON.
+    """
+    path = files.join(evaluation_dir, FIGURES)
+    return read_json(path) if files.exists(path) else None
+
+
+def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:
+    """The records whose label is in doubt, the likeliest to be wrong first; none if not looked for.
+
+    Returns:
+      For each, the texts of its row: `components.evaluation.findings.COLUMNS`, by their names.
+    """
+    path = files.join(evaluation_dir, MISLABELLED)
+    if not files.exists(path):
+        return []
+    return list(csv.DictReader(io.StringIO(files.read_file(path).decode(), newline="")))
+
+
+def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, Any]:
+    """Adds to what TFMA measured the intervals and figures that it has not.
+
+    Args:
+      evaluation: as `read_evaluation` makes it of TFMA's files.
+      evaluation_dir: the Evaluator's output.
+
+    Returns:
+      The same with `score`, the one figure that models are judged by; with more figures in
+      `overall`; `intervals`, if TFMA estimated none, and their `method`; `class_figures`,
+      precision, recall and F1 of each class; and `constant`, `compared`, `slices` and
+      `mislabelled`, where there are such.
+    """
+    measure = evaluation.get("measure", "accuracy")
+    own = read_figures(evaluation_dir) or {"overall": {}, "classes": []}
+    gained = (own.get("compared") or {}).get("gained")
+    if gained and "accuracy gained" in evaluation["overall"]:
+        own["overall"]["accuracy gained"] = gained
+    found = {name: each for name, each in own["overall"].items() if each["value"] is not None}
+    values = {name: each["value"] for name, each in found.items()}
+    overall = values | evaluation["overall"]
+    told = {name: own[name] for name in _TOLD if own.get(name)}
+    if "mislabelled" in told:
+        told["mislabelled"] |= {"path": files.join(evaluation_dir, MISLABELLED)}
+    return {
+        **evaluation,
+        **{"measure": measure, "score": overall.get(measure)},
+        "overall": {name: overall[name] for name in _order(evaluation["overall"], values)},
+        "intervals": evaluation["intervals"] or _take_intervals(found, own["classes"], measure),
+        **({"class_figures": own["classes"]} if own["classes"] else {}),
+        **told,
+    }
+
+
+def _order(measured: Mapping[str, Any], further: Mapping[str, Any]) -> list[str]:
+    """TFMA's figures first, and the number of records last."""
+    names = [*measured, *(name for name in further if name not in measured)]
+    return sorted(names, key=lambda name: name == "records")
+
+
+def _take_intervals(
+    overall: Mapping[str, Any], classes: list[dict[str, Any]], measure: str
+) -> dict[str, Any] | None:
+    """Each figure's interval; a class's is that of its recall, which is its accuracy, or its F1."""
+    if not overall:
+        return None
+    each = "recall" if measure == "accuracy" else measure
+    of_classes = {row["name"]: _ends(row[each]) for row in classes}
+    return {
+        "method": "Wilson" if measure in _WILSONS else "bootstrap",
+        "overall": {name: ends for name, figure in overall.items() if (ends := _ends(figure))},
+        "classes": {name: ends for name, ends in of_classes.items() if ends},
+    }
+
+
+def _ends(figure: Mapping[str, Any]) -> Interval | None:
+    return None if figure["low"] is None else (figure["low"], figure["high"])

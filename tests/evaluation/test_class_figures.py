@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from image_pipeline.components.evaluation.class_figures import describe_answers, describe_slice
+from image_pipeline.components.evaluation.intervals import Estimate, estimate_share
+from tests.evaluation.answer_tables import make_table
+
+pytestmark = pytest.mark.unit
+
+NAMES = ["dog", "cat", "emu"]
+# Dogs: three right, one for a cat. Cats: one right, two for dogs. No emu, no one answers it.
+LABELS = [0, 0, 0, 0, 1, 1, 1]
+ANSWERS = [[0.8, 0.1, 0.1]] * 3 + [[0.25, 0.5, 0.25], [0.1, 0.8, 0.1]] + [[0.75, 0.25, 0]] * 2
+
+
+@pytest.fixture(scope="module")
+def figures():
+    return describe_answers(make_table("classification", LABELS, ANSWERS), NAMES)
+
+
+def test_confusions_are_counted(figures):
+    assert figures["matrix"] == [[3, 1, 0], [2, 1, 0], [0, 0, 0]]
+    assert figures["confusions"] == [[1, 0, 2], [0, 1, 1]]
+    assert figures["constant"] == {"answer": "dog", "value": 4 / 7}
+
+
+def test_figures_are_those_of_the_counts(figures):
+    overall = figures["overall"]
+    assert overall["accuracy"] == estimate_share(4, 7)
+    assert overall["macro F1"].value == pytest.approx((6 / 9 + 2 / 5) / 2)
+    losses = [*[np.log(0.8)] * 4, np.log(0.25), *[np.log(0.25)] * 2]
+    assert overall["loss"].value == pytest.approx(-np.mean(losses))
+    # Four of 0.8 are right, and the other three are wrong.
+    assert overall["calibration error"].value == pytest.approx((4 * 0.2 + 0.5 + 2 * 0.75) / 7)
+    for estimate in overall.values():
+        assert estimate.low <= estimate.value <= estimate.high
+
+
+def test_each_class_has_precision_and_recall(figures):
+    cat, dog = figures["classes"]
+    assert (cat["name"], cat["records"], dog["name"], dog["records"]) == ("cat", 3, "dog", 4)
+    assert cat["precision"] == estimate_share(1, 2) and cat["recall"] == estimate_share(1, 3)
+    assert dog["precision"] == estimate_share(3, 5) and dog["recall"] == estimate_share(3, 4)
+    assert cat["F1"].value == pytest.approx(2 / 5) and dog["F1"].value == pytest.approx(6 / 9)
+    assert 0 <= cat["F1"].low <= cat["F1"].high <= 1
+
+
+def test_the_worst_records_come_first_and_say_what_they_were_taken_for(figures):
+    assert [each["filename"] for each in figures["worst"][:3]] == ["3.png", "5.png", "6.png"]
+    first = figures["worst"][0]
+    assert (first["label"], first["prediction"], first["probability"]) == ("dog", "cat", 0.5)
+    assert first["loss"] == pytest.approx(np.log(4))
+
+
+def test_an_earlier_model_is_compared_if_it_was_asked(figures):
+    assert "compared" not in figures
+    was_right = [True, False, True, True, False, True, False]
+    table = make_table("classification", LABELS, ANSWERS, was_right)
+    compared = describe_answers(table, NAMES)["compared"]
+    assert (compared["only_new"], compared["only_earlier"]) == (2, 2)
+    assert compared["gained"].value == 0 and compared["p_value"] == 1
+
+
+def test_many_classes_have_confusions_but_no_matrix():
+    names = [f"{number:03d}" for number in range(101)]
+    answers = np.roll(np.eye(101), 1, axis=1)
+    found = describe_answers(make_table("classification", range(101), answers), names)
+    assert found["matrix"] is None and found["confusions"][0] == [0, 1, 1]
+    assert len(found["confusions"]) == len(found["worst"]) == 100
+
+
+def test_a_slice_has_its_own_majority():
+    table = make_table("classification", LABELS[3:], ANSWERS[3:])
+    assert describe_slice(table) == {"accuracy": estimate_share(1, 4), "constant": 3 / 4}
+    assert isinstance(describe_slice(table)["accuracy"], Estimate)

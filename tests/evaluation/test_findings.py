@@ -1,0 +1,34 @@
+import csv
+import json
+
+import pytest
+
+from image_pipeline.components.dataset.record import Column
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.evaluation.findings import COLUMNS, find_slices
+from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
+
+pytestmark = pytest.mark.beam
+
+
+def test_slices_are_columns_of_one_value():
+    further = (Column("camera", "bytes"), Column("words", "bytes", is_list=True))
+    found = find_slices(("camera", "image/height"), further)
+    assert found == (("camera", "bytes"), ("image/height", "int64"))
+    for name in ("words", "lens"):
+        with pytest.raises(UserError, match=f"names '{name}', which is no .*known: .*camera"):
+            find_slices((name,), further)
+
+
+def test_figures_answers_and_doubts_are_written(run):  # noqa: F811
+    folder = run.artifact("evaluation")
+    with open(f"{folder}/figures.json") as file:
+        figures = json.load(file)
+    records = run.manifest.splits["eval"].records
+    assert figures["records"] == records
+    # A model that gives each class one half sees nothing that tells them apart.
+    assert figures["mislabelled"]["judged"] == figures["mislabelled"]["of"] == 23
+    with open(f"{folder}/mislabelled.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == figures["mislabelled"]["suspected"]
+    assert all(tuple(row) == COLUMNS and row["label"] != row["likelier"] for row in rows)

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+from image_pipeline.components.evaluation.intervals import (
+    Estimate,
+    estimate_by_drawing,
+    estimate_share,
+    reflect,
+    wilson_interval,
+)
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("right", "total", "low", "high"),
+    [
+        (3, 8, 0.136844, 0.694258),
+        (5, 5, 0.565518, 1),
+        (0, 5, 0, 0.434482),
+        (360, 363, 0.976, 0.997),
+    ],
+)
+def test_intervals_are_wilsons(right, total, low, high):
+    # The first three worked out by hand from Wilson's formula with z = 1.959964.
+    assert wilson_interval(right, total) == pytest.approx((low, high), abs=5e-4)
+    assert estimate_share(right, total) == Estimate(right / total, *wilson_interval(right, total))
+
+
+def test_without_records_anything_is_possible():
+    assert wilson_interval(0, 0) == (0, 1)
+    nothing = estimate_share(0, 0)
+    assert np.isnan(nothing.value) and nothing.interval == (0, 1)
+
+
+def test_what_is_drawn_is_always_the_same_and_as_wide_as_theory_says():
+    values = np.random.default_rng(1).normal(size=2000)
+
+    def mean(weights):
+        return {"mean": float((weights * values).sum() / weights.sum()), "none": np.nan}
+
+    found = estimate_by_drawing(mean, 2000)
+    assert found == estimate_by_drawing(mean, 2000) or np.isnan(found["none"].value)
+    estimate = found["mean"]
+    assert estimate.value == values.mean()
+    error = 1.96 * values.std() / np.sqrt(2000)
+    assert estimate.interval == pytest.approx(
+        (values.mean() - error, values.mean() + error), abs=0.1 * error
+    )
+    assert estimate_by_drawing(mean, 2000)["mean"] == estimate
+    assert estimate_by_drawing(mean, 2000, seed=1)["mean"] != estimate
+    assert found["none"].interval is None
+    assert estimate_by_drawing(mean, 0) == {}
+
+
+def test_a_distance_s_interval_is_reflected_and_holds_the_figure():
+    assert reflect(Estimate(0.25, 0.125, 0.5)) == Estimate(0.25, 0.0, 0.375)
+    # All that was drawn is further off, as that of a well calibrated model is.
+    assert reflect(Estimate(0.25, 0.375, 0.5)) == Estimate(0.25, 0.0, 0.25)
+    assert reflect(Estimate(0.25)) == Estimate(0.25)

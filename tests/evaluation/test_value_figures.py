@@ -1,0 +1,16 @@
+import pytest
+
+from image_pipeline.components.evaluation.value_figures import describe_answers, describe_slice
+from tests.evaluation.answer_tables import make_table
+
+pytestmark = pytest.mark.unit
+
+
+def test_values_have_errors_and_the_mean_to_compare_with():
+    table = make_table("regression", [1.0, 2.0, 3.0], [[1.5], [2.0], [1.0]])
+    found = describe_answers(table, [])
+    assert found["overall"]["mean squared error"].value == pytest.approx(4.25 / 3)
+    assert found["overall"]["mean absolute error"].value == pytest.approx(2.5 / 3)
+    assert found["constant"] == {"answer": "2", "value": pytest.approx(2 / 3)}
+    assert [each["filename"] for each in found["worst"]] == ["2.png", "0.png", "1.png"]
+    assert describe_slice(table)["mean squared error"] == found["overall"]["mean squared error"]
