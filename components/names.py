@@ -13,7 +13,7 @@ _UNSAFE = re.compile(
 )
 
 
-def decode_name(path: str) -> str:
+def decode_name(path: str | bytes) -> str:
     """A name as in labels and the index: bytes that are not UTF-8 become backslash escapes."""
     return os.fsencode(path).decode(errors="backslashreplace")
 

@@ -45,8 +45,9 @@ class EarlyStopping(keras.callbacks.Callback):
     @property
     def is_over(self) -> bool:
         """Whether training has ended."""
-        patience = self._options.early_stopping_patience
-        return self.state is not None and int(self.state.waited) >= patience
+        if self.state is None or self._options.early_stopping_patience is None:
+            return False
+        return int(self.state.waited) >= self._options.early_stopping_patience
 
     @property
     def best_epoch(self) -> int | None:

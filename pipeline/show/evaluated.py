@@ -55,7 +55,7 @@ def read_evaluation(
     classes = {name: own[each] for name, (own, _) in by_class.items() if each in own}
     class_bounds = {name: own[each] for name, (_, own) in by_class.items() if each in own}
     estimated = {"method": "jackknife", "overall": bounds, "classes": class_bounds}
-    found = {
+    found: dict[str, Any] = {
         "measure": "accuracy" if names is None else measure,
         **{"overall": values, "classes": classes},
         "intervals": estimated if bounds or class_bounds else None,
