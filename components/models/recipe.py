@@ -74,7 +74,8 @@ class RecipeOptions(Options):
     outputs in 32. With `mixed_float16` the loss is scaled, and steps whose gradients overflow are
     left out."""
     early_stopping_patience: pydantic.PositiveInt | None = None
-    """Training ends when `early_stopping_monitor` has not become better for so many epochs. None:
+    """Training ends when `early_stopping_monitor` has not become better for so many epochs. Those
+    in which only the head learns (`fine_tuning`) are not counted, unless there are no others. None:
     it does not."""
     early_stopping_monitor: str = "val_loss"
     """A loss or metric of training, or with `val_` of validation. Losses and errors are better if

@@ -1,35 +1,40 @@
 """Evaluation with averaged weights, where the optimizer keeps an average of them (`use_ema`).
 
-Keras writes the average into the model when `fit` ends, as if that were the end of training: a
-training that is resumed calls `fit` twice. Here the model has its own weights whenever a step is
-made or a checkpoint is stored.
+Keras writes the average into the model when `fit` ends, as if that were the end of training; a
+training that is resumed, or has two phases, calls `fit` twice. And it takes the averages for those
+of the weights that learn just then, which in the phases of fine-tuning are not all. Here the model
+has its own weights whenever a step is made or a checkpoint is stored.
 """
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 
 
 def take_average(model: keras.Model) -> None:
     """Writes the average into the model, if there is one."""
-    model.optimizer.finalize_variable_values(model.trainable_variables)
+    optimizer = _find_keeper(model)
+    # The method of its class: `plan_averaging` hides it from Keras.
+    type(optimizer).finalize_variable_values(optimizer, optimizer._trainable_variables)
 
 
 @contextlib.contextmanager
 def averaged(model: keras.Model) -> Iterator[None]:
     """Inside, the model has the average of its weights, if there is one; then its own again."""
-    own = [variable.numpy() for variable in model.trainable_variables]
+    variables = _find_keeper(model)._trainable_variables
+    own = [variable.numpy() for variable in variables]
     take_average(model)
     try:
         yield
     finally:
-        for variable, value in zip(model.trainable_variables, own, strict=True):
+        for variable, value in zip(variables, own, strict=True):
             variable.assign(value)
 
 
 class EvaluateAverage(keras.callbacks.Callback):
-    """Has validation see the average, and takes back what Keras writes when `fit` ends."""
+    """Has validation see the average."""
 
     def __init__(self) -> None:
         """Starts outside of everything."""
@@ -44,17 +49,15 @@ class EvaluateAverage(keras.callbacks.Callback):
         """Puts the model's own weights back."""
         self._inside.close()
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
-        """Keeps the weights, which Keras may be about to overwrite."""
-        self._own = [variable.numpy() for variable in self.model.trainable_variables]
-
-    def on_train_end(self, logs: dict | None = None) -> None:
-        """Puts them back."""
-        for variable, value in zip(self.model.trainable_variables, self._own, strict=True):
-            variable.assign(value)
-
 
 def plan_averaging(model: keras.Model) -> list[EvaluateAverage]:
-    """The callback, if the model's optimizer keeps an average."""
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    return [EvaluateAverage()] if optimizer.use_ema else []
+    """The callback, if the model's optimizer keeps an average; `fit` then no longer writes it."""
+    if not _find_keeper(model).use_ema:
+        return []
+    model.optimizer.finalize_variable_values = lambda var_list: None
+    return [EvaluateAverage()]
+
+
+def _find_keeper(model: keras.Model) -> Any:
+    """The optimizer that has the averages: mixed precision has one within another."""
+    return getattr(model.optimizer, "inner_optimizer", model.optimizer)

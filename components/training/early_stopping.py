@@ -28,6 +28,9 @@ class EarlyStopping(keras.callbacks.Callback):
         self._options = options
         self.set_model(model)
         self._weights = model.weights
+        tuning = options.fine_tuning
+        head_epochs = 0 if tuning is None else tuning.head_epochs
+        self._counted_from = head_epochs if head_epochs < options.epochs else 0
         self.state: tf.Module | None = None
         self._kept: list[tf.Variable] = []
         if options.early_stopping_patience is None:
@@ -71,7 +74,8 @@ class EarlyStopping(keras.callbacks.Callback):
                 for kept, weight in zip(self._kept, self._weights, strict=False):
                     kept.assign(weight)
             return
-        self.state.waited.assign_add(1)
+        if epoch >= self._counted_from:
+            self.state.waited.assign_add(1)
         if self.is_over:
             self.model.stop_training = True
             _LOG.info(

@@ -83,7 +83,9 @@ class Phases:
             )
         if not is_first:
             _set_rate(self._model.optimizer, self._rate, self._options.learning_rate)
-        # Keras compiles into the function of a step which weights learn.
+        # Keras compiles into the function of a step which weights learn. Without the earlier one:
+        # that of several devices is made only where there is none.
+        self._model.train_function = None
         self._model.make_train_function(force=True)
 
 

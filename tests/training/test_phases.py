@@ -9,6 +9,8 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.models.compiling import compile_model
+from image_pipeline.components.models.model import cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import resume, trainer
 from image_pipeline.components.training.phases import Phases, _set_rate
@@ -17,6 +19,13 @@ from tests.training.test_resume import Interrupt, _interrupt_at
 from tests.training.test_trainer import make_fn_args
 
 pytestmark = pytest.mark.beam
+
+
+def build_by_recipe(input_shape, num_classes, options):
+    """The same, compiled as built-in models are."""
+    model = build(input_shape, num_classes, options)
+    compile_model(model, cross_entropy, None, options)
+    return model
 
 
 def build(input_shape, num_classes, options):
@@ -122,6 +131,36 @@ def test_training_that_was_interrupted_in_a_phase_ends_the_same(step, fit, tmp_p
 
 def test_several_steps_a_call_are_the_same_in_both_phases(fit):
     assert not any(_differ(fit(steps_per_execution=2)[0], fit()[0]))
+
+
+@pytest.mark.parametrize("recipe", [{"use_ema": True, "ema_momentum": 0.5}, {"schedule": "cosine"}])
+def test_the_recipe_holds_in_both_phases(recipe, fit, tmp_path, monkeypatch):
+    recipe = {"model": "tests.training.test_phases.build_by_recipe", **recipe}
+    in_peace, seen, _, _ = fit(**recipe)
+    # Of an average, what is exported is not what the last step left.
+    assert any(_differ(in_peace, seen[3])) == ("use_ema" in recipe)
+    checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
+    for step in (2, 8):
+        _interrupt_at(monkeypatch, step)
+        with pytest.raises(Interrupt):
+            fit(**recipe, **checkpoints)
+    _interrupt_at(monkeypatch, None)
+    assert not any(_differ(fit(**recipe, **checkpoints)[0], in_peace))
+
+
+def test_an_average_is_of_its_own_weight_in_the_second_phase(fit):
+    recipe = {"model": "tests.training.test_phases.build_by_recipe", "use_ema": True}
+    last, seen, _, _ = fit(**recipe, ema_momentum=0.0)  # the average is the last step's weights
+    assert not any(_differ(last, seen[3]))
+
+
+def test_epochs_of_the_head_alone_end_no_training(fit):
+    stopping = {"early_stopping_patience": 1, "early_stopping_monitor": "val_loss"}
+    tuning = {"head_epochs": 2, "learning_rate": 1e9}
+    _, seen, _, _ = fit(**stopping, learning_rate=1e-9, fine_tuning=tuning)
+    assert max(seen) >= 2
+    _, seen, _, _ = fit(**stopping, learning_rate=5.0, fine_tuning={"head_epochs": 9})
+    assert max(seen) < 3
 
 
 def test_a_schedule_is_scaled():
