@@ -23,9 +23,10 @@ MODULES = {
     "tfx.components.example_gen": {"utils"},
     "tfx.components.pusher": {"executor"},
     "tfx.components.statistics_gen": {"executor"},
-    "tfx.components.util": {"examples_utils"},
+    "tfx.components.util": {"examples_utils", "model_utils"},
     "tfx.dsl.components.base": {
-        *("base_beam_component", "base_beam_executor", "base_driver", "executor_spec"),
+        *("base_beam_component", "base_beam_executor", "base_component", "base_driver"),
+        *("base_executor", "executor_spec"),
     },
     "tfx.dsl.components.base.base_component": {"BaseComponent"},
     "tfx.dsl.components.common": {"resolver"},
@@ -39,6 +40,7 @@ MODULES = {
     "tfx.types": {
         *("artifact_utils", "channel", "channel_utils", "component_spec", "standard_artifacts"),
     },
+    "tfx.utils": {"path_utils"},
     "tensorflow.python.framework": {"op_def_registry"},
     "tensorflow.python.framework.convert_to_constants": {"convert_variables_to_constants_v2"},
 }

@@ -5,7 +5,6 @@ import pathlib
 
 import pytest
 from tfx import v1 as tfx
-from tfx.orchestration.metadata import sqlite_metadata_connection_config
 
 from image_pipeline.components.inference.bulk import write_predictions
 from image_pipeline.components.inference.component import ImagePredictor
@@ -63,12 +62,13 @@ def test_tfx_runs_it_for_a_model_that_passed_only(images, tmp_path, is_blessed):
     predictor = ImagePredictor(
         *(each.outputs["result"] for each in inputs), InferenceOptions(images=images)
     )
+    database = tfx.orchestration.metadata.sqlite_metadata_connection_config(f"{tmp_path}/m.db")
     tfx.orchestration.LocalDagRunner().run(
         tfx.dsl.Pipeline(
             "predict",
             str(tmp_path / "root"),
             components=[*inputs, predictor],
-            metadata_connection_config=sqlite_metadata_connection_config(f"{tmp_path}/m.db"),
+            metadata_connection_config=database,
         )
     )
     found = list((tmp_path / "root").glob("ImagePredictor/predictions/*/predictions.jsonl"))
