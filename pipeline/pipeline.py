@@ -15,7 +15,6 @@ from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import Evaluator, StatisticsGen
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.content_version import content_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.function_version import function_version
@@ -28,6 +27,7 @@ from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
+from image_pipeline.content_version import content_version
 from image_pipeline.run.resolvers import find_baseline, find_start, join_spans
 
 # A change of what is measured trains anew, too: TFX's Evaluator has no parameter for a version.
