@@ -15,7 +15,6 @@ from image_pipeline.components.augment.apply import check_user_steps
 from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.beam.tfx_components import StatisticsGen
 from image_pipeline.components.code_version import code_version
-from image_pipeline.components.content_version import content_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.component import Evaluator
 from image_pipeline.components.evaluation.findings import find_slices
@@ -31,6 +30,7 @@ from image_pipeline.components.tasks.choose_task import choose_task, name_task
 from image_pipeline.components.training.pusher import Pusher
 from image_pipeline.components.transform.component import ImageTransform
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
+from image_pipeline.content_version import content_version
 from image_pipeline.run.resolvers import find_baseline, find_start, join_spans
 
 _USED_IN_TRAINING = (

@@ -17,7 +17,15 @@ def see_with_backbone(images: keras.KerasTensor, name: str) -> keras.KerasTensor
     """
     make = getattr(keras.applications, name)
     try:
-        backbone = make(include_top=False, weights=None, input_tensor=images, pooling="avg")
+        backbone = make(
+            include_top=False,
+            weights=None,
+            input_tensor=images,
+            input_shape=tuple(
+                images.shape[1:]
+            ),  # Without it, a side is not held against the least.
+            pooling="avg",
+        )
     except ValueError as error:
         size = " × ".join(map(str, images.shape[1:]))
         reason = str(error).splitlines()[0]
