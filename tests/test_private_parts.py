@@ -39,6 +39,7 @@ MODULES = {
     "tfx.proto.orchestration": {"driver_output_pb2"},
     "tfx.types": {
         *("artifact_utils", "channel", "channel_utils", "component_spec", "standard_artifacts"),
+        "standard_component_specs",
     },
     "tfx.utils": {"path_utils"},
     "tensorflow.python.framework": {"op_def_registry"},
@@ -59,6 +60,28 @@ NAMES = {
     ),
     ("pipeline/kubeflow/client.py", "_load_config"): (
         "kfp.client.client"  # how often a request that is not answered is repeated
+    ),
+    ("components/models/heads.py", "_inbound_nodes"): (
+        "keras.src.ops.operation"  # which layers come before the outputs
+    ),
+    ("components/models/smoothing.py", "_keras_mask"): (
+        "keras.src.backend.common.masking"  # which records a loss leaves out
+    ),
+    ("components/training/averaging.py", "_trainable_variables"): (
+        "keras.src.optimizers.base_optimizer"  # in the order of their averages
+    ),
+    # Keras's public attribute is the rate at the present step, not the schedule.
+    ("components/training/phases.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
+    ("components/training/resume.py", "_learning_rate"): "keras.src.optimizers.base_optimizer",
+    ("components/training/recipe_check.py", "_flatten_layers"): "keras.src.layers.layer",
+    ("components/training/replicas.py", "_flatten_layers"): "keras.src.layers.layer",
+    # Keras builds a model of the mean of the replicas' batches, which differ in size.
+    ("components/training/replicas.py", "_maybe_symbolic_build"): (
+        "keras.src.backend.tensorflow.trainer"
+    ),
+    ("components/training/replicas.py", "_symbolic_build"): "keras.src.trainers.trainer",
+    ("components/training/replicas.py", "_all_reduce_sum_gradients"): (
+        "keras.src.backend.tensorflow.optimizer"  # after clipping: here it comes before
     ),
     ("components/training/unknown.py", "_keras_logits"): (
         "keras.src.backend.tensorflow.nn"  # what probabilities were made of
