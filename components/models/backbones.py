@@ -21,9 +21,7 @@ def see_with_backbone(images: keras.KerasTensor, name: str) -> keras.KerasTensor
             include_top=False,
             weights=None,
             input_tensor=images,
-            input_shape=tuple(
-                images.shape[1:]
-            ),  # Without it, a side is not held against the least.
+            input_shape=tuple(images.shape[1:]),  # so that its least is checked
             pooling="avg",
         )
     except ValueError as error:
