@@ -38,7 +38,9 @@ MODULES = {
     "tfx.proto.orchestration": {"driver_output_pb2"},
     "tfx.types": {
         *("artifact_utils", "channel", "channel_utils", "component_spec", "standard_artifacts"),
+        "standard_component_specs",
     },
+    "tfx.utils": {"path_utils"},
     "tensorflow.python.framework": {"op_def_registry"},
     "tensorflow.python.framework.convert_to_constants": {"convert_variables_to_constants_v2"},
 }
