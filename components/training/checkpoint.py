@@ -110,14 +110,14 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
 
     Args and errors are those of `restore_latest`.
     """
-    position_path = files.join(latest, _POSITION_FILE)
-    if not files.exists(position_path):
+    try:
+        position = Position.from_json(files.read_file(files.join(latest, _POSITION_FILE)).decode())
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"training.resume_from must be the folder of a complete checkpoint, but {latest} has "
             f"no {_POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
             "…/000002-000000000."
-        )
-    position = Position.from_json(files.read_file(position_path).decode())
+        ) from error
     if position.seed != seed:
         raise UserError(
             f"The checkpoint {latest} was trained with training.seed={position.seed}, not {seed}: "

@@ -78,7 +78,7 @@ def test_the_option_weighs_the_training_loss_and_no_other(
     monkeypatch.setattr(trainer, "export_model", lambda *_: None)
     model = f"{__name__}.build_undecided_model"
     monkeypatch.setattr(
-        model_check, "load_named", lambda _, path: {model: build_undecided_model}[path]
+        model_check, "find_builder", lambda path, head: {model: build_undecided_model}[path]
     )
     examples = shards.make_examples(9, ["cat", "cat", "dog"])
     fn_args = types.SimpleNamespace(
