@@ -82,7 +82,7 @@ def test_tags_are_learned_evaluated_and_served(tmp_path):
     assert f"it answers just the right tags for {misses['right']:,}." in page
     off = [bool(each["missed"] or each["wrong"]) for each in misses["worst"]]
     assert off.count(True) <= misses["records"] - misses["right"]
-    assert f"<p>F1 {evaluation['overall']['F1']:,.4g} on" in page and "<h3>By tag" in page
+    assert f"<p>F1 {evaluation['overall']['F1']:,.3f} (" in page and "<h3>By tag" in page
     images = {row["name"]: row["counts"][1] for row in figures["tags"]["table"]["rows"]}
     assert {row["name"]: row["records"] for row in figures["metrics"]["classes"]} == images
 
