@@ -49,7 +49,7 @@ def test_a_missing_import_inside_the_module_passes_unchanged(tmp_path, monkeypat
 def test_a_path_from_before_the_rename_is_followed_with_a_warning():
     old = "components.models.model.build_model"
     with pytest.warns(FutureWarning, match=rf"^{old} is now called image_pipeline\.{old}; write"):
-        assert TrainingOptions(model=old).model == TrainingOptions().model
+        assert TrainingOptions(model=old).model == f"image_pipeline.{old}"
     with pytest.warns(FutureWarning):
         assert follow_rename("pipeline.config.load_config") == "image_pipeline.config.load_config"
 
@@ -61,7 +61,7 @@ def test_other_paths_are_left_alone(path, recwarn):
 
 
 def test_a_person_s_own_components_are_left_alone(tmp_path, monkeypatch, recwarn):
-    folder = tmp_path / "components" / "training"
+    folder = tmp_path / "components" / "models"
     folder.mkdir(parents=True)
     for path in (folder.parent / "__init__.py", folder / "__init__.py", folder / "model.py"):
         path.write_text("")
