@@ -86,3 +86,8 @@ def read_history(model_run_dir: str) -> History | None:
         return None
     told, known = read_json(path), dataclasses.fields(History)
     return History(**{field.name: told[field.name] for field in known if field.name in told})
+
+
+def write_history(model_run_dir: str, history: History) -> None:
+    """Writes what training reported to a folder, which is created if needed."""
+    files.write_file(files.join(model_run_dir, HISTORY_FILE), history.to_text().encode())

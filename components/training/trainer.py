@@ -7,18 +7,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
-from image_pipeline.components import files, progress
+from image_pipeline.components import progress
 from image_pipeline.components.feeding.input_fn import input_fn, steps_per_epoch
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.schedule import set_length
+from image_pipeline.components.order.batches import Position
 from image_pipeline.components.tasks.choose_task import find_task, name_model
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.averaging import plan_averaging
+from image_pipeline.components.training.checkpoint import Checkpoints
 from image_pipeline.components.training.class_weights import (
     check_tag_loss,
     read_class_weights,
@@ -26,7 +29,7 @@ from image_pipeline.components.training.class_weights import (
 )
 from image_pipeline.components.training.clocks import EpochClock, StepCounter
 from image_pipeline.components.training.early_stopping import EarlyStopping
-from image_pipeline.components.training.history import HISTORY_FILE, History
+from image_pipeline.components.training.history import History, write_history
 from image_pipeline.components.training.model_check import CheckedModel, build_checked_model
 from image_pipeline.components.training.non_finite import StopAtNonFinite, name_records
 from image_pipeline.components.training.phases import Phases
@@ -58,95 +61,103 @@ def run_fn(fn_args: Any) -> None:
       UserError: if a split has no batch, options exclude each other, or the model cannot be
         trained and exported.
     """
-    graph_dir, model_dir = fn_args.transform_graph_path, fn_args.serving_model_dir
-    task = find_task(graph_dir)
-    options = _read_options(fn_args.custom_config or {}, task)
-    training = choose_start(options.training, getattr(fn_args, "base_model", None))
-    options = dataclasses.replace(options, training=training)
-    check_pixels(options.training.model or "", graph_dir, options.view)
-    class_names = task.read_class_names(graph_dir)
-    steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
+    run = _read_run(fn_args)
+    check_pixels(run.training.model or "", run.graph_dir, run.view)
+    shared = (run.view, run.feeding, run.training, len(run.class_names))
     checked = build_checked_model(
-        *(options.view, options.feeding, training, len(class_names)),
-        task=task,
-        class_names=class_names,
-        steps_per_epoch=steps,
+        *shared, task=run.task, class_names=run.class_names, steps_per_epoch=run.steps
     )
-    if task is TAGGING and options.training.class_weights != "none":
-        check_tag_loss(checked.model, len(class_names), options.training.model or "")
-    if checked.gives_logits:
-        _LOG.warning(
-            "training.model=%s gives logits; the exported model adds a %s.",
-            *(options.training.model, task.activation),
-        )
-    trained = spread(
-        *(checked, options.view, options.feeding, training, len(class_names)), steps_per_epoch=steps
-    )
-    _fit(fn_args, options, class_names, trained)
+    _check_outputs(run, checked)
+    trained = spread(checked, *shared, steps_per_epoch=run.steps)
+    _fit(run, trained)
     if trained is not checked:
         copy_back(trained.model, checked.model)
     export_model(
-        checked.model, graph_dir, options.view, class_names, model_dir, checked.gives_logits, task
+        *(checked.model, run.graph_dir, run.view, run.class_names, fn_args.serving_model_dir),
+        *(checked.gives_logits, run.task),
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class _AllOptions:
+class _Run:
+    """One training: what TFX and the user ask for.
+
+    Attributes:
+      fn_args: TFX's FnArgs.
+      task: what the model learns.
+      view, feeding, training: the options.
+      graph_dir: the transform graph's folder.
+      class_names: of the model's values, in their order.
+      steps: batches per epoch.
+    """
+
+    fn_args: Any
+    task: Task
     view: ViewOptions
     feeding: FeedingOptions
     training: TrainingOptions
+    graph_dir: str
+    class_names: list[str]
+    steps: int
 
 
-def _read_options(config: Mapping[str, Any], task: Task) -> _AllOptions:
-    options = _AllOptions(
-        ViewOptions(**config.get("view", {})),
-        FeedingOptions(**config.get("feeding", {})),
-        name_model(TrainingOptions(**config.get("training", {})), task),
+def _read_run(fn_args: Any) -> _Run:
+    config: Mapping[str, Any] = fn_args.custom_config or {}
+    graph_dir = fn_args.transform_graph_path
+    task = find_task(graph_dir)
+    feeding = FeedingOptions(**config.get("feeding", {}))
+    training = name_model(TrainingOptions(**config.get("training", {})), task)
+    task.check_options(feeding, training)
+    return _Run(
+        fn_args=fn_args,
+        task=task,
+        view=ViewOptions(**config.get("view", {})),
+        feeding=feeding,
+        training=choose_start(training, getattr(fn_args, "base_model", None)),
+        graph_dir=graph_dir,
+        class_names=task.read_class_names(graph_dir),
+        steps=steps_per_epoch(fn_args.train_files, feeding, "train"),
     )
-    task.check_options(options.feeding, options.training)
-    return options
 
 
-def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: CheckedModel) -> None:
+def _check_outputs(run: _Run, checked: CheckedModel) -> None:
+    """Refuses a loss that tags' weights cannot weigh, and says if something is added."""
+    name = run.training.model or ""
+    if run.task is TAGGING and run.training.class_weights != "none":
+        check_tag_loss(checked.model, len(run.class_names), name)
+    if checked.gives_logits:
+        _LOG.warning(
+            "training.model=%s gives logits; the exported model adds a %s.",
+            *(name, run.task.activation),
+        )
+
+
+def _fit(run: _Run, checked: CheckedModel) -> None:
     """Trains the model from where a checkpoint left it, and writes what training reported."""
-    training, model = options.training, checked.model
-    unknown = _count_unknown(fn_args, options) if checked.task.leaves_out_unknown else {}
-    if any(count != 0 for count in unknown.values()):
-        leave_out_unknown(model)
-    steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
+    training, model, steps = run.training, checked.model, run.steps
+    unknown = _leave_out_unknown(run, model)
     phases = Phases(model, training)
     set_length(model, training.epochs, steps)
     stopping = EarlyStopping(model, training)
-    start, checkpoints = resume(fn_args, model, training, steps, stopping.state)
+    start, checkpoints = resume(run.fn_args, model, training, steps, stopping.state)
     clock = EpochClock(model)
-    name_batches = functools.partial(
-        name_records, fn_args.train_files, options.view, options.feeding, training.seed
-    )
-    latest = [each.find_latest for each in checkpoints]
-    stop = StopAtNonFinite(start, steps, name_batches, *latest)
-
-    def make_train_data(**part: Any) -> tf.data.Dataset:
-        data = clock.watch(_make_train_data(fn_args, options, class_names, part))
-        return data if model.steps_per_execution == 1 else hide_length(data)
-
+    # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
+    stop = _watch_loss(run, start, checkpoints)
+    callbacks = [WholeEpochs(), stop, *plan_averaging(model), clock, StepCounter(), stopping]
     progress.begin("steps", training.epochs * steps, done=start.epoch * steps + start.step)
     with contextlib.ExitStack() as traces:
-        profile = plan_profile(fn_args.model_run_dir, training, start.epoch, traces)
+        profile = plan_profile(run.fn_args.model_run_dir, training, start.epoch, traces)
         metrics = fit_from(
             start,
             model,
-            make_train_data,
+            functools.partial(_make_timed_data, run, model, clock),
             training.epochs,
             steps,
             phases,
             lambda: stopping.is_over,
-            validation_data=_make_eval_data(fn_args, options),
+            validation_data=_make_eval_data(run),
             shuffle=False,  # the data already is
-            # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
-            callbacks=[
-                *(WholeEpochs(), stop, *plan_averaging(model), clock, StepCounter(), stopping),
-                *(*checkpoints, *profile),
-            ],
+            callbacks=[*callbacks, *checkpoints, *profile],
             verbose=2,  # a line per epoch: logs are read afterwards
         )
     stopping.finish()
@@ -159,54 +170,70 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
         best_epoch=stopping.best_epoch,
         **clock.times(),
     )
-    write_history(fn_args.model_run_dir, history)
+    write_history(run.fn_args.model_run_dir, history)
     for trace in profile:
         trace.write_summary()
 
 
-def _count_unknown(fn_args: Any, options: _AllOptions) -> dict[str, int | None]:
-    """Records of each split without a class in the vocabulary; None without an index."""
-    graph_dir, feeding = fn_args.transform_graph_path, options.feeding
-    return {
-        "train": count_unknown(fn_args.train_files, feeding, graph_dir, "train"),
-        "eval": count_unknown(fn_args.eval_files, feeding, graph_dir, "eval"),
+def _watch_loss(run: _Run, start: Position, checkpoints: Sequence[Checkpoints]) -> StopAtNonFinite:
+    """Ends training at a loss that is not a number, with the records of its step."""
+    name_batches = functools.partial(
+        name_records, run.fn_args.train_files, run.view, run.feeding, run.training.seed
+    )
+    return StopAtNonFinite(
+        start, run.steps, name_batches, *(each.find_latest for each in checkpoints)
+    )
+
+
+def _leave_out_unknown(run: _Run, model: keras.Model) -> dict[str, int | None]:
+    """Records of each split without a class in the vocabulary; None without an index.
+
+    The model is made to leave them out, if there are any.
+    """
+    if not run.task.leaves_out_unknown:
+        return {}
+    shared = run.feeding, run.graph_dir
+    unknown = {
+        "train": count_unknown(run.fn_args.train_files, *shared, "train"),
+        "eval": count_unknown(run.fn_args.eval_files, *shared, "eval"),
     }
+    if any(count != 0 for count in unknown.values()):
+        leave_out_unknown(model)
+    return unknown
 
 
-def _make_train_data(
-    fn_args: Any, options: _AllOptions, class_names: list[str], part: Mapping[str, Any]
+def _make_timed_data(
+    run: _Run, model: keras.Model, clock: EpochClock, **part: Any
 ) -> tf.data.Dataset:
+    """The batches of a part of training, as `fit` takes them."""
+    data = clock.watch(_make_train_data(run, part))
+    return data if model.steps_per_execution == 1 else hide_length(data)
+
+
+def _make_train_data(run: _Run, part: Mapping[str, Any]) -> tf.data.Dataset:
     """The batches of a part of training, as `input_fn` counts it, with the records' weights."""
-    training = options.training
-    data = _read_batches(fn_args, fn_args.train_files, options, "train", seed=training.seed, **part)
-    if training.class_weights == "none":
+    data = _read_batches(run, run.fn_args.train_files, "train", seed=run.training.seed, **part)
+    if run.training.class_weights == "none":
         return data
-    return weigh_records(data, read_class_weights(fn_args.transform_graph_path, class_names))
+    return weigh_records(data, read_class_weights(run.graph_dir, run.class_names))
 
 
-def _make_eval_data(fn_args: Any, options: _AllOptions) -> tf.data.Dataset:
-    steps = steps_per_epoch(fn_args.eval_files, options.feeding, "eval")
-    data = _read_batches(fn_args, fn_args.eval_files, options, "eval")
-    if options.feeding.bad_records == "skip":  # There may be fewer batches.
+def _make_eval_data(run: _Run) -> tf.data.Dataset:
+    steps = steps_per_epoch(run.fn_args.eval_files, run.feeding, "eval")
+    data = _read_batches(run, run.fn_args.eval_files, "eval")
+    if run.feeding.bad_records == "skip":  # There may be fewer batches.
         return data
     # Keras warns of data that runs out unless it knows where they end.
     return data.apply(tf.data.experimental.assert_cardinality(steps))
 
 
-def _read_batches(
-    fn_args: Any, shards: Sequence[str], options: _AllOptions, mode: Mode, **part: Any
-) -> tf.data.Dataset:
+def _read_batches(run: _Run, shards: Sequence[str], mode: Mode, **part: Any) -> tf.data.Dataset:
     return input_fn(
         shards,
         mode=mode,
-        view=options.view,
-        feeding=options.feeding,
-        transform_graph_dir=fn_args.transform_graph_path,
+        view=run.view,
+        feeding=run.feeding,
+        transform_graph_dir=run.graph_dir,
         again="same",  # `part` sets the position; Keras may look at the data first.
         **part,
     )
-
-
-def write_history(folder: str, history: History) -> None:
-    """Writes what training reported to a folder, which is created if needed."""
-    files.write_file(files.join(folder, HISTORY_FILE), history.to_text().encode())

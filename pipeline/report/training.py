@@ -37,7 +37,11 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingFigures:
-    """Figures from `History`: totals over all epochs, and curves."""
+    """Figures from `History`: totals over all epochs, and curves.
+
+    Attributes:
+      best_epoch: early stopping's, from 1; None without it.
+    """
 
     epochs: int
     steps: int
@@ -45,6 +49,8 @@ class TrainingFigures:
     input_wait: InputWait | None
     unknown_records: Mapping[str, int | None] | None
     softmax_added: bool
+    started_from: str | None
+    best_epoch: int | None
     curves: list[Curve]
 
 
@@ -76,6 +82,8 @@ def describe_training(history: History) -> TrainingFigures:
         input_wait=history.input_wait,
         unknown_records=history.unknown_records,
         softmax_added=history.softmax_added,
+        started_from=history.started_from,
+        best_epoch=None if history.best_epoch is None else history.best_epoch + 1,
         curves=[Curve(name, metrics.get(name), own, _find_best(name, own)) for name, own in pairs],
     )
 

@@ -156,6 +156,8 @@ def _summarize_training(history: History) -> dict[str, Any]:
         "input_wait": None if wait is None else dataclasses.asdict(wait),
         "unknown_records": history.unknown_records,
         "softmax_added": history.softmax_added,
+        "started_from": history.started_from,
+        "best_epoch": None if history.best_epoch is None else history.best_epoch + 1,
     }
 
 
@@ -195,6 +197,22 @@ def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:
     return [("spans", f"{text}; the run was for {spans[-1]}, which the lines below describe")]
 
 
+def _training_rows(training: Mapping[str, Any]) -> list[tuple[str, str]]:
+    counts = (training["steps"], "step"), (training["epochs"], "epoch")
+    rows = [("training", ", ".join(format_count(*each) for each in counts))]
+    if start := training.get("started_from"):
+        rows.append(("started from", start))
+    if best := training.get("best_epoch"):
+        rows.append(("best epoch", f"{best}, by early stopping's figure"))
+    if told := _list_unknown(training.get("unknown_records") or {}):
+        rows.append(("records without a class", f"{told}: left out"))
+    if training.get("softmax_added"):
+        rows.append(("model's output", "logits; the exported model adds a softmax"))
+    if wait := training.get("input_wait"):
+        rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
+    return rows
+
+
 def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, format_numbers(value)) for name, value in summary.get("statistics", {}).items()]
     if constant := summary.get("constant_channels"):
@@ -207,14 +225,7 @@ def _model_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if unknown := summary.get("unknown_classes"):
         rows.append((f"unknown {kind}", format_unknown_classes(unknown, kind == "tags")))
     if training := summary.get("training"):
-        counts = (training["steps"], "step"), (training["epochs"], "epoch")
-        rows.append(("training", ", ".join(format_count(*each) for each in counts)))
-        if told := _list_unknown(training.get("unknown_records") or {}):
-            rows.append(("records without a class", f"{told}: left out"))
-        if training.get("softmax_added"):
-            rows.append(("model's output", "logits; the exported model adds a softmax"))
-        if wait := training.get("input_wait"):
-            rows.append(("waited for input", f"{wait['share']:.1%} of training's time"))
+        rows += _training_rows(training)
     if evaluation := summary.get("evaluation"):
         rows += evaluation_rows(evaluation)
         interval = find_interval(evaluation)

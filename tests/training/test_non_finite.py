@@ -11,7 +11,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, trainer
-from image_pipeline.components.training.history import History
+from image_pipeline.components.training.history import History, write_history
 from image_pipeline.components.training.non_finite import (
     StopAtNonFinite,
     are_finite,
@@ -162,6 +162,6 @@ def test_what_is_finite():
 def test_history_holds_null_where_a_metric_is_no_number(tmp_path):
     metrics = {"auc": [float("nan"), 0.5]}
     history = History(metrics=metrics, steps_per_epoch=1, seconds_per_epoch=[1.0, 1.0])
-    trainer.write_history(str(tmp_path), history)
+    write_history(str(tmp_path), history)
     text = (tmp_path / "history.json").read_text()
     assert "NaN" not in text and json.loads(text)["metrics"]["auc"] == [None, 0.5]

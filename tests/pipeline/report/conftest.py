@@ -19,9 +19,8 @@ from image_pipeline.components.evaluation.answers import AnswerTable, describe_c
 from image_pipeline.components.evaluation.collecting import Collection
 from image_pipeline.components.evaluation.findings import write_findings
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.training.history import History
+from image_pipeline.components.training.history import History, write_history
 from image_pipeline.components.training.serving import export_model
-from image_pipeline.components.training.trainer import write_history
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.config import PipelineConfig
@@ -116,7 +115,8 @@ def run_dir(images_dir):
     names = (graph / "transform_fn/assets/label").read_text().split()
     model_dir = rooms / "Trainer/model/5"
     export_model(_make_model(), str(graph), CONFIG.view, names, str(model_dir / "Format-Serving"))
-    history = History(metrics=HISTORY, steps_per_epoch=4, **TIMES)
+    start = {"started_from": "training.weights=mine.weights.h5", "best_epoch": 1}
+    history = History(metrics=HISTORY, steps_per_epoch=4, **TIMES, **start)
     write_history(str(rooms / "Trainer/model_run/5"), history)
     _write_figures(str(rooms / "Evaluator/evaluation/6"), examples, model_dir / "Format-Serving")
     _write_anomalies(rooms / "ExampleValidator/anomalies/7")

@@ -14,9 +14,11 @@ def test_training_and_its_best_epochs(run):
     loss, accuracy = training.curves
     assert (loss.name, loss.train, loss.eval) == (*("loss", HISTORY["loss"], HISTORY["val_loss"]),)
     assert (loss.best_epoch, accuracy.best_epoch) == (2, 2)
+    assert (training.started_from, training.best_epoch) == ("training.weights=mine.weights.h5", 2)
     alone = History(metrics={"loss": [1.0]}, steps_per_epoch=1, seconds_per_epoch=[1.0])
     assert describe_training(alone).curves[0].best_epoch is None
     assert describe_training(alone).input_wait is None
+    assert (describe_training(alone).started_from, describe_training(alone).best_epoch) == (None,) * 2
 
 
 def test_values_that_are_no_numbers_are_passed_over():
