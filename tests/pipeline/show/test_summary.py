@@ -82,7 +82,8 @@ def test_the_first_weights_and_the_best_epoch_are_told():
     lines = _print([], [], {"started_from": "training.weights=a.h5", "best_epoch": 2}).splitlines()
     assert "started from             training.weights=a.h5" in lines
     assert "best epoch               2, by early stopping's figure" in lines
-    assert not [line for line in _print([], []).splitlines() if line.startswith(("started", "best"))]
+    others = _print([], []).splitlines()
+    assert not [line for line in others if line.startswith(("started", "best"))]
 
 
 def test_tags_that_training_has_not_seen_are_told():
