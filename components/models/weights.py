@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.heads import find_heads
+from image_pipeline.components.models.heads import find_features
 from image_pipeline.components.models.names import SAVED_MODEL
 from image_pipeline.components.trees import fetch_file, fetch_tree
 
@@ -132,11 +132,9 @@ def _match(arrays: dict[str, np.ndarray], model: keras.Model) -> Arrays:
 
 
 def leave_out_head(model: keras.Model) -> keras.Model | None:
-    """What a model has before its head; None if there is more than one head, or none is known."""
-    heads = find_heads(model)
-    if len(heads) != 1:
-        return None
-    return keras.Model(model.inputs, heads[0].input)
+    """What a model has before its head; None if that is not known."""
+    features = find_features(model)
+    return None if features is None else keras.Model(model.inputs, features)
 
 
 def name_weights(model: keras.Model) -> Sequence[str]:

@@ -114,7 +114,7 @@ def _fit(fn_args: Any, options: _AllOptions, class_names: list[str], checked: Ch
     if any(count != 0 for count in unknown.values()):
         leave_out_unknown(model)
     steps = steps_per_epoch(fn_args.train_files, options.feeding, "train")
-    phases = Phases(model, training)
+    phases = Phases(model, training, steps)
     set_length(model, training.epochs, steps)
     stopping = EarlyStopping(model, training)
     start, checkpoints = resume(fn_args, model, training, steps, stopping.state)
