@@ -48,6 +48,9 @@ def rebuild_saved(
             f"training.model={path} must pool its features before its last Dense layer, which "
             f"takes {list(features.shape)}; add a GlobalAveragePooling2D."
         )
+    if options.fine_tuning is not None:
+        for layer in saved._flatten_layers():  # Its author may have frozen what is to learn.
+            layer.trainable = True
     model = add_head(saved.inputs[0], features, num_classes, options)
     old, new = heads[0].get_weights(), find_heads(model)[0]
     if [each.shape for each in old] == [each.shape for each in new.weights]:
