@@ -86,7 +86,5 @@ def test_a_policy_that_no_layer_has_is_refused(tmp_path):
     seen = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(2, 3)(images))
     keras.Model(images, keras.layers.Dense(2)(seen)).save(path)
     training = TrainingOptions(model=path, dtype_policy="mixed_float16")
-    with pytest.raises(
-        UserError, match=r"mixed_float16 would change nothing: training.model"
-    ):
+    with pytest.raises(UserError, match=r"mixed_float16 would change nothing: training.model"):
         build_checked_model(ViewOptions(height_px=8, width_px=8), FeedingOptions(), training, 2)
