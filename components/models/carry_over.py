@@ -43,6 +43,12 @@ def carry_over(
         pairs = list(zip(body, arrays, strict=False))
     else:
         raise UserError(_explain(model, body, arrays, source))
+    wrong = [weight.path for weight, array in pairs if not np.isfinite(array).all()]
+    if wrong:
+        raise UserError(
+            f"{source} has NaN or infinity among the values of {wrong[0]}: its training failed; "
+            "give other weights."
+        )
     names = None if old_classes is None or classes is None else (old_classes, classes)
     kept = [
         _assign(weight, array, names if id(weight) in of_heads else None) for weight, array in pairs

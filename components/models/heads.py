@@ -16,6 +16,14 @@ def find_heads(model: keras.Model) -> list[keras.layers.Layer]:
     return _find_last(getattr(model, "outputs", None) or [])
 
 
+def find_features(model: keras.Model) -> keras.KerasTensor | None:
+    """What a model's only head sees; None if there is not one, or it is within another model."""
+    heads = find_heads(model)
+    if len(heads) != 1 or all(heads[0] is not layer for layer in model.layers):
+        return None
+    return heads[0].input
+
+
 def find_class_heads(model: keras.Model) -> list[keras.layers.Layer]:
     """Those of the heads whose values belong to classes: not where a detector's boxes are."""
     outputs = getattr(model, "output", None) if getattr(model, "outputs", None) else None
@@ -38,7 +46,9 @@ def _last_with_weights(tensor: Any) -> Iterator[keras.layers.Layer]:
         return
     layer, node = history.operation, history.operation._inbound_nodes[history.node_index]
     if getattr(layer, "weights", None):
-        yield layer
+        # A model within the model ends in layers of its own.
+        within = _find_last(getattr(layer, "outputs", None) or [])
+        yield from within or [layer]
         return
     for each in node.input_tensors:
         yield from _last_with_weights(each)

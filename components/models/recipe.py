@@ -61,8 +61,8 @@ class RecipeOptions(Options):
     are."""
     use_ema: bool = False
     """Validation, evaluation and the exported model use an exponential moving average of the
-    weights of all steps. What is not trained, as a batch normalisation's moving mean, is not
-    averaged."""
+    weights of all steps (with `fine_tuning`, of all steps of the phase). What is not trained, as a
+    batch normalisation's moving mean, is not averaged."""
     ema_momentum: float = pydantic.Field(default=0.99, ge=0, lt=1)
     """The average's share of itself at each step: it looks back about 1 / (1 - this) steps."""
     gradient_accumulation_steps: int | None = pydantic.Field(default=None, ge=2)

@@ -8,7 +8,7 @@ import keras
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.heads import find_heads
+from image_pipeline.components.models.heads import find_features, find_heads
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.trees import fetch_file
 
@@ -36,19 +36,21 @@ def rebuild_saved(
     """
     saved = read_saved(path)
     _check_input(saved, path, input_shape)
-    heads = find_heads(saved)
-    if len(heads) != 1 or not isinstance(heads[0], keras.layers.Dense):
+    heads, features = find_heads(saved), find_features(saved)
+    if features is None or not isinstance(heads[0], keras.layers.Dense):
         raise UserError(
             f"training.model={path} must be a functional or Sequential model that ends in one "
             "Dense layer, which is replaced where the classes are others; build a model of "
             "another kind in a function of your own, and give its dotted path."
         )
-    features = heads[0].input
     if len(features.shape) != 2:
         raise UserError(
             f"training.model={path} must pool its features before its last Dense layer, which "
             f"takes {list(features.shape)}; add a GlobalAveragePooling2D."
         )
+    if options.fine_tuning is not None:
+        for layer in saved._flatten_layers():  # Its author may have frozen what is to learn.
+            layer.trainable = True
     model = add_head(saved.inputs[0], features, num_classes, options)
     old, new = heads[0].get_weights(), find_heads(model)[0]
     if [each.shape for each in old] == [each.shape for each in new.weights]:

@@ -7,7 +7,6 @@ carry numbers that depend on what else was built before.
 import itertools
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
-from image_pipeline.components.models.heads import find_heads
+from image_pipeline.components.models.heads import find_features
 from image_pipeline.components.models.names import SAVED_MODEL
 from image_pipeline.components.trees import fetch_file, fetch_tree
 
@@ -55,10 +54,14 @@ def read_weights(path: str, model: keras.Model, source: str) -> Arrays:
             f"{source} is not there; give a {WEIGHTS}, {OLD_WEIGHTS} or "
             f"{SAVED_MODEL} file, or the folder of a SavedModel."
         ) from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, tf.errors.OpError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # A file of someone else's: the libraries raise many kinds.
+        told = describe_error(error).rstrip(".")
         raise UserError(
-            f"{source} cannot be read: {describe_error(error)}. It is damaged or "
-            "cut off, or of another kind than its name says; copy it again."
+            f"{source} cannot be read: {told}. It is damaged or cut off, of another kind than its "
+            "name says, or a model with layers of your own; copy it again, or give its weights "
+            f"alone, as model.save_weights('my{WEIGHTS}') writes them."
         ) from error
 
 
@@ -74,7 +77,7 @@ def _fetch(path: str) -> str:
     is_file = path.endswith((SAVED_MODEL, OLD_WEIGHTS, ".hdf5"))
     local = fetch_file(path) if is_file else fetch_tree(path)
     wanted = local if is_file else os.path.join(local, _INDEX)
-    if not tf.io.gfile.exists(wanted):
+    if not os.path.isfile(wanted):
         raise FileNotFoundError(wanted)
     return local
 
@@ -91,11 +94,17 @@ def _read_old(path: str, model: keras.Model) -> Arrays:
             return _match(_list_arrays(file), model)
         group = file if "layer_names" in file.attrs else file["model_weights"]
         layers = [group[_text(name)] for name in group.attrs["layer_names"]]
-        return [
-            np.asarray(layer[_text(name)])
-            for layer in layers
-            for name in layer.attrs["weight_names"]
-        ]
+        return [np.asarray(layer[name]) for layer in layers for name in _order_names(layer)]
+
+
+def _order_names(layer: h5py.Group) -> list[str]:
+    """A layer's weights as Keras lists them now: of layers within it, one after another.
+
+    Of a model within the model, all that learns was written first, and then all that does not.
+    """
+    names = [_text(name) for name in layer.attrs["weight_names"]]
+    owners = list(dict.fromkeys(name.rpartition("/")[0] for name in names))
+    return sorted(names, key=lambda name: owners.index(name.rpartition("/")[0]))
 
 
 def _text(name: Any) -> str:
@@ -132,11 +141,9 @@ def _match(arrays: dict[str, np.ndarray], model: keras.Model) -> Arrays:
 
 
 def leave_out_head(model: keras.Model) -> keras.Model | None:
-    """What a model has before its head; None if there is more than one head, or none is known."""
-    heads = find_heads(model)
-    if len(heads) != 1:
-        return None
-    return keras.Model(model.inputs, heads[0].input)
+    """What a model has before its head; None if that is not known."""
+    features = find_features(model)
+    return None if features is None else keras.Model(model.inputs, features)
 
 
 def name_weights(model: keras.Model) -> Sequence[str]:

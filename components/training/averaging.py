@@ -14,8 +14,10 @@ import keras
 
 
 def take_average(model: keras.Model) -> None:
-    """Writes the average into the model, if there is one."""
+    """Writes the average into the model, if there is one: before the first step there is none."""
     optimizer = _find_keeper(model)
+    if not keras.ops.convert_to_numpy(optimizer.iterations):
+        return  # Mixed precision may have left out all steps; Keras's averages begin at 0.
     # The method of its class: `plan_averaging` hides it from Keras.
     type(optimizer).finalize_variable_values(optimizer, optimizer._trainable_variables)
 

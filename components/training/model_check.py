@@ -103,6 +103,9 @@ def build_checked_model(
     with use_policy(training.dtype_policy):
         model = check.call("failed", lambda: build(shape, num_classes, noted))
         check.is_model(model)
+        images = _make_images(shape, feeding.dtype)
+        if not model.built:  # So that there are weights.
+            check.answer(model, images)
         start_from(model, training, class_names)
         if training.compile is not None:
             read.clear()  # Whatever the model was compiled with is replaced.
@@ -111,11 +114,7 @@ def build_checked_model(
     check_heeded(model, training, read)
     if training.steps_per_execution is not None:
         model.steps_per_execution = training.steps_per_execution
-    images = _make_images(shape, feeding.dtype)
-    outputs = check.call(
-        f"failed on images [{_IMAGES}, {', '.join(map(str, shape))}]",
-        lambda: model(images, training=False),
-    )
+    outputs = check.answer(model, images)
     check.outputs(outputs, counted)
     check.weights(model)
     Phases(model, training)  # which refuses a model that has no head, or nothing else
@@ -172,6 +171,11 @@ class _Check:
         except Exception as error:
             told = f"{describe_error(error)}"
             self._refuse(f"{what}{_find_place(error)}: {told}", error)
+
+    def answer(self, model: keras.Model, images: tf.Tensor) -> Any:
+        """What the model gives for images."""
+        what = f"failed on images {list(images.shape)}"
+        return self.call(what, lambda: model(images, training=False))
 
     def is_model(self, model: Any) -> None:
         if not isinstance(model, keras.Model):

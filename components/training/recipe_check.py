@@ -14,8 +14,8 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.recipe import OF_THE_COMPILER
 
 _LOG = logging.getLogger(__name__)
-# Who calls these may read everything in what they return.
-_READING_ALL = ("model_copy", "model_dump", "model_dump_json")
+# Who asks for these (the last is what `vars` asks for) may read everything in what they return.
+_READING_ALL = ("model_copy", "model_dump", "model_dump_json", "__dict__")
 
 
 def note_reads(options: TrainingOptions) -> tuple[TrainingOptions, set[str]]:
@@ -30,6 +30,15 @@ def note_reads(options: TrainingOptions) -> tuple[TrainingOptions, set[str]]:
             elif name in _READING_ALL:
                 read.update(names)
             return super().__getattribute__(name)
+
+        def __repr__(self) -> str:  # What is printed is not heeded.
+            return repr(options)
+
+        __str__ = __repr__
+
+        def __iter__(self) -> Any:
+            read.update(names)
+            return super().__iter__()
 
     noted = Noted.model_construct(**dict(options))
     read.clear()
@@ -106,13 +115,12 @@ def check_heeded(model: keras.Model, options: TrainingOptions, read: set[str]) -
                 "image_pipeline.components.models.compiling.compile_model reads all of the recipe)."
             )
     policy = options.dtype_policy
-    if policy != "float32" and all(layer.dtype_policy.name != policy for layer in _layers(model)):
+    # What holds layers, or the input, has the policy in any case.
+    layers = [layer for layer in model._flatten_layers() if not isinstance(layer, keras.Model)]
+    kinds = {layer.dtype_policy.name for layer in layers if layer.weights}
+    if policy != "float32" and kinds and policy not in kinds:
         raise UserError(
             f"training.dtype_policy={policy} would change nothing: training.model={options.model} "
             "gives all its layers a type of their own. Leave it out, or let them have Keras's "
             "default."
         )
-
-
-def _layers(model: keras.Model) -> Iterator[keras.layers.Layer]:
-    yield from (model, *model._flatten_layers(include_self=False))

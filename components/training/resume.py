@@ -144,7 +144,7 @@ def fit_from(
     for first_epoch, first_step, count in _split(start, epochs, phases.boundary):
         if is_over():
             break
-        phases.enter(first_epoch)
+        phases.enter(first_epoch, first_step)
         history = model.fit(
             # One data set for all epochs, so that it is traced once, not once per epoch.
             make_train_data(first_epoch=first_epoch, first_step=first_step, epochs=count),

@@ -136,7 +136,7 @@ def _fit(run: _Run, checked: CheckedModel) -> None:
     """Trains the model from where a checkpoint left it, and writes what training reported."""
     training, model, steps = run.training, checked.model, run.steps
     unknown = _leave_out_unknown(run, model)
-    phases = Phases(model, training)
+    phases = Phases(model, training, steps)
     set_length(model, training.epochs, steps)
     stopping = EarlyStopping(model, training)
     start, checkpoints = resume(run.fn_args, model, training, steps, stopping.state)

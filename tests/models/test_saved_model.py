@@ -63,3 +63,15 @@ def test_another_end_is_refused(tmp_path):
     keras.Model(inputs, keras.layers.Conv2D(3, 1)(inputs)).save(path)
     with pytest.raises(UserError, match="must be a functional or Sequential model that ends in"):
         _build(path, 3)
+
+
+def test_what_its_author_froze_learns_in_the_second_phase(tmp_path):
+    inputs = keras.Input((8, 8, 3))
+    frozen = keras.layers.Conv2D(4, 3, trainable=False)
+    outputs = keras.layers.GlobalAveragePooling2D()(frozen(inputs))
+    path = str(tmp_path / "frozen.keras")
+    keras.Model(inputs, keras.layers.Dense(3)(outputs)).save(path)
+    build = find_builder(path, "classes")
+    tuned = build((8, 8, 3), 3, TrainingOptions(model=path, fine_tuning={}))
+    assert len(tuned.trainable_variables) == 4
+    assert len(build((8, 8, 3), 3, TrainingOptions(model=path)).trainable_variables) == 2

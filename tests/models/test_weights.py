@@ -132,10 +132,47 @@ def test_what_is_cut_off_is_refused(kind, donor, tmp_path):
         read_weights(path, donor, "it")
 
 
+def test_an_old_file_of_a_model_within_a_model_is_put_in_order(tmp_path):
+    def build():
+        keras.utils.clear_session()
+        inner = keras.Sequential([keras.Input((8,)), keras.layers.BatchNormalization()])
+        inner.add(keras.layers.BatchNormalization())
+        inputs = keras.Input((8,))
+        return keras.Model(inputs, keras.layers.Dense(3)(inner(inputs)))
+
+    theirs, model = build(), build()
+    for number, weight in enumerate(theirs.weights):
+        weight.assign(np.full(weight.shape, number))
+    path = str(tmp_path / "old.h5")
+    theirs.save(path)  # what learns of both BatchNorms, then what does not
+    carry_over(model, read_weights(path, model, "it"), "it")
+    for ours, given in zip(model.weights, theirs.weights, strict=True):
+        np.testing.assert_array_equal(ours, given)
+
+
+def test_weights_that_are_no_numbers_are_refused(donor):
+    model, arrays = _build(2), [np.asarray(weight) for weight in donor.weights]
+    arrays[1] = np.full_like(arrays[1], np.nan)
+    with pytest.raises(UserError, match=r"it has NaN or infinity among the values of batch_norm"):
+        carry_over(model, arrays, "it")
+
+
+def test_a_model_with_layers_that_nobody_knows_is_refused(tmp_path):
+    class Own(keras.layers.Layer):
+        def call(self, images):
+            return images
+
+    inputs = keras.Input(SHAPE)
+    path = str(tmp_path / "own.keras")
+    keras.Model(inputs, Own()(inputs)).save(path)
+    with pytest.raises(UserError, match=r"or a model with layers of your own; copy it again, or"):
+        read_weights(path, _build(2), "it")
+
+
 @pytest.mark.parametrize("name", ["no.weights.h5", "no.h5", "no.keras", "no_folder"])
 def test_what_is_missing_is_refused(name, donor, tmp_path):
     with pytest.raises(UserError, match=r"it is not there; give a \.weights\.h5, \.h5 or \.keras"):
         read_weights(str(tmp_path / name), donor, "it")
-    (tmp_path / "no_folder").mkdir(exist_ok=True)
+    (tmp_path / name).mkdir()
     with pytest.raises(UserError, match="it is not there"):
-        read_weights(str(tmp_path / "no_folder"), donor, "it")
+        read_weights(str(tmp_path / name), donor, "it")

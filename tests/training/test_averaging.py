@@ -56,3 +56,12 @@ def test_an_optimizer_that_scales_the_loss_has_one_too():
     inner = keras.optimizers.SGD(0.5, use_ema=True)
     model.compile(keras.optimizers.LossScaleOptimizer(inner), loss="mse")
     assert len(plan_averaging(model)) == 1
+
+
+def test_before_the_first_step_there_is_no_average():
+    model = _make(use_ema=True)
+    model.optimizer.build(model.trainable_variables)
+    with averaged(model):
+        assert _weight(model) == 1
+    take_average(model)
+    assert _weight(model) == 1

@@ -60,6 +60,33 @@ def test_a_wrong_model_is_named_with_what_it_is_and_what_is_wanted(name, message
     assert "Arguments received" not in text and "\n" not in text
 
 
+def build_subclassed(input_shape, num_classes, options):
+    """Keras's own idiom: its weights exist once it has been called."""
+
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.pool = keras.layers.GlobalAveragePooling2D()
+            self.head = keras.layers.Dense(num_classes, activation="softmax")
+
+        def call(self, images):
+            return self.head(self.pool(images))
+
+    model = Own()
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model
+
+
+def test_a_model_that_is_not_built_yet_is_given_its_weights(tmp_path):
+    path = str(tmp_path / "its.weights.h5")
+    theirs = build_subclassed((8, 8, 3), 2, None)
+    theirs(np.zeros([1, 8, 8, 3], np.float32))
+    theirs.save_weights(path)
+    training = TrainingOptions(model=f"{__name__}.build_subclassed", weights=path)
+    ours = build_checked_model(VIEW, FeedingOptions(), training, 2).model
+    np.testing.assert_array_equal(ours.head.kernel, theirs.head.kernel)
+
+
 def test_a_path_that_cannot_be_imported_names_the_option():
     with pytest.raises(UserError, match=r"training\.model cannot be loaded: no module 'no_such'"):
         build("no_such.model")

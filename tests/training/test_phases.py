@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import re
 
 import keras
 import numpy as np
@@ -175,11 +176,88 @@ def test_a_schedule_is_scaled():
             return 0.5 / (1 + tf.cast(step, tf.float32))
 
     optimizer = keras.optimizers.SGD(Falling())
-    _set_rate(optimizer, 0.5, 0.05)
-    _set_rate(optimizer, 0.5, 0.05)
+    _set_rate(optimizer, 0.5, 0.05, first_step=0)
+    _set_rate(optimizer, 0.5, 0.05, first_step=0)
     assert float(optimizer.learning_rate) == pytest.approx(0.05)
     optimizer.iterations.assign(4)
     assert float(optimizer.learning_rate) == pytest.approx(0.01)
+
+
+def test_a_schedule_goes_on_though_the_optimizer_counts_anew(fit):
+    recipe = {"model": "tests.training.test_phases.build_by_recipe", "schedule": "cosine"}
+    # Of 12 steps, at the end of each epoch; a tenth of it in the second phase.
+    cosine = [0.05 * (1 + np.cos(np.pi * step / 12)) for step in (3, 6, 9, 12)]
+    _, _, rates, _ = fit(**recipe)
+    wanted = [cosine[0], cosine[1], cosine[2] / 10, 0]
+    assert list(rates.values()) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_weights_that_learn_later_move_by_the_rate():
+    training = TrainingOptions(weights="w.h5", fine_tuning={"learning_rate": 1e-3})
+    model = build_by_recipe((8, 8, 3), 2, training)
+    phases = Phases(model, training)
+    model.optimizer.iterations.assign(1000)  # of the head alone
+    model.optimizer.variables[-1].assign_add([1.0, 1.0])
+    phases.enter(2, 1)  # goes on in the midst of the second phase
+    assert int(model.optimizer.iterations) == 1000
+    phases.enter(2)
+    assert int(model.optimizer.iterations) == 0 and not any(model.optimizer.variables[-1].numpy())
+    before = model.get_weights()[0]
+    images = np.random.default_rng(0).normal(size=(4, 8, 8, 3)).astype(np.float32)
+    model.fit(images, np.array([0, 1, 0, 0]), verbose=0)
+    # Adam's first step is its rate; it would be 0.0025 by the moments of 1,000 earlier ones.
+    moved = np.abs(model.get_weights()[0] - before)
+    assert moved.max() == pytest.approx(1e-3, rel=1e-2)
+
+
+def build_of_parts(input_shape, num_classes, options):
+    """A layer of the user's own, of two others, and a model that ends in the head."""
+
+    class Block(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.convolution = keras.layers.Conv2D(2, 3, strides=2)
+            self.norm = keras.layers.BatchNormalization()
+
+        def build(self, shape):
+            self.convolution.build(shape)
+            self.norm.build(self.convolution.compute_output_shape(shape))
+
+        def call(self, images, training=None):
+            return self.norm(self.convolution(images), training=training)
+
+    dense = [keras.layers.Dense(4), keras.layers.Dense(num_classes, activation="softmax")]
+    inputs = keras.Input(input_shape)
+    model = keras.Model(inputs, keras.Sequential([keras.layers.Flatten(), *dense])(Block()(inputs)))
+    compile_model(model, cross_entropy, None, options)
+    return model
+
+
+def test_layers_and_heads_within_others_are_found():
+    training = TrainingOptions(weights="w.h5", fine_tuning={})
+    model = build_of_parts((8, 8, 3), 2, training)
+    phases = Phases(model, training)
+    block = ["block/conv2d/kernel", "block/conv2d/bias"]
+    hidden = ["sequential/dense/kernel", "sequential/dense/bias"]
+    head = ["sequential/dense_1/kernel", "sequential/dense_1/bias"]
+    for epoch, wanted in ((0, head), (2, block + hidden + head)):
+        phases.enter(epoch)
+        kinds = [re.sub(r"_\d+/", "/", each.path) for each in model.trainable_variables]
+        assert kinds == [re.sub(r"_\d+/", "/", name) for name in wanted]
+
+
+def test_what_a_user_froze_stays_frozen():
+    training = TrainingOptions(weights="w.h5", fine_tuning={}, model="own.model")
+    model = build_of_parts((8, 8, 3), 2, training)
+    model.layers[1].convolution.trainable = False
+    phases = Phases(model, training)
+    phases.enter(2)
+    assert len(model.trainable_variables) == 4
+    for layer in model.layers[:-1]:
+        layer.trainable = False
+    model.layers[-1].layers[1].trainable = False
+    with pytest.raises(UserError, match=r"own.model has no other layers that learn; leave"):
+        Phases(model, training)
 
 
 def test_a_model_without_a_body_or_a_known_head_is_refused():

@@ -28,6 +28,13 @@ def test_what_is_read_is_noted():
     assert noted.model_copy(update={"epochs": 3}).epochs == 3 and "use_ema" in read
 
 
+@pytest.mark.parametrize(("take", "reads"), [(dict, True), (vars, True), (repr, False)])
+def test_whoever_takes_all_options_may_read_each(take, reads):
+    noted, read = note_reads(TrainingOptions())
+    take(noted)
+    assert len(read) == (len(TrainingOptions.model_fields) if reads else 0)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -71,3 +78,13 @@ def test_a_policy_is_for_the_model_only():
 def test_a_builder_that_reads_some_options_is_given_them():
     model = _build("build_by_recipe", optimizer="lamb", clipnorm=2.0)
     assert isinstance(model.optimizer, keras.optimizers.Lamb) and model.optimizer.clipnorm == 2
+
+
+def test_a_policy_that_no_layer_has_is_refused(tmp_path):
+    path = str(tmp_path / "saved.keras")
+    images = keras.Input((8, 8, 3))
+    seen = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(2, 3)(images))
+    keras.Model(images, keras.layers.Dense(2)(seen)).save(path)
+    training = TrainingOptions(model=path, dtype_policy="mixed_float16")
+    with pytest.raises(UserError, match=r"mixed_float16 would change nothing: training.model"):
+        build_checked_model(ViewOptions(height_px=8, width_px=8), FeedingOptions(), training, 2)
