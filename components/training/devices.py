@@ -24,7 +24,7 @@ def open_strategy(training: TrainingOptions) -> tf.distribute.Strategy | None:
       TensorFlow's default, the first GPU or else the CPU.
 
     Raises:
-      UserError: if TF_CONFIG names several machines.
+      UserError: if TF_CONFIG names several machines, or see `check_empty_parts`.
     """
     check_no_cluster()
     if training.strategy == "none":
@@ -36,13 +36,15 @@ def open_strategy(training: TrainingOptions) -> tf.distribute.Strategy | None:
             "it, and the time spent waiting for batches is not measured.",
             devices[0].name,
         )
+    elif devices[0].device_type == "CPU":
+        check_empty_parts()
     return _mirror(tuple(device.name for device in devices))
 
 
 def check_no_cluster() -> None:
     """Refuses TF_CONFIG with several machines, each of which would train a model by itself.
 
-    (Keras 3.15 cannot train with TensorFlow's MultiWorkerMirroredStrategy: docs/strategies.md.)
+    (What it would take to train one together: docs/strategies.md.)
 
     Raises:
       UserError: if it names several.
@@ -57,9 +59,27 @@ def check_no_cluster() -> None:
         ) from error
     if machines > 1:
         raise UserError(
-            f"TF_CONFIG names {machines} machines, but training runs on the devices of one: Keras "
-            "cannot train a model on several of them with TensorFlow; unset TF_CONFIG, and set "
+            f"TF_CONFIG names {machines} machines, but training runs on the devices of one: "
+            "each would train a model by itself; unset TF_CONFIG, and set "
             "training.strategy=mirrored to use all GPUs of this machine."
+        )
+
+
+def check_empty_parts() -> None:
+    """Refuses CPUs whose convolutions give no records another shape than some.
+
+    An epoch's last batch can leave a device without any. TensorFlow 2.21's oneDNN then gives the
+    input's shape, and a later layer, or what devices exchange, fails in the midst of training.
+
+    Raises:
+      UserError: if it is so.
+    """
+    nothing = tf.nn.conv2d(tf.zeros([0, 1, 1, 1]), tf.zeros([1, 1, 1, 2]), 1, "SAME")
+    if nothing.shape[-1] != 2:
+        raise UserError(
+            "training.strategy=mirrored cannot use several CPUs with TensorFlow's oneDNN, whose "
+            "convolutions fail on a device that an epoch's last batch has no record for; set the "
+            "environment variable TF_ENABLE_ONEDNN_OPTS=0, or training.strategy=none."
         )
 
 

@@ -26,6 +26,20 @@ def normalised(input_shape, num_classes, options):
     return _build(input_shape, num_classes, between=between)
 
 
+def convolved(input_shape, num_classes, options):
+    """With a convolution, whose channels are normalised: a replica may have no record."""
+    layers = [
+        keras.Input(input_shape),
+        keras.layers.Conv2D(8, 3, use_bias=False),
+        keras.layers.BatchNormalization(momentum=0.5),
+        keras.layers.GlobalAveragePooling2D(),
+        keras.layers.Dense(num_classes, activation="softmax"),
+    ]
+    model = keras.Sequential(layers)
+    model.compile(keras.optimizers.SGD(0.1), cross_entropy, metrics=[Accuracy()])
+    return model
+
+
 def clipped(input_shape, num_classes, options):
     """With gradients of a limited norm."""
     optimizer = keras.optimizers.SGD(1.0, momentum=0.9, global_clipnorm=0.1, weight_decay=0.01)

@@ -1,6 +1,7 @@
 """Trains models on one device and on two; prints what each gave as JSON.
 
-Run as a program: logical devices can only be made before TensorFlow has begun.
+Run as a program, with TF_ENABLE_ONEDNN_OPTS=0: logical devices can only be made before TensorFlow
+has begun.
 """
 
 import json
@@ -85,6 +86,7 @@ CASES = {
     "several_steps": ("dense", read(LABELS), {"steps_per_execution": 2}),
     "resumed": ("averaged", read(LABELS), {"folder": tempfile.mkdtemp()}),
     "normalised": ("normalised", read(LABELS), {}),
+    "convolved": ("convolved", read(LABELS), {}),
     "clipped": ("clipped", read(LABELS), {}),
     "averaged": ("averaged", read(LABELS), {}),
     "regularised": ("regularised", read(LABELS), {}),

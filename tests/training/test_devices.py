@@ -1,10 +1,15 @@
 import json
 
 import pytest
+import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.training.devices import check_no_cluster, open_strategy
+from image_pipeline.components.training.devices import (
+    check_empty_parts,
+    check_no_cluster,
+    open_strategy,
+)
 
 pytestmark = pytest.mark.beam
 
@@ -19,6 +24,17 @@ def test_one_device_is_told(caplog):
     assert "training.strategy=mirrored has one device only" in caplog.text
     # Two of them would number their collective operations alike.
     assert open_strategy(TrainingOptions(strategy="mirrored")) is strategy
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_convolutions_that_misshape_no_records_are_refused(monkeypatch, channels):
+    # oneDNN gives the input's one channel instead of two.
+    monkeypatch.setattr(tf.nn, "conv2d", lambda *_: tf.zeros([0, 1, 1, channels]))
+    if channels == 2:
+        check_empty_parts()
+        return
+    with pytest.raises(UserError, match=r"several CPUs .* environment variable TF_ENABLE_ONEDNN_O"):
+        check_empty_parts()
 
 
 @pytest.mark.parametrize("strategy", ["none", "mirrored"])
