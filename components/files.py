@@ -9,6 +9,7 @@ import glob
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -187,6 +188,25 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
                 "what is finished is kept."
             ) from error
         raise
+
+
+def check_writable(path: str) -> None:
+    """Checks that a file can be written, without writing it; in a store, that its bucket answers.
+
+    Raises:
+      UserError: if it cannot.
+    """
+    if not is_local(path):
+        check_answers(path)
+        return
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with tempfile.TemporaryFile(dir=os.path.dirname(path) or "."):
+            pass
+    except OSError as error:
+        raise UserError(f"Cannot write {path!r}: {error.strerror}; choose another file.") from error
 
 
 def delete_unfinished(*paths: str) -> None:

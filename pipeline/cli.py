@@ -24,7 +24,7 @@ from image_pipeline.commands.run import demo, run
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
 from image_pipeline.commands.submit import submit
 from image_pipeline.commands.verify import verify
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
 from image_pipeline.interrupts import end_if_interrupted, listen, was_interrupted
 from image_pipeline.temporary import make_lasting_folder, use_folder
@@ -116,7 +116,10 @@ def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -
     except UnexpectedError as error:
         _tell_unexpected(str(error), error.log_path)
         return 4
-    except Exception as error:  # Unforeseen, and before the command opened a log.
+    except Exception as error:  # Unforeseen, and before the command opened a log, or after it.
+        if known := find_user_error(error):  # The disk behind stdout is full.
+            say(f"Error: {known}", fg="red", err=True)
+            return 1
         log_path = os.path.join(make_lasting_folder(), "error.log")
         with open(log_path, "w", encoding="utf-8") as log:
             traceback.print_exc(file=log)

@@ -21,9 +21,6 @@ from image_pipeline.components.evaluation.findings import find_slices
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen
-from image_pipeline.components.ingest.open_source import fingerprint as hash_listing
-from image_pipeline.components.ingest.open_source import open_source
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.names import is_dotted, is_saved
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.components.tasks.choose_task import choose_task, name_task
@@ -219,15 +216,9 @@ def _create_predictors(
     config: PipelineConfig, model: tfx.dsl.Channel, blessing: tfx.dsl.Channel
 ) -> list[ImagePredictor]:
     """The step for `inference.images`; none if there are none."""
-    images = config.inference.images
-    if images is None:
+    if config.inference.images is None:
         return []
-    # The columns and patterns of the images to train on say nothing about these.
-    ingest = IngestOptions(prepare=config.ingest.prepare)
-    seen = ""
-    if files.is_local(images):
-        seen = hash_listing(images, ingest, open_source(images, ingest).list())
-    return [ImagePredictor(model, blessing, config.inference, ingest, seen)]
+    return [ImagePredictor(model, blessing, config.inference, config.ingest)]
 
 
 def _metadata_connection(path: str | None):

@@ -13,6 +13,11 @@ class NotingStore:
         self.done.append(("read", uri.removeprefix(f"{self.folder}/")))
         return self.held[uri][start:end]
 
+    def stat(self, uri):
+        if uri not in self.held:
+            raise FileNotFoundError(uri)
+        return len(self.held[uri]), 0
+
     def list_below(self, folder):
         return ((uri, len(held), 0) for uri, held in [*self.held.items()] if uri.startswith(folder))
 

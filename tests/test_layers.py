@@ -33,7 +33,11 @@ ALLOWED = {
         *("pipeline/run/dataflow.py", "pipeline/run/ingest.py", "pipeline/run/template.py"),
     ),
     "tfx": (
-        *("components/beam/tfx_components.py", "components/inference/component.py"),
+        *(
+            "components/beam/identifying_driver.py",
+            "components/beam/tfx_components.py",
+            "components/inference/component.py",
+        ),
         "components/ingest/component.py",
         *("components/ingest/span_resolver.py", "components/transform/component.py"),
         "components/evaluation/component.py",

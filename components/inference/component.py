@@ -13,9 +13,11 @@ from tfx.types import (
 )
 from tfx.utils import path_utils
 
+from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.inference.bulk import write_predictions
-from image_pipeline.components.inference.options import InferenceOptions
+from image_pipeline.components.inference.named_images import fingerprint_images
+from image_pipeline.components.inference.options import InferenceOptions, options_for_others
 from image_pipeline.components.ingest.options import IngestOptions
 
 
@@ -37,6 +39,17 @@ class ImagePredictorExecutor(base_executor.BaseExecutor):
         )
         for name, count in counts.items():
             predictions.set_int_custom_property(name, count)
+
+
+class ImagePredictorDriver(IdentifyingDriver):
+    """Identifies the images, wherever they are, before TFX looks into its cache."""
+
+    def identify(self, exec_properties: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with the fingerprint of the images."""
+        images = InferenceOptions.model_validate_json(exec_properties["options"]).images
+        assert images is not None  # or there would be no such step
+        ingest = IngestOptions.model_validate_json(exec_properties["ingest"])
+        return exec_properties | {"fingerprint": fingerprint_images(images, ingest)}
 
 
 class ImagePredictorSpec(component_spec.ComponentSpec):
@@ -61,6 +74,7 @@ class ImagePredictor(base_component.BaseComponent):
     """Predictions of the model that passed, for images that need not be labelled or ingested."""
 
     SPEC_CLASS = ImagePredictorSpec
+    DRIVER_CLASS = ImagePredictorDriver
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(ImagePredictorExecutor)
 
     def __init__(
@@ -69,7 +83,6 @@ class ImagePredictor(base_component.BaseComponent):
         model_blessing: channel.BaseChannel,
         options: InferenceOptions,
         ingest: IngestOptions | None = None,
-        fingerprint: str = "",
     ):
         """Declares the component.
 
@@ -77,16 +90,16 @@ class ImagePredictor(base_component.BaseComponent):
           model: the Trainer's output.
           model_blessing: the Evaluator's.
           options: which images.
-          ingest: how they are read; None for the defaults.
-          fingerprint: of the images, so that TFX does not reuse the predictions for others.
+          ingest: how the images to train on are read, and these are prepared; None for the
+            defaults.
         """
         super().__init__(
             ImagePredictorSpec(
                 model=model,
                 model_blessing=model_blessing,
                 options=options.model_dump_json(),
-                ingest=(ingest or IngestOptions()).model_dump_json(),
-                fingerprint=fingerprint,
+                ingest=options_for_others(ingest or IngestOptions()).model_dump_json(),
+                fingerprint="",  # The driver's to find.
                 code_version=code_version("images", "inference", "ingest"),
                 predictions=channel_utils.as_channel([standard_artifacts.InferenceResult()]),
             )

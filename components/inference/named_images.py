@@ -19,7 +19,7 @@ from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
 from image_pipeline.components.sources.file_pattern import WILD, find_matching
 from image_pipeline.components.sources.folder import Folder, locate
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read
-from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
 
@@ -62,6 +62,31 @@ def read_images(named: Sequence[str], options: IngestOptions) -> Iterator[NamedI
     yield from map_in_order(read, _list_all(named, options), threads, ahead=2)
 
 
+def fingerprint_images(named: str, options: IngestOptions) -> str:
+    """A hash of what is listed, which changes if an image is added, removed or touched.
+
+    Args:
+      named: one of those that `read_images` takes.
+      options: as there.
+
+    Raises:
+      UserError: as `read_images` does.
+    """
+    return fingerprint_refs(ref for _, ref, _ in _list_named(named, options))
+
+
+def check_listed(named: str, options: IngestOptions) -> None:
+    """Lists images as far as the first one; raises as `read_images`, and if there is none."""
+    first = next(_list_named(named, options), None)
+    if first is None or first[1].problem == MISSING_FILE:
+        raise no_files(named)
+
+
+def no_files(*named: str) -> UserError:
+    """The error for what is there, but holds nothing."""
+    return UserError(f"There are no files in {', '.join(map(repr, named))}; name others.")
+
+
 def _list_all(named: Iterable[str], options: IngestOptions) -> Iterator[_Listed]:
     for each in named:
         yield from _list_named(each, options)
@@ -82,8 +107,11 @@ def _list_named(named: str, options: IngestOptions) -> Iterator[_Listed]:
             "name the data set that it makes."
         )
     source = open_source(named, complete_options(named, options))
+    ref = None
     for ref in source.list():
         yield locate(source.root, ref.path), ref, source
+    if ref is None and not files.is_local(named):  # A store has no folders without files.
+        yield named, _refer(named), source
 
 
 def _is_folder(named: str) -> bool:

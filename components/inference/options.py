@@ -2,6 +2,7 @@
 
 import pydantic
 
+from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.options import Options
 
 
@@ -16,3 +17,8 @@ class InferenceOptions(Options):
     """How many of the likeliest classes, tags or objects are named."""
     batch_size: pydantic.PositiveInt = 32
     """Most images that are asked about at a time."""
+
+
+def options_for_others(ingest: IngestOptions) -> IngestOptions:
+    """How `images` are read: as those to train on, whose columns and patterns are not theirs."""
+    return IngestOptions(prepare=ingest.prepare)

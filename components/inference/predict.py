@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.inference.exported import ExportedModel, Row
-from image_pipeline.components.inference.named_images import NamedImage, read_images
+from image_pipeline.components.inference.named_images import NamedImage, no_files, read_images
 from image_pipeline.components.inference.predictions import Prediction, describe_row
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.reading import SkippedFile
@@ -41,13 +41,17 @@ def predict(
       in a folder, `skipped` and `message`.
 
     Raises:
-      UserError: as `read_images` does.
+      UserError: as `read_images` does, and if there was no file at all.
     """
+    number = 0
     for batch in _make_batches(read_images(images, options), batch_size):
         asked = [each.data for each in batch if isinstance(each.data, bytes)]
         rows = iter(model.answer(asked) if asked else [])
         for each in batch:
             yield {"file": each.name, **_describe(each, rows, model, options.prepare, top)}
+        number += len(batch)
+    if not number:
+        raise no_files(*images)
 
 
 def _make_batches(images: Iterable[NamedImage], most: int) -> Iterator[list[NamedImage]]:

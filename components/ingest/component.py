@@ -9,17 +9,14 @@ from tfx.components.util import examples_utils
 from tfx.dsl.components.base import (
     base_beam_component,
     base_beam_executor,
-    base_driver,
     executor_spec,
 )
-from tfx.orchestration import data_types, data_types_utils, metadata
-from tfx.orchestration.portable import base_driver as ir_base_driver
-from tfx.orchestration.portable.data_types import ExecutionInfo
+from tfx.orchestration import data_types
 from tfx.proto import example_gen_pb2
-from tfx.proto.orchestration import driver_output_pb2
 from tfx.types import artifact_utils, channel_utils, component_spec, standard_artifacts
 
 from image_pipeline.components import files
+from image_pipeline.components.beam.identifying_driver import IdentifyingDriver
 from image_pipeline.components.code_version import SOURCES, code_version
 from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.manifest import Manifest
@@ -60,24 +57,12 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             _point(examples, data_dir, manifest, folder)
 
 
-class ImageExampleGenDriver(base_driver.BaseDriver, ir_base_driver.BaseDriver):
-    """Identifies the images before TFX looks into its cache, if the pipeline does not.
+class ImageExampleGenDriver(IdentifyingDriver):
+    """Identifies the images before TFX looks into its cache, if the pipeline does not."""
 
-    It corresponds to the driver of TFX's own ExampleGens. Where engines run none (Kubeflow), the
-    step itself identifies them, after the engine has looked into its cache.
-    """
-
-    def __init__(self, metadata_handle: metadata.Metadata):
-        """Both of TFX's kinds of driver are initialised, as in its ExampleGens."""
-        base_driver.BaseDriver.__init__(self, metadata_handle)
-        ir_base_driver.BaseDriver.__init__(self, metadata_handle)
-
-    def run(self, execution_info: ExecutionInfo) -> driver_output_pb2.DriverOutput:
-        """The parameters of this run; TFX reuses an execution with the same ones."""
-        found = driver_output_pb2.DriverOutput()
-        for name, value in _identify_images(execution_info.exec_properties).items():
-            data_types_utils.set_metadata_value(found.exec_properties[name], value)
-        return found
+    def identify(self, exec_properties: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of this run."""
+        return _identify_images(exec_properties)
 
 
 def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:

@@ -31,8 +31,9 @@ def export(model_dir: str, path: str, format_name: str, weights: str, as_json: b
     from image_pipeline.components import files
     from image_pipeline.named_model import find_model
 
-    folder = find_model(model_dir)
     with quiet_libraries("export") as console:
+        folder = find_model(model_dir)
+        files.check_writable(path)
         from image_pipeline.components.inference import litert
         from image_pipeline.components.inference.exported import ExportedModel
 

@@ -54,11 +54,15 @@ def predict(
     from image_pipeline.components.inference.masks import MaskFolder
     from image_pipeline.config import load_config
     from image_pipeline.named_model import find_model
+    from image_pipeline.run.preflight import check_output
     from image_pipeline.show.predictions import PredictionTable
 
     options = load_config(config_path, overrides).ingest
-    folder = find_model(model_dir)
     with quiet_libraries("predict") as console:
+        folder = find_model(model_dir)
+        if output_dir is not None:
+            for named in images:
+                check_output(output_dir, named)
         from image_pipeline.components.inference.predict import predict as ask
 
         model = _load(folder)

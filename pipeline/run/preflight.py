@@ -201,7 +201,7 @@ def check_output(output_dir: str, images_dir: str) -> None:
     if inside.startswith(os.path.realpath(images_dir) + os.sep):
         raise UserError(
             f"The output folder {output_dir!r} is inside the images folder {images_dir!r}, so the "
-            "next run would ingest it; choose another --output."
+            "next run would read it as images; choose another --output."
         )
     try:
         os.makedirs(output_dir, exist_ok=True)

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
+from image_pipeline.components.inference.named_images import check_listed
+from image_pipeline.components.inference.options import options_for_others
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
@@ -79,7 +81,7 @@ def plan_run(
       The plan, and the survey of its images.
 
     Raises:
-      UserError: if the engine, the images or the output folder cannot be used.
+      UserError: if the engine, the images, those to predict or the output folder cannot be used.
     """
     check_splits(config)
     beam_args = choose_engine(beam_flags, config.dataflow)
@@ -95,6 +97,8 @@ def plan_run(
     files.check_known_to_tensorflow(output_dir, "--output", _OTHER_OUTPUTS)
     if push_dir is not None:
         files.check_answers(push_dir)
+    if config.inference.images is not None:
+        check_listed(config.inference.images, options_for_others(config.ingest))
     (images_dir,) = make_paths_absolute(beam_args, images_dir)
     plan = RunPlan(
         config=config,

@@ -24,7 +24,21 @@ def _segmenter(inputs):
     return keras.layers.Conv2D(2, 1, activation="softmax")(inputs)
 
 
-_MODELS = {"classification": _classifier, "segmentation": _segmenter}
+def _detector(inputs):
+    """Five candidates of each image, no two at one place."""
+    flat = keras.layers.Flatten()(inputs)
+    sides = keras.layers.Dense(10, activation="sigmoid")(flat)
+    corners = keras.layers.Reshape([5, 2])(sides)
+    boxes = keras.layers.Concatenate(name="boxes")([corners / 2, (corners + 1) / 2])
+    scores = keras.layers.Dense(10, activation="sigmoid")(flat)
+    return {"boxes": boxes, "scores": keras.layers.Reshape([5, 2], name="scores")(scores)}
+
+
+_MODELS = {
+    "classification": _classifier,
+    "segmentation": _segmenter,
+    "detection": _detector,
+}
 
 
 @functools.cache
@@ -33,8 +47,10 @@ def export(task: str) -> str:
     keras.utils.set_random_seed(0)
     inputs = keras.Input((8, 8, 3))
     model = keras.Model(inputs, _MODELS[task](inputs))
-    kernel = np.random.default_rng(0).normal(size=model.layers[-1].kernel.shape, scale=0.3)
-    model.layers[-1].set_weights([kernel.astype(np.float32), np.zeros(2, np.float32)])
+    draws = np.random.default_rng(0)
+    for layer in (each for each in model.layers if each.weights):
+        kernel = draws.normal(size=layer.kernel.shape, scale=0.3).astype(np.float32)
+        layer.set_weights([kernel, np.zeros(layer.bias.shape, np.float32)])
     folder = tempfile.TemporaryDirectory(prefix=f"{task}-")
     _KEPT.append(folder)
     path = f"{folder.name}/1700000000"

@@ -56,6 +56,35 @@ def test_masks_travel_as_probabilities_of_each_pixel():
     np.testing.assert_array_equal(found.argmax(-1), served)
 
 
+@pytest.mark.parametrize("weights", ["float32", "float16"])
+def test_boxes_and_scores_travel_as_they_are_before_suppression(weights):
+    model = ExportedModel(export("detection"))
+    content = litert.convert_model(model, weights)
+    assert litert.measure_parity(model, content).most_difference <= ENOUGH[weights]
+    views = litert.make_views(model.views_spec, 2)
+    found = litert.run_model(content, views)
+    # Suppression keeps the likeliest candidate of each class as it is.
+    served = model.loaded.signatures["serving_pixels"](pixels=tf.constant(views))
+    assert found.keys() == {"boxes", "scores"} and found["boxes"].shape == (2, 5, 4)
+    for image in range(2):
+        first = np.unravel_index(found["scores"][image].argmax(), found["scores"][image].shape)
+        assert abs(found["scores"][image][first] - served["scores"][image, 0]) <= ENOUGH[weights]
+        difference = np.abs(found["boxes"][image, first[0]].clip(0, 1) - served["boxes"][image, 0])
+        assert difference.max() <= ENOUGH[weights]
+
+
+@pytest.mark.parametrize("output", ["photo.png/model.tflite", "folder"])
+def test_where_no_file_can_be_written_nothing_is_converted(tmp_path, capfd, monkeypatch, output):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(litert, "convert_model", None)
+    (tmp_path / "photo.png").touch()
+    (tmp_path / "folder").mkdir()
+    assert call(["export", export("classification"), "--output", output], cli) == 1
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.startswith(f"Error: Cannot write '{output}': ")
+    assert said.endswith("; choose another file.")
+
+
 def test_the_command_writes_the_file_and_what_it_takes(tmp_path, capfd):
     path = tmp_path / "model.tflite"
     model_dir = export("classification")

@@ -6,10 +6,16 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.inference.named_images import read_images
+from image_pipeline.components.inference.named_images import (
+    check_listed,
+    fingerprint_images,
+    read_images,
+)
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.reading import SkippedFile
+from image_pipeline.components.stores import remote
 from tests.drawings import draw, encode_png
+from tests.noting_store import NotingStore
 
 pytestmark = pytest.mark.unit
 
@@ -75,3 +81,32 @@ def test_what_cannot_be_listed_is_refused(folder):
         read("photos/x*")
     with pytest.raises(UserError, match="is a generator, whose images are known when it has run"):
         read("generator:module:function")
+
+
+def test_a_file_or_folder_that_a_store_has_not_is_told_in_its_place(folder, monkeypatch):
+    store = NotingStore("s3://bucket")
+    store.held["s3://bucket/in/0.png"] = FILES[0]
+    monkeypatch.setattr(remote, "_find_store", lambda uri: store)
+    missing, empty, there = read("s3://bucket/in/9.png", "s3://bucket/none", "s3://bucket/in")
+    assert [missing.name, empty.name] == ["s3://bucket/in/9.png", "s3://bucket/none"]
+    assert {str(missing.data), str(empty.data)} == {"missing_file: there is no such file"}
+    assert (there.name, there.data) == ("s3://bucket/in/0.png", FILES[0])
+
+
+def test_the_fingerprint_changes_with_the_images_of_whatever_is_named(folder):
+    named = ("photos", "photos/cat/*.png", "photos/cat/0.png")
+    before = [fingerprint_images(each, IngestOptions()) for each in named]
+    assert before == [fingerprint_images(each, IngestOptions()) for each in named]
+    (folder / "photos" / "cat" / "0.png").write_bytes(FILES[1] + b"more")
+    after = [fingerprint_images(each, IngestOptions()) for each in named]
+    assert all(old != new for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("named", ["empty", "gone.png", "s3://bucket/none"])
+def test_what_holds_nothing_is_refused_where_it_is_checked(folder, monkeypatch, named):
+    (folder / "empty").mkdir()
+    store = NotingStore("s3://bucket")
+    monkeypatch.setattr(remote, "_find_store", lambda uri: store)
+    check_listed("photos", IngestOptions())
+    with pytest.raises(UserError, match=f"There are no files in '{named}'; name others"):
+        check_listed(named, IngestOptions())

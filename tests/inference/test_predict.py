@@ -111,6 +111,24 @@ def test_masks_are_written_where_asked(folder, capfd):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["empty"], "Error: There are no files in 'empty'; name others."),
+        (
+            ["photos/1.png", "--output", "photos/0.png/x"],
+            "Error: Cannot write to the output folder",
+        ),
+        (["photos", "--output", "photos/masks"], "Error: The output folder 'photos/masks' is ins"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_refused_in_a_sentence(folder, capfd, arguments, message):
+    (folder / "empty").mkdir()
+    assert call(["predict", export("segmentation"), *arguments], cli) == 1
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 1 and said[0].startswith(message)
+
+
+@pytest.mark.parametrize(
     ("model_dir", "message"),
     [
         ("photos", "Error: 'photos' holds no model: there must be saved_model.pb in it"),

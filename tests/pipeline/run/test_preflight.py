@@ -52,7 +52,7 @@ def test_an_archive_of_which_nothing_can_be_read_says_why(tmp_path):
 
 
 def test_the_output_must_not_lie_in_the_input(tmp_path):
-    with pytest.raises(UserError, match="the next run would ingest it"):
+    with pytest.raises(UserError, match="the next run would read it as images"):
         check_output(str(tmp_path / "out"), str(tmp_path))
     check_output(str(tmp_path) + "-out", str(tmp_path))
 

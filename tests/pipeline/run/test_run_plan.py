@@ -104,3 +104,10 @@ def test_damaged_metadata_of_earlier_runs_are_told_before_any_work(photos, tmp_p
     plan, survey = plan_run(load_config(None), str(photos / "day-5"), str(tmp_path), ())
     with pytest.raises(UserError, match=r"The metadata of earlier runs, '.*db', cannot be used"):
         run._run_and_tell(plan, survey, as_json=False, quiet=True)
+
+
+@pytest.mark.parametrize("images", ["{photos}/none/*.jpg", "{photos}/gone.jpg", "generator:a:b"])
+def test_images_to_predict_that_are_not_there_are_refused_at_once(photos, images):
+    config = load_config(None, [f"inference.images={images.format(photos=photos)}"])
+    with pytest.raises(UserError, match=r"No file matches|There are no files in|is a generator"):
+        plan_run(config, str(photos / "day-3"), f"{photos}-out", ())
