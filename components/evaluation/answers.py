@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.tasks.signatures import LIKELY
 
 FIGURES, ANSWERS, MISLABELLED = "figures.json", "answers.parquet", "mislabelled.csv"
 """The files beside TFMA's."""
@@ -42,7 +43,6 @@ _OF_TASK = {
     ],
     "regression": [pa.field(VALUE, pa.float32()), pa.field(PREDICTION, pa.float32())],
 }
-_LIKELY = 0.5  # A tag that is likelier than this is answered.
 _SLICE = "slice:"  # begins the names of columns by which records are sliced
 
 
@@ -116,7 +116,7 @@ def describe_tags(is_true: np.ndarray, probabilities: np.ndarray) -> dict[str, A
     loss = -np.log(np.maximum(of_truth.astype(np.float64), LEAST_PROBABILITY)).mean()
     return {
         TAGS: np.flatnonzero(is_true).tolist(),
-        ANSWERED: np.flatnonzero(probabilities > _LIKELY).tolist(),
+        ANSWERED: np.flatnonzero(probabilities > LIKELY).tolist(),
         LOSS: float(loss),
     }
 

@@ -6,6 +6,7 @@ from image_pipeline.components.evaluation.tag_figures import (
     describe_slice,
     find_constant,
 )
+from image_pipeline.components.evaluation.intervals import estimate_f1, estimate_share
 from tests.evaluation.answer_tables import make_table
 
 pytestmark = pytest.mark.unit
@@ -25,6 +26,9 @@ def test_tags_have_precision_recall_and_f1():
     assert overall["mean F1"].value == pytest.approx(2 / 3)  # of sea and sky; there is no emu
     emu, sea, sky = found["classes"]
     assert (sea["records"], sea["precision"].value, sea["recall"].value) == (1, 0.5, 1)
+    # Of one tag each image is a trial of its own; few of them say little.
+    assert sea["recall"] == estimate_share(1, 1) and sea["precision"] == estimate_share(1, 2)
+    assert sea["F1"] == estimate_f1(1, 1) and sky["F1"] == estimate_f1(1, 1)
     assert (sky["records"], sky["precision"].value, sky["recall"].value) == (2, 1, 0.5)
     assert emu["records"] == 0 and np.isnan(emu["F1"].value) and emu["F1"].interval is None
     worst = found["worst"][0]
