@@ -66,7 +66,8 @@ def estimate_by_drawing(
     """Figures of all records, with intervals by bootstrap (B. Efron, Ann. Statist. 7, 1979).
 
     As many records are drawn with replacement, many times over; the interval is between the 2.5th
-    and the 97.5th percentile of what they give (where that is a number).
+    and the 97.5th percentile of what they give (where that is a number); there is none of what is
+    always the same.
 
     Args:
       compute: makes figures, by name, of int64 [records], how often each record counts.
@@ -113,7 +114,7 @@ def reflect(estimate: Estimate, by_chance: float = 0.0) -> Estimate:
 
 def _find_ends(drawn: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     numbers = drawn[np.isfinite(drawn)]
-    if not len(numbers):
-        return None, None
+    if not len(numbers) or numbers.min() == numbers.max():
+        return None, None  # What never varies, a single record's figure say, tells nothing.
     low, high = np.quantile(numbers, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

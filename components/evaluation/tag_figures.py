@@ -25,10 +25,10 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     Images are drawn for the intervals, not tags: those of one image are no separate trials. Of one
     tag they are, so its intervals are Wilson's.
     """
-    tags = [_mark(answers, column, len(names)) for column in (TAGS, ANSWERED)]
-    counts = _count(*tags, np.ones(len(answers), np.int64))
+    true, answered = (_mark(answers, column, len(names)) for column in (TAGS, ANSWERED))
+    counts = _count(true, answered, np.ones(len(answers), np.int64))
     return {
-        "overall": _estimate(*tags),
+        "overall": _estimate(true, answered),
         "constant": find_constant(counts[2], len(answers), names),
         "classes": _list_tags(counts, names),
         "worst": _list_worst(answers, names),

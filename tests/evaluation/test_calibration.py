@@ -32,8 +32,8 @@ def test_the_error_is_the_mean_distance_of_probability_and_accuracy():
 
 
 def test_chance_alone_makes_an_error():
-    # Of 100 coins at most 11 more or fewer than 50 are heads, but for one time in 48.
-    assert find_chance(np.full(100, 7), np.full(100, 0.5)) == pytest.approx(0.11)
+    # Of 10,000 coins 112 more or fewer than half are heads in one of 40 times.
+    assert find_chance(np.full(10**4, 7), np.full(10**4, 0.5)) == pytest.approx(0.0112, rel=0.05)
     assert find_chance(np.full(10, 14), np.ones(10)) == 0
 
 

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
+from image_pipeline.components.evaluation.intervals import estimate_f1, estimate_share
 from image_pipeline.components.evaluation.tag_figures import (
     describe_answers,
     describe_slice,
     find_constant,
 )
-from image_pipeline.components.evaluation.intervals import estimate_f1, estimate_share
 from tests.evaluation.answer_tables import make_table
 
 pytestmark = pytest.mark.unit
