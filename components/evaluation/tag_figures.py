@@ -7,7 +7,14 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from image_pipeline.components.evaluation.answers import ANSWERED, ID, LOSS, NAME, TAGS
+from image_pipeline.components.evaluation.answers import (
+    ANSWERED,
+    BASELINE_COUNTS,
+    ID,
+    LOSS,
+    NAME,
+    TAGS,
+)
 from image_pipeline.components.evaluation.intervals import (
     Estimate,
     estimate_by_drawing,
@@ -16,6 +23,7 @@ from image_pipeline.components.evaluation.intervals import (
 )
 
 F1, PRECISION, RECALL, MEAN_F1 = "F1", "precision", "recall", "mean F1"
+GAINED = f"{F1} gained"  # over the earlier model
 MOST_WORST = 100
 
 
@@ -28,7 +36,7 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     true, answered = (_mark(answers, column, len(names)) for column in (TAGS, ANSWERED))
     counts = _count(true, answered, np.ones(len(answers), np.int64))
     return {
-        "overall": _estimate(true, answered),
+        "overall": _estimate(true, answered) | _compare(answers, true, answered),
         "constant": find_constant(counts[2], len(answers), names),
         "classes": _list_tags(counts, names),
         "worst": _list_worst(answers, names),
@@ -81,6 +89,22 @@ def _estimate(true: sparse.csr_array, answered: sparse.csr_array) -> dict[str, E
         return {PRECISION: precision, RECALL: recall, F1: over_all, MEAN_F1: mean}
 
     return estimate_by_drawing(compute, true.shape[0])
+
+
+def _compare(
+    answers: pa.Table, true: sparse.csr_array, answered: sparse.csr_array
+) -> dict[str, Estimate]:
+    """How much F1 over all tags changed from the earlier model's, if it was asked."""
+    if answers[BASELINE_COUNTS].null_count:
+        return {}
+    new = np.stack([each.sum(axis=1) for each in (true.multiply(answered), answered, true)])
+    earlier = answers[BASELINE_COUNTS].combine_chunks().flatten().to_numpy().reshape(-1, 3).T
+
+    def compute(weights: np.ndarray) -> dict[str, float]:
+        f1, was = (score_tags((counts @ weights)[:, None])[2, 0] for counts in (new, earlier))
+        return {GAINED: float(f1 - was)}
+
+    return estimate_by_drawing(compute, len(answers))
 
 
 def _count(true: sparse.csr_array, answered: sparse.csr_array, weights: np.ndarray) -> np.ndarray:

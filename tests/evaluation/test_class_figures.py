@@ -63,8 +63,8 @@ def test_the_worst_records_come_first_and_say_what_they_were_taken_for(figures):
 
 def test_an_earlier_model_is_compared_if_it_was_asked(figures):
     assert "compared" not in figures
-    was_right = [True, False, True, True, False, True, False]
-    table = make_table("classification", LABELS, ANSWERS, was_right)
+    earlier = np.eye(3)[[0, 1, 0, 0, 0, 1, 0]]  # right, wrong, right, right, wrong, right, wrong
+    table = make_table("classification", LABELS, ANSWERS, earlier)
     compared = describe_answers(table, NAMES)["compared"]
     assert (compared["only_new"], compared["only_earlier"]) == (2, 2)
     assert compared["gained"].value == 0 and compared["p_value"] == 1

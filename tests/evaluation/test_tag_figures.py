@@ -46,3 +46,17 @@ def test_a_slice_has_its_f1():
     assert describe_slice(table)["F1"].value == pytest.approx(2 / 3)
     nothing = make_table("tagging", TRUE[2:], ANSWERS[2:])
     assert np.isnan(describe_slice(nothing)["F1"].value)
+
+
+def test_an_earlier_model_s_f1_is_compared_on_the_same_images():
+    assert (
+        "F1 gained" not in describe_answers(make_table("tagging", TRUE, ANSWERS), NAMES)["overall"]
+    )
+    # It answers the sky everywhere: two right ones of three, 2·2 / (3 + 3), and now the same.
+    table = make_table("tagging", TRUE, ANSWERS, [[0.1, 0.9, 0.1]] * 3)
+    assert describe_answers(table, NAMES)["overall"]["F1 gained"].value == pytest.approx(0)
+    # Two right ones of two, of three true ones: 2·2 / (2 + 3).
+    better = make_table("tagging", TRUE, ANSWERS, [[0.9, 0.9, 0.1], [0.1] * 3, [0.1] * 3])
+    gained = describe_answers(better, NAMES)["overall"]["F1 gained"]
+    assert gained.value == pytest.approx(2 / 3 - 4 / 5)
+    assert gained.interval == pytest.approx((-1 / 3, 2 / 3))
