@@ -1,6 +1,11 @@
+import sys
+
 import pytest
 
+from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.evaluation.value_figures import describe_answers, describe_slice
+from image_pipeline.components.tasks.options import EvaluationOptions
+from image_pipeline.components.tasks.regression import REGRESSION
 from tests.evaluation.answer_tables import make_table
 
 pytestmark = pytest.mark.unit
@@ -23,3 +28,11 @@ def test_an_earlier_model_s_errors_are_compared_on_the_same_records():
     gained = describe_answers(table, [])["overall"]["mean squared error gained"]
     assert gained.value == pytest.approx(0.75)
     assert gained.interval == pytest.approx((-0.75, 3))
+
+
+def test_a_first_model_that_is_only_to_be_compared_has_a_bound_that_all_keep():
+    """TFMA blesses nothing without one, once TFX has taken away the comparison."""
+    for options, bound in (({}, 0), ({"min_improvement": -1}, sys.float_info.max)):
+        config = evaluation_config(EvaluationOptions(**options), REGRESSION)
+        judged = config.metrics_specs[0].metrics[0].per_slice_thresholds[0].threshold
+        assert judged.value_threshold.upper_bound.value == bound
