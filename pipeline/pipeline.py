@@ -17,7 +17,7 @@ from image_pipeline.components.beam.tfx_components import StatisticsGen
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.component import Evaluator
-from image_pipeline.components.evaluation.findings import find_slices
+from image_pipeline.components.evaluation.findings import check_slices
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.inference.component import ImagePredictor
 from image_pipeline.components.ingest.component import ImageExampleGen
@@ -70,7 +70,9 @@ def create_pipeline(
     check_labels_fit(config)
     check_pixels_fit(config)
     check_user_steps(config.feeding.augment)
-    find_slices(config.evaluation.slices, record.further_columns(config.ingest.column_types))
+    task = name_task(choose_task(config.ingest))
+    further = record.further_columns(config.ingest.column_types)
+    check_slices(task, config.evaluation.slices, further)
     # Raw images become shuffled, sharded, uncompressed TFRecords, split by content.
     example_gen = ImageExampleGen(
         images_dir,
@@ -82,7 +84,6 @@ def create_pipeline(
     # The data to analyse, train and evaluate on: that data set, or those of several spans.
     examples, span_resolvers = join_spans(example_gen, config.spans, span)
     # Statistics of the columns that describe images, a schema, and a check of all splits.
-    further = record.further_columns(config.ingest.column_types)
     checks = _check_columns(example_gen.outputs["examples"], further)
     # What must be known of the whole train split becomes a graph over batches of pixels.
     cache_dir = _choose_cache_dir(config, pipeline_root)
@@ -93,7 +94,6 @@ def create_pipeline(
     # Measures the exported model against a threshold and, if asked for, the latest that passed.
     baseline, baseline_resolvers = find_baseline(trainer, config.evaluation)
     model = trainer.outputs["model"]
-    task = name_task(choose_task(config.ingest))
     evaluator = Evaluator(examples, model, config.evaluation, task, baseline)
     # A model that passed is copied to where servers look for it.
     pusher = _create_pusher(model, evaluator.outputs["blessing"], push_dir)

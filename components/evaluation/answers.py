@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.tasks.signatures import LIKELY
 
 FIGURES, ANSWERS, MISLABELLED = "figures.json", "answers.parquet", "mislabelled.csv"
 """The files beside TFMA's."""
@@ -28,6 +29,9 @@ BASELINE_RIGHT = "baseline_right"
 # what is true, and what is answered.
 TAGS, ANSWERED, LOSS = "tags", "answered", "loss"
 VALUE = "value"
+# The earlier model's: of tags, how many right ones, answered and true ones it has (it may know
+# others); of values, its answer. Null if there is none.
+BASELINE_COUNTS, BASELINE_PREDICTION = "baseline_counts", "baseline_prediction"
 
 _IDENTITY = [pa.field(ID, pa.string()), pa.field(NAME, pa.string())]
 _OF_TASK = {
@@ -38,11 +42,13 @@ _OF_TASK = {
     ],
     "tagging": [
         *(pa.field(TAGS, pa.list_(pa.int32())), pa.field(ANSWERED, pa.list_(pa.int32()))),
-        pa.field(LOSS, pa.float32()),
+        *(pa.field(LOSS, pa.float32()), pa.field(BASELINE_COUNTS, pa.list_(pa.int32()))),
     ],
-    "regression": [pa.field(VALUE, pa.float32()), pa.field(PREDICTION, pa.float32())],
+    "regression": [
+        *(pa.field(VALUE, pa.float32()), pa.field(PREDICTION, pa.float32())),
+        pa.field(BASELINE_PREDICTION, pa.float32()),
+    ],
 }
-_LIKELY = 0.5  # A tag that is likelier than this is answered.
 _SLICE = "slice:"  # begins the names of columns by which records are sliced
 
 
@@ -66,7 +72,11 @@ class AnswerTable:
         return pa.schema([*_IDENTITY, *_OF_TASK[self.task], *further])
 
     def make_row(
-        self, features: Mapping[str, Any], true: Any, answer: np.ndarray, was_right: bool | None
+        self,
+        features: Mapping[str, Any],
+        true: Any,
+        answer: np.ndarray,
+        earlier: tuple[Any, np.ndarray] | None,
     ) -> dict[str, Any]:
         """A record's row.
 
@@ -74,14 +84,21 @@ class AnswerTable:
           features: the record's, by their keys; each an array of its values.
           true: its truth: a class's id, tags as 0 and 1, or a number.
           answer: the model's: probabilities, or a number.
-          was_right: whether the earlier model is right about its class; None if there is none.
+          earlier: the truth as the earlier model has it, whose vocabulary is its own, and its
+            answer; None if there is none.
         """
         own = {
-            "classification": lambda: describe_class(int(np.ravel(true)[0]), answer, was_right),
-            "tagging": lambda: describe_tags(np.ravel(true) > 0, np.ravel(answer)),
+            "classification": lambda: describe_class(
+                _take_first(true), answer, earlier and _is_right(*earlier)
+            ),
+            "tagging": lambda: {
+                **describe_tags(np.ravel(true) > 0, np.ravel(answer)),
+                BASELINE_COUNTS: earlier and _count_tags(*earlier),
+            },
             "regression": lambda: {
-                VALUE: float(np.ravel(true)[0]),
-                PREDICTION: float(np.ravel(answer)[0]),
+                VALUE: _take_first(true),
+                PREDICTION: _take_first(answer),
+                BASELINE_PREDICTION: earlier and _take_first(earlier[1]),
             },
         }[self.task]()
         sliced = {f"{_SLICE}{name}": _take_first(features.get(name)) for name, _ in self.slices}
@@ -116,9 +133,18 @@ def describe_tags(is_true: np.ndarray, probabilities: np.ndarray) -> dict[str, A
     loss = -np.log(np.maximum(of_truth.astype(np.float64), LEAST_PROBABILITY)).mean()
     return {
         TAGS: np.flatnonzero(is_true).tolist(),
-        ANSWERED: np.flatnonzero(probabilities > _LIKELY).tolist(),
+        ANSWERED: np.flatnonzero(probabilities > LIKELY).tolist(),
         LOSS: float(loss),
     }
+
+
+def _is_right(label: Any, probabilities: np.ndarray) -> bool:
+    return int(np.argmax(probabilities)) == _take_first(label)
+
+
+def _count_tags(true: Any, probabilities: np.ndarray) -> list[int]:
+    is_true, is_answered = np.ravel(true) > 0, np.ravel(probabilities) > LIKELY
+    return [int(each.sum()) for each in (is_true & is_answered, is_answered, is_true)]
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from image_pipeline.components.evaluation.intervals import wilson_interval
+from image_pipeline.components.evaluation.intervals import LEVEL, wilson_interval
 
+_TIMES = 1000
 BINS = 15  # as C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, have it
 
 
@@ -35,6 +36,24 @@ def calibration_error(
     excess = np.bincount(bins, weights * (is_right - probabilities.astype(np.float64)), BINS)
     total = weights.sum()
     return float(np.abs(excess).sum() / total) if total else np.nan
+
+
+def find_chance(bins: np.ndarray, probabilities: np.ndarray, seed: int = 0) -> float:
+    """The error that a model of the same probabilities has by chance alone.
+
+    Args:
+      bins, probabilities: as for `calibration_error`; at least one.
+      seed: decides what is drawn.
+
+    Returns:
+      What the error stays below, but for one time in 40, if every probability is right.
+    """
+    records = np.bincount(bins, minlength=BINS)
+    expected = np.bincount(bins, probabilities.astype(np.float64), BINS)
+    shares = np.minimum(expected / np.maximum(records, 1), 1)
+    right = np.random.default_rng(seed).binomial(records, shares, (_TIMES, BINS))
+    errors = np.abs(right - expected).sum(axis=1) / records.sum()
+    return float(np.quantile(errors, (1 + LEVEL) / 2))
 
 
 def describe_bins(probabilities: np.ndarray, is_right: np.ndarray) -> list[dict[str, float]]:

@@ -1,6 +1,6 @@
 """Figures of a classifier's answers: accuracy, confusions, calibration, the worst records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,12 @@ from image_pipeline.components.evaluation.calibration import (
     bin_probabilities,
     calibration_error,
     describe_bins,
+    find_chance,
 )
 from image_pipeline.components.evaluation.intervals import (
+    Estimate,
     estimate_by_drawing,
+    estimate_f1,
     estimate_share,
     reflect,
 )
@@ -55,11 +58,10 @@ def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     if answers[BASELINE_RIGHT].null_count == 0:
         compared = {"compared": compare_answers(is_right, _read(answers, BASELINE_RIGHT))}
     further = _estimate(answers, labels, predicted, len(names))
-    of_classes = {name: further.pop(name) for name in [*further] if isinstance(name, int)}
     return {
         "overall": {ACCURACY: estimate_share(int(is_right.sum()), len(labels)), **further},
         "constant": find_constant(labels, names),
-        "classes": _list_classes(counts, names, of_classes),
+        "classes": _list_classes(counts, names),
         "confusions": _list_confusions(counts),
         "names": list(names),
         "matrix": counts.toarray().tolist() if len(names) <= MOST_CONFUSED else None,
@@ -99,14 +101,14 @@ def score_classes(true: np.ndarray, predicted: np.ndarray, right: np.ndarray) ->
 
 def _estimate(
     answers: pa.Table, labels: np.ndarray, predicted: np.ndarray, classes: int
-) -> dict[Any, Any]:
-    """What is no share, by bootstrap; F1 of each class under its id."""
+) -> dict[str, Estimate]:
+    """What is no share, by bootstrap."""
     is_right = labels == predicted
     probability = _read(answers, PROBABILITY)
     bins = bin_probabilities(probability)
     loss = find_losses(answers)
 
-    def compute(weights: np.ndarray) -> Mapping[Any, float]:
+    def compute(weights: np.ndarray) -> dict[str, float]:
         true, answered, right = (
             np.bincount(ids, own, classes)
             for ids, own in ((labels, weights), (predicted, weights), (labels, weights * is_right))
@@ -116,16 +118,14 @@ def _estimate(
             MACRO_F1: float(np.nanmean(f1)),
             LOSS: float((weights * loss).sum() / weights.sum()),
             CALIBRATION: calibration_error(bins, probability, is_right, weights),
-            **dict(enumerate(f1.tolist())),
         }
 
-    found = estimate_by_drawing(compute, len(labels))  # type: ignore[arg-type]
-    return found | {CALIBRATION: reflect(found[CALIBRATION])}  # type: ignore[index]
+    found = estimate_by_drawing(compute, len(labels))
+    by_chance = find_chance(bins, probability)
+    return found | {CALIBRATION: reflect(found[CALIBRATION], by_chance)}
 
 
-def _list_classes(
-    counts: sparse.csr_array, names: Sequence[str], f1: Mapping[int, Any]
-) -> list[dict[str, Any]]:
+def _list_classes(counts: sparse.csr_array, names: Sequence[str]) -> list[dict[str, Any]]:
     """Precision, recall and F1 of the classes that occur, by name."""
     true, predicted = counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
     right = counts.diagonal().tolist()
@@ -134,7 +134,7 @@ def _list_classes(
             **{"name": names[id_], "records": true[id_]},
             "precision": estimate_share(right[id_], predicted[id_]),
             "recall": estimate_share(right[id_], true[id_]),
-            "F1": f1[id_],
+            "F1": estimate_f1(right[id_], true[id_] + predicted[id_] - 2 * right[id_]),
         }
         for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
         if true[id_] or predicted[id_]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 from apache_beam.io.parquetio import WriteToParquet
 from tensorflow_model_analysis import constants
 from tensorflow_model_analysis.extractors import extractor
@@ -68,10 +67,9 @@ class _KeepAnswers(beam.PTransform):
 def describe_record(extracts: dict[str, Any], table: AnswerTable) -> dict[str, Any]:
     """The row of a record, from what TFMA has extracted."""
     labels, predictions = extracts[constants.LABELS_KEY], extracts[constants.PREDICTIONS_KEY]
-    was_right = None
+    earlier = None
     if isinstance(predictions, dict) and BASELINE in predictions:
-        answer, label = np.ravel(predictions[BASELINE]), labels[BASELINE]
         # Its ids are those of its own vocabulary, in which the class may be missing.
-        was_right = int(answer.argmax()) == int(np.ravel(label)[0])
+        earlier = labels[BASELINE], predictions[BASELINE]
         labels, predictions = labels[CANDIDATE], predictions[CANDIDATE]
-    return table.make_row(extracts[constants.FEATURES_KEY], labels, predictions, was_right)
+    return table.make_row(extracts[constants.FEATURES_KEY], labels, predictions, earlier)

@@ -1,5 +1,7 @@
 """What TFX's Evaluator measures, and when a model is good enough to be pushed."""
 
+import sys
+
 from google.protobuf import wrappers_pb2
 
 # Not `tensorflow_model_analysis as tfma`: TFMA 0.52 itself has no `tfma.EvalConfig`, only after TFX
@@ -56,6 +58,10 @@ def _bound(measure: Measure, min_improvement: float | None) -> config_pb2.Metric
         enough.value_threshold.lower_bound.value = measure.at_least
     if measure.at_most is not None:
         enough.value_threshold.upper_bound.value = measure.at_most
+    if measure.at_least is None and measure.at_most is None and min_improvement is not None:
+        # Without an earlier model TFX takes the change away, and TFMA blesses nothing that has no
+        # bound left: the first model would never pass.
+        enough.value_threshold.upper_bound.value = sys.float_info.max
     if min_improvement is not None:
         directions = config_pb2.MetricDirection
         falls = measure.at_least is None

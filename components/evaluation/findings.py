@@ -37,6 +37,20 @@ COLUMNS = ("filename", "split", "label", "likelier", "score", "likelier_score", 
 _PARTS = "answers"
 
 
+def check_slices(task: str, names: Sequence[str], further: Sequence[record.Column]) -> None:
+    """Checks `evaluation.slices` before there are records; arguments as those of `find_slices`.
+
+    Raises:
+      UserError: if there is no such column, or if the task's answers have no slices.
+    """
+    if names and task not in MEASURED:
+        raise UserError(
+            f"evaluation.slices tells figures apart of {', '.join(MEASURED)}, and the task is "
+            f"{task}: masks and boxes have no row for each record; leave it out."
+        )
+    find_slices(names, further)
+
+
 def plan_collection(
     evaluation_dir: str, task: str, options: EvaluationOptions, data_dirs: Sequence[str]
 ) -> Collection | None:
@@ -63,7 +77,7 @@ def find_slices(
       further: the columns that a table added to the records.
 
     Raises:
-      UserError: if there is no such column, or it has several values.
+      UserError: if there is no such column, it has several values, or it is named twice.
     """
     columns = (*record.METADATA_COLUMNS, *further)
     known = {column.key: column.dtype for column in columns if not column.is_list}
@@ -73,6 +87,8 @@ def find_slices(
                 f"evaluation.slices names {name!r}, which is no column of one value; known: "
                 f"{', '.join(known)}."
             )
+        if names.count(name) > 1:
+            raise UserError(f"evaluation.slices names {name!r} twice; name each column once.")
     return tuple((name, known[name]) for name in names)
 
 

@@ -43,13 +43,31 @@ def estimate_share(right: int, total: int) -> Estimate:
     return Estimate(right / total if total else np.nan, *wilson_interval(right, total))
 
 
+def estimate_f1(right: int, wrong: int) -> Estimate:
+    """F1 of a class, and its interval; NaN without one, of nothing.
+
+    Of the records that are of the class or taken for it, the share `s` that is both makes
+    F1 = 2s / (1 + s), which grows with `s`. So the ends are those of Wilson's for `s`. Few records
+    drawn again (a single one that is right, say) would seem to be certain.
+
+    Args:
+      right: how many records are of the class and taken for it.
+      wrong: how many are only one of both.
+    """
+    if right + wrong == 0:
+        return Estimate(np.nan)
+    low, high = wilson_interval(right, right + wrong)
+    return Estimate(2 * right / (2 * right + wrong), 2 * low / (1 + low), 2 * high / (1 + high))
+
+
 def estimate_by_drawing(
     compute: Callable[[np.ndarray], Mapping[str, float]], records: int, seed: int = 0
 ) -> dict[str, Estimate]:
     """Figures of all records, with intervals by bootstrap (B. Efron, Ann. Statist. 7, 1979).
 
     As many records are drawn with replacement, many times over; the interval is between the 2.5th
-    and the 97.5th percentile of what they give (where that is a number).
+    and the 97.5th percentile of what they give (where that is a number); there is none of what is
+    always the same.
 
     Args:
       compute: makes figures, by name, of int64 [records], how often each record counts.
@@ -75,22 +93,28 @@ def estimate_by_drawing(
     }
 
 
-def reflect(estimate: Estimate) -> Estimate:
+def reflect(estimate: Estimate, by_chance: float = 0.0) -> Estimate:
     """The interval of a distance, from 0 on, that chance alone makes greater.
 
     What is drawn of the records is further off by as much again as they are themselves. So the ends
     are taken as far below the figure as the drawn ones are above it (the "basic" bootstrap), though
     never so far that the figure itself is left out.
+
+    Args:
+      estimate: as it was drawn.
+      by_chance: what is measured is seldom greater than this if there is no distance at all; the
+        interval of a figure that is not begins at 0.
     """
     if estimate.interval is None:
         return estimate
     low, high = (2 * estimate.value - end for end in reversed(estimate.interval))
-    return Estimate(estimate.value, max(0.0, min(low, estimate.value)), max(high, estimate.value))
+    low = 0.0 if estimate.value <= by_chance else max(0.0, min(low, estimate.value))
+    return Estimate(estimate.value, low, max(high, estimate.value))
 
 
 def _find_ends(drawn: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     numbers = drawn[np.isfinite(drawn)]
-    if not len(numbers):
-        return None, None
+    if not len(numbers) or numbers.min() == numbers.max():
+        return None, None  # What never varies, a single record's figure say, tells nothing.
     low, high = np.quantile(numbers, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -12,6 +12,7 @@ from image_pipeline.components.evaluation.answers import name_slice
 MOST_VALUES = 20
 """More values of one column are not told apart: names are joined, numbers put into bins."""
 _BINS = 4
+_LONG = 10**9  # A number with a fraction, or one as long as this, is said with four digits.
 
 
 def list_slices(
@@ -79,8 +80,9 @@ def _divide_numbers(values: np.ndarray, is_null: np.ndarray) -> Iterator[tuple[s
     number = np.searchsorted(ends, np.where(is_null, ends[0], values))
     for each in range(len(ends)):
         is_in = (number == each) & ~is_null
-        yield f"{_say(values[is_in].min())} to {_say(values[is_in].max())}", is_in
+        least, most = values[is_in].min(), values[is_in].max()
+        yield _say(least) if least == most else f"{_say(least)} to {_say(most)}", is_in
 
 
 def _say(number: float) -> str:
-    return f"{number:,.4g}" if number % 1 else f"{int(number):,}"
+    return f"{int(number):,}" if number % 1 == 0 and abs(number) < _LONG else f"{number:.4g}"

@@ -1,36 +1,44 @@
 """Figures of a tagger's answers: precision, recall and F1, overall and of each tag."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from image_pipeline.components.evaluation.answers import ANSWERED, ID, LOSS, NAME, TAGS
-from image_pipeline.components.evaluation.intervals import estimate_by_drawing
+from image_pipeline.components.evaluation.answers import (
+    ANSWERED,
+    BASELINE_COUNTS,
+    ID,
+    LOSS,
+    NAME,
+    TAGS,
+)
+from image_pipeline.components.evaluation.intervals import (
+    Estimate,
+    estimate_by_drawing,
+    estimate_f1,
+    estimate_share,
+)
 
 F1, PRECISION, RECALL, MEAN_F1 = "F1", "precision", "recall", "mean F1"
+GAINED = f"{F1} gained"  # over the earlier model
 MOST_WORST = 100
 
 
 def describe_answers(answers: pa.Table, names: Sequence[str]) -> dict[str, Any]:
     """The figures of all images; see `figures.describe_model`.
 
-    Images are drawn for the intervals, not tags: those of one image are no separate trials.
+    Images are drawn for the intervals, not tags: those of one image are no separate trials. Of one
+    tag they are, so its intervals are Wilson's.
     """
-    tags = [_mark(answers, column, len(names)) for column in (TAGS, ANSWERED)]
-    estimates = _estimate(*tags)
-    true = np.asarray(tags[0].sum(axis=0)).ravel()
-    classes = [
-        {"name": names[id_], "records": int(true[id_])}
-        | {figure: estimates[figure, id_] for figure in (PRECISION, RECALL, F1)}
-        for id_ in sorted(range(len(names)), key=lambda id_: names[id_])
-    ]
+    true, answered = (_mark(answers, column, len(names)) for column in (TAGS, ANSWERED))
+    counts = _count(true, answered, np.ones(len(answers), np.int64))
     return {
-        "overall": {name: each for name, each in estimates.items() if isinstance(name, str)},
-        "constant": find_constant(true, len(answers), names),
-        "classes": classes,
+        "overall": _estimate(true, answered) | _compare(answers, true, answered),
+        "constant": find_constant(counts[2], len(answers), names),
+        "classes": _list_tags(counts, names),
         "worst": _list_worst(answers, names),
     }
 
@@ -58,26 +66,59 @@ def find_constant(true: np.ndarray, images: int, names: Sequence[str]) -> dict[s
     return {"answer": answer, "value": float(scores[best])}
 
 
-def _estimate(true: sparse.csr_array, answered: sparse.csr_array) -> dict[Any, Any]:
-    both = true.multiply(answered).tocsr()
-    parts = [each.T.tocsr() for each in (both, answered, true)]
-
-    def compute(weights: np.ndarray) -> Mapping[Any, float]:
-        counts = np.stack([part @ weights for part in parts])  # [3, tags]
-        scores = _score(counts)
-        over_all = _score(counts.sum(axis=1, keepdims=True))[:, 0]
-        figures: dict[Any, float] = dict(zip((PRECISION, RECALL, F1), over_all, strict=True))
-        f1 = scores[2][np.isfinite(scores[2])]
-        figures[MEAN_F1] = float(f1.mean()) if len(f1) else np.nan
-        for name, row in zip((PRECISION, RECALL, F1), scores, strict=True):
-            figures |= {(name, id_): value for id_, value in enumerate(row.tolist())}
-        return figures
-
-    return estimate_by_drawing(compute, true.shape[0])  # type: ignore[arg-type]
+def _list_tags(counts: np.ndarray, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Precision, recall and F1 of each tag, by name."""
+    rows = []
+    for id_ in sorted(range(len(names)), key=lambda id_: names[id_]):
+        right, answered, true = counts[:, id_].tolist()
+        row = {"name": names[id_], "records": true, PRECISION: estimate_share(right, answered)}
+        of_truth = {RECALL: estimate_share(right, true)}
+        rows.append(row | of_truth | {F1: estimate_f1(right, true + answered - 2 * right)})
+    return rows
 
 
-def _score(counts: np.ndarray) -> np.ndarray:
-    """Precision, recall and F1, NaN where nothing is divided by: float64 [3, tags]."""
+def _estimate(true: sparse.csr_array, answered: sparse.csr_array) -> dict[str, Estimate]:
+    """The figures over all tags, by bootstrap."""
+
+    def compute(weights: np.ndarray) -> dict[str, float]:
+        counts = _count(true, answered, weights)
+        precision, recall, over_all = score_tags(counts.sum(axis=1, keepdims=True))[:, 0].tolist()
+        f1 = score_tags(counts)[2]
+        f1 = f1[np.isfinite(f1)]
+        mean = float(f1.mean()) if len(f1) else np.nan
+        return {PRECISION: precision, RECALL: recall, F1: over_all, MEAN_F1: mean}
+
+    return estimate_by_drawing(compute, true.shape[0])
+
+
+def _compare(
+    answers: pa.Table, true: sparse.csr_array, answered: sparse.csr_array
+) -> dict[str, Estimate]:
+    """How much F1 over all tags changed from the earlier model's, if it was asked."""
+    if answers[BASELINE_COUNTS].null_count:
+        return {}
+    new = np.stack([each.sum(axis=1) for each in (true.multiply(answered), answered, true)])
+    earlier = answers[BASELINE_COUNTS].combine_chunks().flatten().to_numpy().reshape(-1, 3).T
+
+    def compute(weights: np.ndarray) -> dict[str, float]:
+        f1, was = (score_tags((counts @ weights)[:, None])[2, 0] for counts in (new, earlier))
+        return {GAINED: float(f1 - was)}
+
+    return estimate_by_drawing(compute, len(answers))
+
+
+def _count(true: sparse.csr_array, answered: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
+    """Right, answered and true ones of each tag, each image as often as it counts."""
+    both = true.multiply(answered)
+    return np.stack([each.T @ weights for each in (both, answered, true)])
+
+
+def score_tags(counts: np.ndarray) -> np.ndarray:
+    """Precision, recall and F1 of each tag, NaN where nothing is divided by: float64 [3, tags].
+
+    Args:
+      counts: int64 [3, tags], right ones, predicted ones and true ones.
+    """
     right, predicted, true = counts
     above = np.stack([right, right, 2 * right]).astype(np.float64)
     below = np.stack([predicted, true, predicted + true])

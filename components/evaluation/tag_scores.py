@@ -8,8 +8,8 @@ import numpy as np
 from tensorflow_model_analysis.metrics import metric_types
 
 from image_pipeline.components.evaluation.counted_metric import Counts, Figures, compute_by
-from image_pipeline.components.tasks.signatures import PROBABILITIES
-from image_pipeline.components.tasks.tagging import THRESHOLD
+from image_pipeline.components.evaluation.tag_figures import score_tags
+from image_pipeline.components.tasks.signatures import LIKELY, PROBABILITIES
 
 # Over all images and tags; or a tag's own.
 F1, PRECISION, RECALL = "f1", "precision", "recall"
@@ -19,7 +19,7 @@ MEAN_F1 = "mean_f1"  # over the tags that occur
 class TagScores(metric_types.Metric):
     """Precision, recall and F1 over all images and tags, the tags' mean F1, and each tag's scores.
 
-    A tag is predicted if it is likelier than `THRESHOLD`. One that occurs neither in the truth nor
+    A tag is predicted if it is likelier than `LIKELY`. One that occurs neither in the truth nor
     in a prediction has no score.
     """
 
@@ -62,14 +62,6 @@ def count_tags(true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """
     tags = np.shape(true)[-1]
     is_true = np.reshape(true, (-1, tags)) > 0
-    is_predicted = np.reshape(predicted, (-1, tags)) > THRESHOLD
+    is_predicted = np.reshape(predicted, (-1, tags)) > LIKELY
     counted = (is_true & is_predicted, is_predicted, is_true)
     return np.stack([each.sum(axis=0) for each in counted]).astype(np.int64)
-
-
-def score_tags(counts: np.ndarray) -> np.ndarray:
-    """Precision, recall and F1 of each tag, NaN where nothing is divided by: float64 [3, tags]."""
-    right, predicted, true = counts
-    above = np.stack([right, right, 2 * right]).astype(np.float64)
-    below = np.stack([predicted, true, predicted + true])
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)

@@ -37,8 +37,9 @@ LABEL = "label"
 EMBEDDING = "embedding"
 
 # Of a model for tags. Of SERVE_IMAGES, string [batch, tags]: the name of each tag that is likelier
-# than 0.5, else "". Of TRANSFORM_FEATURES, float32 [batch, tags]: 1 for those that are true.
+# than `LIKELY`, else "". Of TRANSFORM_FEATURES, float32 [batch, tags]: 1 for those that are true.
 TAGS = "tags"
+LIKELY = 0.5
 
 # Of a model for values, float32 [batch]: the predicted one; of TRANSFORM_FEATURES, the true one.
 VALUE = "value"

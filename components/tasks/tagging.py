@@ -10,11 +10,9 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
+from image_pipeline.components.tasks.signatures import CLASSES, LIKELY, PROBABILITIES, TAGS
 from image_pipeline.components.tasks.task import Measure, OneTensor
 from image_pipeline.components.views.options import ViewOptions
-
-THRESHOLD = 0.5  # A tag that is likelier than this is answered.
 
 
 class Tagging(OneTensor):
@@ -59,7 +57,7 @@ class Tagging(OneTensor):
         probabilities = tf.where(is_valid[:, tf.newaxis], outputs, 0.0)
         # Repeated for every row: TensorFlow Serving splits all outputs along the batch.
         names = tf.tile(class_names[tf.newaxis], [tf.shape(probabilities)[0], 1])
-        likely = tf.where(probabilities > THRESHOLD, names, b"")
+        likely = tf.where(probabilities > LIKELY, names, b"")
         return {PROBABILITIES: probabilities, CLASSES: names, TAGS: likely}
 
     def answer_records(self, outputs: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -4,12 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from image_pipeline.components.tasks.signatures import PROBABILITIES, VALUE
+from image_pipeline.components.tasks.signatures import LIKELY, PROBABILITIES, VALUE
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.model_answers import ask_model
 
 _MOST_WORST = 12
-_LIKELY = 0.5  # A tag that is likelier than this is answered.
 _LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
 
 
@@ -110,7 +109,7 @@ def describe_tags_off(
     """
     of_truth = np.where(has, probabilities, 1 - probabilities)
     loss = -np.log(np.maximum(of_truth, _LEAST_PROBABILITY)).mean(axis=1)
-    is_wrong = has != (probabilities > _LIKELY)
+    is_wrong = has != (probabilities > LIKELY)
     worst = []
     for n in np.argsort(-loss, kind="stable")[:_MOST_WORST].tolist():
         off = [

@@ -45,9 +45,9 @@ def find_interval(evaluation: Mapping[str, Any]) -> tuple[float, float] | None:
 def say_compared(compared: Mapping[str, Any]) -> str:
     """How much better a model is than the last one, and whether that may be chance."""
     gained = compared["gained"]
-    ends = f"{gained['low']:+.3f} to {gained['high']:+.3f}"
+    ends = "" if gained["low"] is None else f" ({gained['low']:+.3f} to {gained['high']:+.3f})"
     return (
-        f"accuracy {gained['value']:+.3f} ({ends}); {compared['only_new']:,} records are right "
+        f"accuracy {gained['value']:+.3f}{ends}; {compared['only_new']:,} records are right "
         f"only now, {compared['only_earlier']:,} only before (McNemar's p = "
         f"{compared['p_value']:.2g})"
     )
@@ -57,7 +57,7 @@ def _say_slice(name: str, rows: list[Mapping[str, Any]]) -> tuple[str, str]:
     """The ends of a slice: where the figure is lowest, and where it is highest."""
     figure = next(key for key in rows[0] if isinstance(rows[0][key], Mapping))
     known = [row for row in rows if row[figure]["value"] is not None]
-    ordered = sorted(known, key=lambda row: row[figure]["value"])
-    ends = ordered[:1] if len(ordered) == 1 else [ordered[0], ordered[-1]]
+    ordered = sorted(known, key=lambda row: row[figure]["value"]) or rows[:1]
+    ends = ordered if len(ordered) == 1 else [ordered[0], ordered[-1]]
     said = (f"{row['value']} {format_estimate(row[figure])} of {row['records']:,}" for row in ends)
     return f"by {name}", f"{figure} {' … '.join(said)}"

@@ -1,5 +1,6 @@
 """Why a model was not good enough to be pushed, as recorded by the Evaluator."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ def read_bound(evaluation_dir: str) -> dict[str, Any] | None:
     for bound in judged.per_slice_thresholds:
         limits = bound.threshold.value_threshold
         for name in ("lower_bound", "upper_bound"):
-            if limits.HasField(name):
+            if limits.HasField(name) and getattr(limits, name).value < sys.float_info.max:
                 option = _OPTIONS[_NAMES[judged.class_name]]
                 return {"option": option, "threshold": getattr(limits, name).value}
     return None

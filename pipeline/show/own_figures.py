@@ -47,7 +47,7 @@ def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, An
 
     Returns:
       The same with `score`, the one figure that models are judged by; with more figures in
-      `overall`; `intervals`, if TFMA estimated none, and their `method`; `class_figures`,
+      `overall`; `intervals`, of figures for which TFMA estimated none, too; `class_figures`,
       precision, recall and F1 of each class; and `constant`, `compared`, `slices` and
       `mislabelled`, where there are such.
     """
@@ -66,7 +66,9 @@ def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, An
         **evaluation,
         **{"measure": measure, "score": overall.get(measure)},
         "overall": {name: overall[name] for name in _order(evaluation["overall"], values)},
-        "intervals": evaluation["intervals"] or _take_intervals(found, own["classes"], measure),
+        "intervals": _join(
+            evaluation["intervals"], _take_intervals(found, own["classes"], measure)
+        ),
         **({"class_figures": own["classes"]} if own["classes"] else {}),
         **told,
     }
@@ -91,6 +93,13 @@ def _take_intervals(
         "overall": {name: ends for name, figure in overall.items() if (ends := _ends(figure))},
         "classes": {name: ends for name, ends in of_classes.items() if ends},
     }
+
+
+def _join(measured: dict[str, Any] | None, own: dict[str, Any] | None) -> dict[str, Any] | None:
+    """TFMA's intervals, if it estimated any, with those that it has not."""
+    if measured is None or own is None:
+        return measured or own
+    return measured | {part: own[part] | measured[part] for part in ("overall", "classes")}
 
 
 def _ends(figure: Mapping[str, Any]) -> Interval | None:

@@ -7,8 +7,8 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.evaluation.answers import AnswerTable, join_tables
 
 
-def make_table(task, truths, answers, was_right=None, slices=(), **columns):
-    """Answers for records named 0.png, 1.png …"""
+def make_table(task, truths, answers, earlier=None, slices=(), **columns):
+    """Answers for records named 0.png, 1.png …; and `earlier`, another model's."""
     table = AnswerTable(task, slices)
     rows = [
         table.make_row(
@@ -19,7 +19,7 @@ def make_table(task, truths, answers, was_right=None, slices=(), **columns):
             },
             true,
             np.array(answer),
-            None if was_right is None else was_right[number],
+            None if earlier is None else (true, np.array(earlier[number])),
         )
         for number, (true, answer) in enumerate(zip(truths, answers, strict=True))
     ]

@@ -5,6 +5,7 @@ from image_pipeline.components.evaluation.calibration import (
     bin_probabilities,
     calibration_error,
     describe_bins,
+    find_chance,
 )
 from image_pipeline.components.evaluation.intervals import wilson_interval
 
@@ -28,6 +29,12 @@ def test_the_error_is_the_mean_distance_of_probability_and_accuracy():
     some = np.array([2, 2, 2, 2, 0, 0])
     assert calibration_error(bins, probabilities, is_right, some) == pytest.approx(0.15)
     assert np.isnan(calibration_error(bins, probabilities, is_right, 0 * once))
+
+
+def test_chance_alone_makes_an_error():
+    # Of 10,000 coins 112 more or fewer than half are heads in one of 40 times.
+    assert find_chance(np.full(10**4, 7), np.full(10**4, 0.5)) == pytest.approx(0.0112, rel=0.05)
+    assert find_chance(np.full(10, 14), np.ones(10)) == 0
 
 
 def test_the_curve_has_a_point_for_each_bin_with_records():

@@ -45,6 +45,15 @@ def test_each_class_has_precision_and_recall(figures):
     assert 0 <= cat["F1"].low <= cat["F1"].high <= 1
 
 
+def test_a_calibrated_model_s_error_may_be_none():
+    probability = np.random.default_rng(0).uniform(0.5, 1, 200)
+    labels = (np.random.default_rng(1).random(200) > probability).astype(int)
+    answers = np.stack([probability, 1 - probability], axis=1)
+    found = describe_answers(make_table("classification", labels, answers), ["dog", "cat"])
+    error = found["overall"]["calibration error"]
+    assert error.value > 0.05 and error.low == 0
+
+
 def test_the_worst_records_come_first_and_say_what_they_were_taken_for(figures):
     assert [each["filename"] for each in figures["worst"][:3]] == ["3.png", "5.png", "6.png"]
     first = figures["worst"][0]
@@ -54,8 +63,8 @@ def test_the_worst_records_come_first_and_say_what_they_were_taken_for(figures):
 
 def test_an_earlier_model_is_compared_if_it_was_asked(figures):
     assert "compared" not in figures
-    was_right = [True, False, True, True, False, True, False]
-    table = make_table("classification", LABELS, ANSWERS, was_right)
+    earlier = np.eye(3)[[0, 1, 0, 0, 0, 1, 0]]  # right, wrong, right, right, wrong, right, wrong
+    table = make_table("classification", LABELS, ANSWERS, earlier)
     compared = describe_answers(table, NAMES)["compared"]
     assert (compared["only_new"], compared["only_earlier"]) == (2, 2)
     assert compared["gained"].value == 0 and compared["p_value"] == 1

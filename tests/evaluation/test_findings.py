@@ -5,7 +5,7 @@ import pytest
 
 from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.findings import COLUMNS, find_slices
+from image_pipeline.components.evaluation.findings import COLUMNS, check_slices, find_slices
 from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
 
 pytestmark = pytest.mark.beam
@@ -18,6 +18,15 @@ def test_slices_are_columns_of_one_value():
     for name in ("words", "lens"):
         with pytest.raises(UserError, match=f"names '{name}', which is no .*known: .*camera"):
             find_slices((name,), further)
+
+
+def test_slices_that_could_not_be_made_are_refused_beforehand():
+    with pytest.raises(UserError, match="'image/format' twice"):
+        find_slices(("image/format", "image/format"), ())
+    for task in ("segmentation", "detection"):
+        check_slices(task, (), ())
+        with pytest.raises(UserError, match=f"slices .* and the task is {task}: masks and boxes"):
+            check_slices(task, ("image/format",), ())
 
 
 def test_figures_answers_and_doubts_are_written(run):  # noqa: F811

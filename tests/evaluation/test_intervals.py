@@ -4,6 +4,7 @@ import pytest
 from image_pipeline.components.evaluation.intervals import (
     Estimate,
     estimate_by_drawing,
+    estimate_f1,
     estimate_share,
     reflect,
     wilson_interval,
@@ -33,6 +34,17 @@ def test_without_records_anything_is_possible():
     assert np.isnan(nothing.value) and nothing.interval == (0, 1)
 
 
+def test_f1_has_the_interval_of_its_share():
+    # Of eight records that are of the class or taken for it, three are both: 2·3 / (3 + 3 + 5).
+    low, high = wilson_interval(3, 8)
+    expected = Estimate(6 / 11, 2 * low / (1 + low), 2 * high / (1 + high))
+    assert estimate_f1(3, 5) == expected
+    # One record says little, though all of what could be drawn of it is the same.
+    assert estimate_f1(1, 0).interval == pytest.approx((0.3424, 1), abs=1e-4)
+    nothing = estimate_f1(0, 0)
+    assert np.isnan(nothing.value) and nothing.interval is None
+
+
 def test_what_is_drawn_is_always_the_same_and_as_wide_as_theory_says():
     values = np.random.default_rng(1).normal(size=2000)
 
@@ -50,6 +62,8 @@ def test_what_is_drawn_is_always_the_same_and_as_wide_as_theory_says():
     assert estimate_by_drawing(mean, 2000)["mean"] == estimate
     assert estimate_by_drawing(mean, 2000, seed=1)["mean"] != estimate
     assert found["none"].interval is None
+    # What never varies, a single record's figure say, tells nothing of chance.
+    assert estimate_by_drawing(lambda weights: {"same": 0.7}, 1) == {"same": Estimate(0.7)}
     assert estimate_by_drawing(mean, 0) == {}
 
 
@@ -58,3 +72,6 @@ def test_a_distance_s_interval_is_reflected_and_holds_the_figure():
     # All that was drawn is further off, as that of a well calibrated model is.
     assert reflect(Estimate(0.25, 0.375, 0.5)) == Estimate(0.25, 0.0, 0.25)
     assert reflect(Estimate(0.25)) == Estimate(0.25)
+    # So much is measured where there is nothing, too.
+    assert reflect(Estimate(0.25, 0.125, 0.26), 0.25) == Estimate(0.25, 0.0, 0.375)
+    assert reflect(Estimate(0.25, 0.125, 0.26), 0.2) == Estimate(0.25, 0.24, 0.375)

@@ -38,6 +38,13 @@ def test_few_whole_numbers_are_told_apart_and_fractions_are_put_into_bins():
     ]
 
 
+def test_a_bin_of_one_value_has_its_name_and_great_numbers_are_short():
+    assert divide("float32", [[2.5], [2.0**100], [2.0**100]]) == [
+        ("2.5", [0]),
+        ("1.268e+30", [1, 2]),
+    ]
+
+
 def test_many_whole_numbers_are_put_into_four_bins():
     found = divide("int64", [[number] for number in range(1000, 1100)])
     assert [name for name, _ in found][:2] == ["1,000 to 1,024", "1,025 to 1,049"]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from image_pipeline.components.evaluation.intervals import estimate_f1, estimate_share
 from image_pipeline.components.evaluation.tag_figures import (
     describe_answers,
     describe_slice,
@@ -25,6 +26,9 @@ def test_tags_have_precision_recall_and_f1():
     assert overall["mean F1"].value == pytest.approx(2 / 3)  # of sea and sky; there is no emu
     emu, sea, sky = found["classes"]
     assert (sea["records"], sea["precision"].value, sea["recall"].value) == (1, 0.5, 1)
+    # Of one tag each image is a trial of its own; few of them say little.
+    assert sea["recall"] == estimate_share(1, 1) and sea["precision"] == estimate_share(1, 2)
+    assert sea["F1"] == estimate_f1(1, 1) and sky["F1"] == estimate_f1(1, 1)
     assert (sky["records"], sky["precision"].value, sky["recall"].value) == (2, 1, 0.5)
     assert emu["records"] == 0 and np.isnan(emu["F1"].value) and emu["F1"].interval is None
     worst = found["worst"][0]
@@ -42,3 +46,17 @@ def test_a_slice_has_its_f1():
     assert describe_slice(table)["F1"].value == pytest.approx(2 / 3)
     nothing = make_table("tagging", TRUE[2:], ANSWERS[2:])
     assert np.isnan(describe_slice(nothing)["F1"].value)
+
+
+def test_an_earlier_model_s_f1_is_compared_on_the_same_images():
+    assert (
+        "F1 gained" not in describe_answers(make_table("tagging", TRUE, ANSWERS), NAMES)["overall"]
+    )
+    # It answers the sky everywhere: two right ones of three, 2·2 / (3 + 3), and now the same.
+    table = make_table("tagging", TRUE, ANSWERS, [[0.1, 0.9, 0.1]] * 3)
+    assert describe_answers(table, NAMES)["overall"]["F1 gained"].value == pytest.approx(0)
+    # Two right ones of two, of three true ones: 2·2 / (2 + 3).
+    better = make_table("tagging", TRUE, ANSWERS, [[0.9, 0.9, 0.1], [0.1] * 3, [0.1] * 3])
+    gained = describe_answers(better, NAMES)["overall"]["F1 gained"]
+    assert gained.value == pytest.approx(2 / 3 - 4 / 5)
+    assert gained.interval == pytest.approx((-1 / 3, 2 / 3))

@@ -58,6 +58,27 @@ def test_what_tfma_measured_gets_intervals_and_what_it_is_compared_with(tmp_path
     )
 
 
+def test_tfma_s_intervals_stand_beside_those_of_other_figures(tmp_path):
+    (tmp_path / "figures.json").write_text(json.dumps(FIGURES))
+    jackknife = {"method": "jackknife", "overall": {"accuracy": (0.6, 0.9)}, "classes": {}}
+    found = add_figures(MEASURED | {"intervals": jackknife}, str(tmp_path))["intervals"]
+    assert found == {
+        "method": "jackknife",
+        "overall": {"accuracy": (0.6, 0.9), "loss": (1.25, 2.0)},
+        "classes": {"cat": (0.25, 0.75)},
+    }
+
+
+def test_what_has_no_figure_or_no_interval_is_told_without(tmp_path):
+    nothing = {"value": "png", "records": 3, "F1": estimate(None, None, None)}
+    compared = {"gained": estimate(0.0, None, None), "only_new": 0, "only_earlier": 0, "p_value": 1}
+    figures = FIGURES | {"slices": {"image/format": [nothing]}, "compared": compared}
+    (tmp_path / "figures.json").write_text(json.dumps(figures))
+    rows = dict(evaluation_rows(add_figures(MEASURED, str(tmp_path))))
+    assert rows["by image/format"] == "F1 png — of 3"
+    assert rows["against the last model"].startswith("accuracy +0.000; 0 records are right only")
+
+
 def test_without_figures_there_is_the_score_alone(tmp_path):
     found = add_figures(MEASURED, str(tmp_path))
     assert found["score"] == 0.75 and found["intervals"] is None
