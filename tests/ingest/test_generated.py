@@ -42,6 +42,9 @@ def module(tmp_path, monkeypatch):
     folder = tmp_path / "code"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
+    # A source of the same second and length would be taken for the one that was compiled.
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     name = "data_" + re.sub(r"\W", "_", tmp_path.name)
 
     def write(source):
