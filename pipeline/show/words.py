@@ -118,7 +118,7 @@ def format_seconds(seconds: float) -> str:
 def format_measured(value: float, interval: tuple[float, float] | None) -> str:
     """A figure, with its interval if there is one: "0.439 (0.415 to 0.464)"."""
     if interval is None:
-        return f"{value:,.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # never 1e+04
     return f"{value:,.3f} ({interval[0]:,.3f} to {interval[1]:,.3f})"
 
 

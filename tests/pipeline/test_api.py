@@ -223,7 +223,7 @@ def test_a_loop_of_ones_own_may_have_what_the_trainer_may_not(folder):
     [
         (ingest, ("{}/none", "{}/o"), {}, "does not exist"),
         (ingest, ("{}/images", "{}/o"), {"shard": 2}, r"ingest.shard: unknown key; did you mean"),
-        (ingest, ("{}/images", "{}/images/o"), {}, "the next run would ingest it"),
+        (ingest, ("{}/images", "{}/images/o"), {}, "the next run would read it as images"),
         (analyze, ("{}/none", "{}/o"), {}, "none"),
         (analyze, ("{}/data", "{}/o"), {"batch_size": 0}, "transform.batch_size: .*, got 0"),
         (input_fn, ("{}/data", "test"), {}, "got .test.; known: train, eval"),

@@ -62,7 +62,7 @@ def images(tmp_path_factory):
         (["--images", "{tmp}/empty", "--output", "{tmp}/o"], "holds no files; check --images"),
         (["--images", "{tmp}/one", "--output", "{tmp}/o"], "only the class 'cat', but training"),
         (["--images", "{images}", "--output", "{tmp}/file/o"], "Cannot write to the output folder"),
-        (["--images", "{images}", "--output", "{images}/o"], "the next run would ingest it"),
+        (["--images", "{images}", "--output", "{images}/o"], "the next run would read it"),
         (["--images", "{images}", "--output", "{tmp}/o", "--set", "seed=1"], "seed: unknown key"),
         (
             ["--images", "{images}", "--output", "{tmp}/o", "--config", "{tmp}/none.yaml"],

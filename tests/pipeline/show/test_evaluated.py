@@ -16,6 +16,7 @@ pytestmark = pytest.mark.beam
 def test_a_figure_is_told_with_its_interval():
     assert format_measured(0.4391, (0.415, 0.4639)) == "0.439 (0.415 to 0.464)"
     assert format_measured(0.4391, None) == "0.4391" and format_measured(1598.0, None) == "1,598"
+    assert format_measured(10_000.0, None) == "10,000"
 
 
 def test_the_worst_class_is_that_of_the_lowest_bound():
