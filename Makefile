@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick check flink spark prism interop end-to-end image-check lock clean
+.PHONY: demo test quick check options flink spark prism interop end-to-end image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -40,6 +40,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable .
 	@touch $@
 	@echo "  done."
+
+options: $(READY)  ## docs/options.md from the classes that read the options
+	$(BIN)/image-pipeline options --markdown > docs/options.md
 
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))

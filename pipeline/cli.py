@@ -15,6 +15,7 @@ from image_pipeline.commands.export import export
 from image_pipeline.commands.ingest import ingest
 from image_pipeline.commands.init import init
 from image_pipeline.commands.inspect import inspect
+from image_pipeline.commands.options import options
 from image_pipeline.commands.plan import plan
 from image_pipeline.commands.predict import predict
 from image_pipeline.commands.preview import preview
@@ -55,6 +56,7 @@ for command in (
     ingest,
     init,
     inspect,
+    options,
     plan,
     predict,
     preview,
@@ -107,9 +109,16 @@ def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -
       The exit code.
     """
     try:
-        command(arguments)
+        code = command.main(arguments, standalone_mode=False)
+        return code if isinstance(code, int) else 0
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except click.Abort:
+        say("Aborted!", err=True)
+        return 1
+    except click.ClickException as error:
+        _tell_usage(error)
+        return error.exit_code
     except UserError as error:
         say(f"Error: {error}", fg="red", err=True)
         return 1
@@ -126,6 +135,16 @@ def call(arguments: Sequence[str] | None = None, command: click.Command = cli) -
         _tell_unexpected(describe_error(error), log_path)
         return 4
     return 0
+
+
+def _tell_usage(error: click.ClickException) -> None:
+    """What is wrong, and where the right usage is, in two lines instead of Click's four or more."""
+    context = getattr(error, "ctx", None)
+    if context is None or isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()  # The help itself, if no command was given.
+        return
+    say(f"Error: {error.format_message()}", fg="red", err=True)
+    say(f"Try '{context.command_path} --help'.", err=True)
 
 
 def _tell_unexpected(message: str, log_path: str) -> None:

@@ -63,6 +63,7 @@ class FlipHorizontal(Options):
 
     op: Literal["flip_horizontal"] = "flip_horizontal"
     probability: Share = 0.5
+    """Share of the images that it changes."""
 
 
 class FlipVertical(Options):
@@ -70,6 +71,7 @@ class FlipVertical(Options):
 
     op: Literal["flip_vertical"] = "flip_vertical"
     probability: Share = 0.5
+    """Share of the images that it changes."""
 
 
 class Rotate(Options):
@@ -99,6 +101,7 @@ class RandomErasing(Options):
 
     op: Literal["random_erasing"] = "random_erasing"
     probability: Share = 0.5
+    """Share of the images that it changes."""
     area: tuple[float, float] = (0.02, 0.33)
     """Smallest and largest share of the area that is erased."""
     aspect: tuple[float, float] = (0.3, 3.3)
@@ -117,12 +120,15 @@ class ColorJitter(Options):
 
     op: Literal["color_jitter"] = "color_jitter"
     brightness: Strength = 0.0
-    """Factors are uniform in [1 - brightness, 1 + brightness], but not below 0; likewise below."""
+    """Factors of the levels are uniform in [1 - brightness, 1 + brightness], but not below 0."""
     contrast: Strength = 0.0
+    """The same for the difference from the image's mean gray."""
     saturation: Strength = 0.0
+    """The same for the difference of each pixel from its own gray."""
     hue: Annotated[float, pydantic.Field(ge=0, le=0.5)] = 0.0
     """Largest shift of the hue, in either direction, as a share of the full circle."""
     probability: Share = 1.0
+    """Share of the images that it changes."""
 
 
 class Grayscale(Options):
@@ -130,6 +136,7 @@ class Grayscale(Options):
 
     op: Literal["grayscale"] = "grayscale"
     probability: Share = 0.1
+    """Share of the images that it changes."""
 
 
 class GaussianBlur(Options):
@@ -139,6 +146,7 @@ class GaussianBlur(Options):
     sigma_px: tuple[float, float] = (0.1, 2.0)
     """Smallest and largest standard deviation, in pixels; uniform between them."""
     probability: Share = 0.5
+    """Share of the images that it changes."""
 
     @pydantic.model_validator(mode="after")
     def _check_bounds(self) -> "GaussianBlur":
@@ -170,6 +178,7 @@ class Mixup(Options):
     alpha: pydantic.PositiveFloat = 0.2
     """Shares are drawn from Beta(alpha, alpha): small values keep most images nearly whole."""
     probability: Share = 1.0
+    """Share of the images that it changes."""
 
 
 class CutMix(Options):
@@ -179,6 +188,7 @@ class CutMix(Options):
     alpha: pydantic.PositiveFloat = 1.0
     """Shares are drawn from Beta(alpha, alpha)."""
     probability: Share = 1.0
+    """Share of the images that it changes."""
 
 
 class UserStep(Options):

@@ -24,7 +24,7 @@ from image_pipeline.components.augment.options import (
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.options import Options
 
-_STEPS: dict[str, type[Options]] = {
+STEPS: dict[str, type[Options]] = {
     step.model_fields["op"].default: step
     for step in (
         RandomResizedCrop,
@@ -54,7 +54,7 @@ def read_step(value: Any) -> Options:
     Raises:
       ValueError: if there is no such step.
     """
-    if isinstance(value, Options) and type(value) in (UserStep, *_STEPS.values()):
+    if isinstance(value, Options) and type(value) in (UserStep, *STEPS.values()):
         return value
     settings = {"op": value} if isinstance(value, str) else value
     if not isinstance(settings, Mapping) or not isinstance(settings.get("op"), str):
@@ -63,12 +63,12 @@ def read_step(value: Any) -> Options:
             "example flip_horizontal, or {op: cutout, size_px: 16}."
         )
     name = settings["op"]
-    if "." not in name and name not in _STEPS:
+    if "." not in name and name not in STEPS:
         raise ValueError(
-            f"op must be a dotted path or one of {', '.join(_STEPS)}, got {name!r}"
-            f"{_nearest(name, _STEPS)}"
+            f"op must be a dotted path or one of {', '.join(STEPS)}, got {name!r}"
+            f"{_nearest(name, STEPS)}"
         )
-    kind: type[Options] = UserStep if "." in name else _STEPS[name]
+    kind: type[Options] = UserStep if "." in name else STEPS[name]
     for key in map(str, settings.keys() - kind.model_fields.keys()):
         known = [name for name in kind.model_fields if name != "op"]
         raise ValueError(

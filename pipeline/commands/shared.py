@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from image_pipeline.commands.completion import complete_setting
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.names import printable_text
@@ -26,7 +27,8 @@ SET = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override one value, e.g. --set training.epochs=3. May be repeated.",
+    shell_complete=complete_setting,
+    help="Override one value, e.g. --set training.epochs=3; `options` lists all. May be repeated.",
 )
 FOLLOW_LINKS = click.option(
     "--follow-links",

@@ -15,7 +15,7 @@ from image_pipeline.components.augment.options import (
     RandomResizedCrop,
 )
 from image_pipeline.components.augment.rotate import Rotate, rotate
-from image_pipeline.components.augment.steps import _STEPS, read_step
+from image_pipeline.components.augment.steps import STEPS, read_step
 from image_pipeline.components.errors import UserError
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
 
@@ -35,7 +35,7 @@ def user_module(monkeypatch):
 
 
 def test_every_named_step_has_a_function_of_its_name():
-    assert set(_FUNCTIONS) == set(_STEPS.values()) - {RandomResizedCrop}
+    assert set(_FUNCTIONS) == set(STEPS.values()) - {RandomResizedCrop}
     for options, function in _FUNCTIONS.items():
         assert options.model_fields["op"].default == function.__name__
 

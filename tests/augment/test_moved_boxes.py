@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from image_pipeline.components.augment.apply import apply_steps
 from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.boxes import replace_boxes, shares_inside
-from image_pipeline.components.augment.steps import _STEPS, read_step
+from image_pipeline.components.augment.steps import STEPS, read_step
 from tests.augment.ways import make_keys
 
 pytestmark = pytest.mark.unit
 
 COUNT, HEIGHT, WIDTH = 5, 40, 32
 # Those two refuse boxes, and the crop is made while decoding.
-WITH_BOXES = sorted(set(_STEPS) - {"mixup", "cutmix", "random_resized_crop"})
+WITH_BOXES = sorted(set(STEPS) - {"mixup", "cutmix", "random_resized_crop"})
 MOVES = {
     "flip_horizontal": {"op": "flip_horizontal", "probability": 0.5},
     "flip_vertical": {"op": "flip_vertical", "probability": 0.5},
@@ -70,7 +70,7 @@ def find_sides(mask):
 
 
 def test_all_steps_but_three_are_tried():
-    assert len(WITH_BOXES) == len(_STEPS) - 3 and set(MOVES) <= set(WITH_BOXES)
+    assert len(WITH_BOXES) == len(STEPS) - 3 and set(MOVES) <= set(WITH_BOXES)
 
 
 @settings(max_examples=40, deadline=None)

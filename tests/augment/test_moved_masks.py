@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from image_pipeline.components.augment import options
 from image_pipeline.components.augment.apply import apply_steps
 from image_pipeline.components.augment.batch import Batch
-from image_pipeline.components.augment.steps import _STEPS, read_step
+from image_pipeline.components.augment.steps import STEPS, read_step
 from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.ways import make_keys
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 
 COUNT, HEIGHT, WIDTH = 6, 13, 10
 # Mixup refuses masks, and the crop is made while decoding.
-WITH_MASKS = sorted(set(_STEPS) - {"mixup", "random_resized_crop"})
+WITH_MASKS = sorted(set(STEPS) - {"mixup", "random_resized_crop"})
 GEOMETRIC = [
     {"op": "flip_horizontal", "probability": 1},
     {"op": "flip_vertical", "probability": 1},
@@ -50,7 +50,7 @@ def _draw(seed, values):
 
 
 def test_all_steps_but_two_are_tried():
-    assert len(WITH_MASKS) == len(_STEPS) - 2
+    assert len(WITH_MASKS) == len(STEPS) - 2
 
 
 @settings(max_examples=25)
@@ -70,7 +70,7 @@ def test_no_step_makes_a_value_that_was_not_there(is_compiled, name, seed, value
 
 @pytest.mark.parametrize("seed", range(3))
 def test_all_steps_after_each_other_neither(seed):
-    names = tuple(name for name in _STEPS if name in WITH_MASKS)
+    names = tuple(name for name in STEPS if name in WITH_MASKS)
     images, masks = _draw(seed, [3, 7, 100])
     keys = make_keys(COUNT, seed)
     moved = apply_steps(Batch(images, masks), keys, [read_step(name) for name in names]).masks

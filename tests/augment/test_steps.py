@@ -28,7 +28,7 @@ class _Feeding(Options):
     augment: Steps = (RandomResizedCrop(), FlipHorizontal())
 
 
-NAMES = sorted(steps._STEPS)
+NAMES = sorted(steps.STEPS)
 # Each step with an option that is not its default.
 CHANGED = [
     {"op": "random_resized_crop", "area": [0.2, 0.9]},
@@ -61,8 +61,8 @@ def test_the_list_of_changed_options_names_every_step():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_alone_is_a_step_with_its_defaults(name):
     step = read_step(name)
-    assert type(step) is steps._STEPS[name]
-    assert step == steps._STEPS[name]() and step.op == name
+    assert type(step) is steps.STEPS[name]
+    assert step == steps.STEPS[name]() and step.op == name
 
 
 @pytest.mark.parametrize("settings", CHANGED, ids=lambda settings: settings["op"])
@@ -113,7 +113,7 @@ def test_a_list_keeps_its_order_and_may_mix_all_forms():
 )
 def test_an_unknown_name_brings_the_known_ones_and_the_nearest(name, nearest):
     message = _validation_message([name])
-    assert f"one of {', '.join(steps._STEPS)}, got {name!r}" in message and nearest in message
+    assert f"one of {', '.join(steps.STEPS)}, got {name!r}" in message and nearest in message
     assert ("did you mean" in message) == ("mean" in nearest)
 
 

@@ -43,11 +43,27 @@ def test_version():
     assert "0.1.0" in call("--version").stdout
 
 
-@pytest.mark.parametrize("arguments", [["no-command"], ["run"], ["ingest", "--no-flag"]])
-def test_wrong_usage_has_an_exit_code_of_its_own(arguments):
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["no-command"], "Error: No such command 'no-command'.\nTry 'image-pipeline --help'.\n"),
+        (["run"], "Error: Missing option '--images'.\nTry 'image-pipeline run --help'.\n"),
+        (
+            ["ingest", "--no-flag"],
+            "Error: No such option '--no-flag'.\nTry 'image-pipeline ingest --help'.\n",
+        ),
+    ],
+)
+def test_wrong_usage_ends_in_two_lines_and_an_exit_code_of_its_own(arguments, told):
     done = call(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Usage: image-pipeline" in done.stderr
+    assert done.stderr == told
+
+
+def test_no_command_at_all_shows_the_help():
+    done = call()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: image-pipeline")
 
 
 @pytest.fixture(scope="module")
