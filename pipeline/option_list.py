@@ -140,7 +140,8 @@ def _walk(key: str, group: type[Options], defaults: Any = None) -> Iterator[Opti
                 like = each.key.replace(own, same, 1) if same != own else each.like
                 yield dataclasses.replace(each, like=like)
         if f"{prefix}{name}" == _AUGMENT:
-            for step, kind in {**STEPS, "<dotted path>": UserStep}.items():
+            steps: dict[str, type[Options]] = {**STEPS, "<dotted path>": UserStep}
+            for step, kind in steps.items():
                 yield from _walk(f"{_AUGMENT}.{step}", kind)
 
 

@@ -26,10 +26,11 @@ def cutout(batch: Batch, keys: tf.Tensor, options: Cutout) -> Batch:
       options: the square's side and level.
     """
     height, width = batch.images.shape[1:3]
+    side = options.find_size_px(height, width)
     numbers = draws.uniform(keys, 2)
-    top = tf.cast(numbers[:, 0] * height, tf.int32) - options.size_px // 2
-    left = tf.cast(numbers[:, 1] * width, tf.int32) - options.size_px // 2
-    square = Rectangles(top, left, top + options.size_px, left + options.size_px)
+    top = tf.cast(numbers[:, 0] * height, tf.int32) - side // 2
+    left = tf.cast(numbers[:, 1] * width, tf.int32) - side // 2
+    square = Rectangles(top, left, top + side, left + side)
     return batch._replace(images=_fill(batch.images, square, options.fill))
 
 

@@ -14,6 +14,8 @@ from image_pipeline.components.options import Options
 SizePx = Annotated[int, pydantic.Field(gt=0, le=65_535)]
 Level = Annotated[int, pydantic.Field(ge=0, le=255)]
 Share = Annotated[float, pydantic.Field(ge=0, le=1)]
+# Of the view's shorter side, for lengths that look alike at any resolution.
+SideShare = Annotated[float, pydantic.Field(gt=0, le=1)]
 # How far a factor may lie from 1, both ways.
 Strength = Annotated[float, pydantic.Field(ge=0)]
 
@@ -29,6 +31,21 @@ def _check_area_and_aspect(op: str, area: tuple[float, float], aspect: tuple[flo
         raise ValueError(
             f"area is a share of the image and at most 1, got {area[1]}; set {op}.area."
         )
+
+
+def _check_one_length(step: Options, share: str, pixels: str) -> None:
+    """Refuses a length that is given twice, as a share and in pixels."""
+    default = type(step).model_fields[share].default
+    if getattr(step, pixels) is not None and getattr(step, share) != default:
+        raise ValueError(
+            f"{share} and {pixels} are two ways to give one length, got "
+            f"{getattr(step, share)} and {getattr(step, pixels)}; leave out one of them."
+        )
+
+
+def _share_px(share: float, height: int, width: int) -> int:
+    """A share of the shorter side in whole pixels, at least one."""
+    return max(1, round(share * min(height, width)))
 
 
 class RandomResizedCrop(Options):
@@ -50,12 +67,24 @@ class PadAndCrop(Options):
     """Pads every side, then takes the view's size out of it at random."""
 
     op: Literal["pad_and_crop"] = "pad_and_crop"
-    pad_px: SizePx = 4
-    """Pixels added on every side, and so the farthest that the image is shifted."""
+    pad: SideShare = 0.125
+    """What is added on every side, and so the farthest that the image is shifted, as a share of the
+    view's shorter side, rounded to whole pixels, at least one: 4 of 32, 28 of 224."""
+    pad_px: SizePx | None = None
+    """The same in pixels, instead of `pad`."""
     mode: Literal["reflect", "constant"] = "reflect"
     """What the padding shows: the image mirrored at its edge, or `fill`."""
     fill: Level = 0
     """Level of constant padding. A mask is padded with 255, no class."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_one_length(self) -> "PadAndCrop":
+        _check_one_length(self, "pad", "pad_px")
+        return self
+
+    def find_pad_px(self, height: int, width: int) -> int:
+        """The padding of images of this size, in pixels."""
+        return self.pad_px or _share_px(self.pad, height, width)
 
 
 class FlipHorizontal(Options):
@@ -90,10 +119,22 @@ class Cutout(Options):
     """Blackens a square at a random place; part of it may lie outside (DeVries and Taylor)."""
 
     op: Literal["cutout"] = "cutout"
-    size_px: SizePx = 8
-    """Side of the square."""
+    size: SideShare = 0.25
+    """Side of the square as a share of the view's shorter side, rounded to whole pixels, at least
+    one: 8 of 32, 56 of 224."""
+    size_px: SizePx | None = None
+    """The same in pixels, instead of `size`."""
     fill: Level = 0
     """Level of the square, before normalising: 0 is black, not the mean."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_one_length(self) -> "Cutout":
+        _check_one_length(self, "size", "size_px")
+        return self
+
+    def find_size_px(self, height: int, width: int) -> int:
+        """The square's side in images of this size, in pixels."""
+        return self.size_px or _share_px(self.size, height, width)
 
 
 class RandomErasing(Options):

@@ -19,9 +19,9 @@ def pad_and_crop(batch: Batch, keys: tf.Tensor, options: PadAndCrop) -> Batch:
       keys: uint64 [batch].
       options: how wide the padding is, and what it shows.
     """
-    places = 2 * options.pad_px + 1
+    pad_px = options.find_pad_px(*batch.images.shape[1:3])
     # What stands in the first row and column; negative in the padding.
-    starts = tf.cast(draws.uniform(keys, 2) * places, tf.int32) - options.pad_px
+    starts = tf.cast(draws.uniform(keys, 2) * (2 * pad_px + 1), tf.int32) - pad_px
     masks = batch.masks
     if masks is not None:
         masks = _shift(masks, starts, options, IGNORED)

@@ -60,7 +60,7 @@ def read_step(value: Any) -> Options:
     if not isinstance(settings, Mapping) or not isinstance(settings.get("op"), str):
         raise ValueError(
             f"a step must be a name, or a mapping with the name as op, got {value!r}; write for "
-            "example flip_horizontal, or {op: cutout, size_px: 16}."
+            "example flip_horizontal, or {op: cutout, size: 0.5}."
         )
     name = settings["op"]
     if "." not in name and name not in STEPS:
@@ -86,7 +86,7 @@ def _check_list(steps: Any) -> Any:
     if not isinstance(steps, list | tuple):
         raise ValueError(
             f"augment must be a list of steps, got {steps!r}; write for example "
-            "[random_resized_crop, {op: cutout, size_px: 16}]."
+            "[random_resized_crop, {op: cutout, size: 0.5}]."
         )
     return steps
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -140,11 +140,18 @@ def describe_steps(steps: Sequence[Options]) -> list[str]:
 
 
 def _describe_step(step: Options) -> str:
-    options = step.model_dump(mode="json")
+    options = step.model_dump(mode="json", exclude_none=True)
     name = options.pop("op")
     if isinstance(step, UserStep):
         options = options["arguments"]
+    _leave_out_other_length(options)
     return " ".join([name, ", ".join(f"{key} {_short(options[key])}" for key in options)]).strip()
+
+
+def _leave_out_other_length(options: dict[str, Any]) -> None:
+    """A length that is given in pixels is none as a share."""
+    for name in [name for name in options if f"{name}_px" in options]:
+        del options[name]
 
 
 def _short(value: object) -> str:

@@ -10,12 +10,12 @@ pytestmark = pytest.mark.e2e
 COMPLETE = """\
 export PATH={bin}:$PATH
 eval "$(_IMAGE_PIPELINE_COMPLETE=bash_source image-pipeline)"
-compopt() {{ COMPREPLY+=("($*)"); }}
+compopt() {{ COMPREPLY+=("$2"); }}
 COMP_WORDS=({words}) COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _image_pipeline_completion image-pipeline
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-NO_SPACE = "(-o nospace)"
+NO_SPACE = "nospace"
 
 
 def _complete(*words):
