@@ -41,6 +41,15 @@ class Census:
         """Of all files."""
         return sum(stratum.bytes for stratum in self.strata.values())
 
+    def scale(self, factor: float) -> None:
+        """Lets every file stand for so many, where only some of all files were listed."""
+        for counts in (self.classes, self.forced_splits):
+            for name in counts:
+                counts[name] = round(counts[name] * factor)
+        for stratum in self.strata.values():
+            stratum.files = round(stratum.files * factor)
+            stratum.bytes = round(stratum.bytes * factor)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sampled:

@@ -9,7 +9,7 @@ import itertools
 import math
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 import numpy as np
@@ -23,11 +23,12 @@ from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_s
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
+from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare import count_threads
 from image_pipeline.components.ingest.prepare_source import prepare_source
 from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.ingest.source_kind import kind_of
-from image_pipeline.components.sources.references import Source
+from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.threads import map_in_order
 
 # A record's rows and index in the working folder, and the CPU time of Beam, the plan and the index,
@@ -61,6 +62,7 @@ class Forecast:
       serial_seconds: the part of it that one process does alone: the plan and the index.
       peak_disk_bytes: disk space while it runs, at the configured encoding: prepared images and
         shards.
+      memory_bytes: memory of the process that plans, which needs the most.
     """
 
     found: int
@@ -79,6 +81,7 @@ class Forecast:
     cpu_seconds: float
     serial_seconds: float
     peak_disk_bytes: int
+    memory_bytes: int
 
     def cluster_seconds(self, cores: int) -> float:
         """The duration on this many cores like this machine's, once all of them work.
@@ -131,13 +134,44 @@ def forecast_ingest(
         )
     options = complete_options(images_dir, options)
     source = open_source(images_dir, options)
-    census = take_census(source.list(), options, sample_size, seed)
+    encodings = get_args(Encoding)
+    return forecast_files(source, source.list(), options, sample_size, seed, encodings)
+
+
+def forecast_files(
+    source: Source,
+    refs: Iterable[ImageRef],
+    options: IngestOptions,
+    sample_size: int,
+    seed: int = 0,
+    encodings: Sequence[str] = (),
+    each_stands_for: float = 1,
+) -> Forecast:
+    """Forecasts an ingest of files that are listed already.
+
+    Args:
+      source: of the files.
+      refs: all files, or some of them.
+      options: of the ingest, complete.
+      sample_size: about how many files to prepare; at least two of each group are.
+      seed: chooses the sample.
+      encodings: for which the stored bytes are forecast, beside the configured one.
+      each_stands_for: number of files for each of `refs`.
+
+    Returns:
+      The forecast.
+
+    Raises:
+      UserError: if there are no files.
+    """
+    census = take_census(refs, options, sample_size, seed)
     if not census.strata:
-        raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
+        raise UserError(f"The images folder {source.root!r} holds no files; check --images.")
+    census.scale(each_stands_for)
     sample = draw_sample(census, sample_size)
     trials, parallelism = _run_trials(sample, source, options)
     stored_bytes = {}
-    for encoding in get_args(Encoding):
+    for encoding in encodings or (options.prepare.encoding,):
         prepare = options.prepare.model_copy(update={"encoding": encoding})
         update = {"prepare": prepare, "near_duplicates": None, "in_place": False}
         other = options.model_copy(update=update)
@@ -221,6 +255,7 @@ def _extrapolate(
         cpu_seconds=round(prepare_seconds + write_seconds, 1),
         serial_seconds=round(serial_seconds, 1),
         peak_disk_bytes=round(payload_bytes + stored_bytes[encoding] + found * _ROW_BYTES),
+        memory_bytes=memory_to_plan(found, options),
     )
 
 

@@ -5,6 +5,7 @@ Unless `ingest.masks` says so, they would be taken for images: of a class of the
 
 import collections
 import dataclasses
+import functools
 import itertools
 import os
 import posixpath
@@ -19,6 +20,7 @@ ENDINGS = frozenset(
     (".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif", ".avif", ".jpe", ".jfif")
 )
 """What ingest decodes, by the endings that people give it."""
+_ENDINGS = tuple(ENDINGS)
 _MASK_WORDS = {
     *("mask", "masks", "annotation", "annotations", "segmentation", "segmentations"),
     *("segmentationclass", "seg", "gt", "groundtruth", "trimap", "trimaps", "matte", "mattes"),
@@ -170,16 +172,21 @@ def _count_equal(first: Sequence[str], second: Sequence[str]) -> int:
 def _is_called_mask(path: str) -> bool:
     if not _is_image(path):
         return False
-    *folders, name = path.split("/")
-    return _has_suffix(name) or any(_is_mask_folder(folder) for folder in folders)
+    folder, _, name = path.rpartition("/")
+    return _has_suffix(name) or _are_mask_folders(folder)
 
 
 def _is_image(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() in ENDINGS
+    return path.lower().endswith(_ENDINGS)
 
 
 def _has_suffix(name: str) -> bool:
     return _SUFFIX.search(os.path.splitext(name)[0].lower()) is not None
+
+
+@functools.lru_cache  # Most files are in the folder of the one before.
+def _are_mask_folders(folders: str) -> bool:
+    return any(_is_mask_folder(folder) for folder in folders.split("/"))
 
 
 def _is_mask_folder(folder: str) -> bool:

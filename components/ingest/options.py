@@ -1,5 +1,6 @@
 """Options for ingest: where labels come from, what is stored, and how it is split and sharded."""
 
+import functools
 import re
 from typing import Any, Literal
 
@@ -196,6 +197,7 @@ class IngestOptions(TableOptions):
         return cls.model_validate(_BEFORE | stored)
 
 
+@functools.cache  # Asked for each image.
 def _default(name: str) -> object:
     return IngestOptions.model_fields[name].get_default(call_default_factory=True)
 

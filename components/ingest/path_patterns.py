@@ -27,9 +27,10 @@ def label_of(ref: ImageRef, options: IngestOptions) -> str | None:
         return ""  # Tags or a value, which are no class.
     if ref.said is not None and ref.said.label is not None:
         return ref.said.label or None
-    if options.path_label_pattern is None:
+    pattern = options.path_label_pattern
+    if pattern is None:
         return ""
-    return _printable(match_pattern(options.path_label_pattern, "label", path_of(ref)))
+    return _printable(match_pattern(pattern, "label", path_of(ref)))
 
 
 def find_tags(ref: ImageRef, options: IngestOptions) -> list[str] | None:

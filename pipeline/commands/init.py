@@ -10,8 +10,7 @@ import click
 
 from image_pipeline.commands.shared import say
 
-_MOST_CLASSES = 5
-_NAMES = {"boxes": "classes of boxes"}
+_FORECAST_FILES = 50  # that are prepared on trial
 
 
 @click.command()
@@ -21,12 +20,17 @@ _NAMES = {"boxes": "classes of boxes"}
 def init(images_dir: str, output_path: str, yes: bool) -> None:
     """Look at a folder, a table or a generator, and write a starter configuration for it.
 
-    Guesses the classes and splits from names, and the model's input from some images' headers;
-    shows the guess, and asks before it writes the file. Of a generator, runs the first items.
+    Shows what it found: classes and splits by names, sizes, duplicates and what an ingest will take
+    by some of the images. Asks at most three questions before it writes the file. Of a generator,
+    runs the first items.
     """
     from image_pipeline.components.ingest.source_kind import kind_of
     from image_pipeline.components.sources.span_pattern import check_one_source
-    from image_pipeline.init.starter import measure_sizes, write_starter
+    from image_pipeline.init.duplicates import estimate_duplicates
+    from image_pipeline.init.found_rows import forecast_rows, found_rows
+    from image_pipeline.init.listing import measure_some
+    from image_pipeline.init.sizes import measure_sizes
+    from image_pipeline.init.starter import write_starter
 
     _check_new(output_path)
     check_one_source(images_dir)
@@ -34,11 +38,19 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     images_dir, layout, source, refs = read(images_dir)  # A COCO file may be in the folder.
     sizes: Any = measure_sizes(source, refs)
     _check_guess(images_dir, layout, sizes)
-    _show(layout, sizes)
+    has_files = layout.generator is None and layout.video is None
+    some: Any = measure_some(source, refs) if has_files else []
+    # Copies are found by their sizes, so not in a sample.
+    copies = estimate_duplicates(source, refs) if has_files and len(some) == len(refs) else None
+    _show(found_rows(layout, sizes, copies))
+    answers: Any = _ask(layout, sizes, yes)
+    text = write_starter(layout, sizes, answers)
+    if has_files:
+        _show(forecast_rows(_forecast(images_dir, layout, source, some, text, len(refs))))
     if not yes:
         click.confirm(f"Write {output_path}?", default=True, abort=True)
     with open(output_path, "w", encoding="utf-8") as file:
-        file.write(write_starter(layout, sizes))
+        file.write(text)
     # Training needs something to learn.
     is_labelled = layout.classes or layout.has_masks or layout.values
     verb = "run" if is_labelled else "ingest"
@@ -56,9 +68,10 @@ def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
     from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import find_said, guess_layout, list_images_of, split_pairs
+    from image_pipeline.init.listing import list_files
 
     source = open_source(images_dir, IngestOptions())
-    refs = {ref.path: ref for ref in source.list() if ref.problem is None}
+    refs = list_files(source)
     paths = list(refs)
     if (coco := find_coco(paths)) and kind_of(images_dir) is FOLDER:
         return _read_table(files.join(images_dir, coco))
@@ -118,67 +131,47 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
         raise UserError(f"{images_dir!r} must hold images, but none of its {found:,} files is one.")
 
 
-def _show(layout: Any, sizes: Any) -> None:
-    """Shows what was found and guessed, a line each."""
-    from image_pipeline.init.starter import guess_view
+def _ask(layout: Any, sizes: Any, yes: bool) -> Any:
+    """What paths and headers do not say: of which size the views are, and what a mirror changes."""
+    from image_pipeline.init.sizes import guess_view
+    from image_pipeline.init.starter import Answers
 
-    kind = layout.kind_of_label
-    height, width, channels = guess_view(sizes, kind == "boxes")
-    rows = [("layout", layout.kind)]
-    known = "" if layout.generator is None else "; how many there are is known when it has run"
-    rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
-    if layout.columns:
-        rows.append(("columns", _list_columns(layout)))
-    if layout.others and layout.columns:
-        rows.append(("bad rows", f"{layout.others:,}, to be quarantined"))
-    elif layout.others:
-        rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
-    rows += _label_rows(layout, kind)
-    if layout.root_dir:
-        rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
-    if layout.splits:
-        rows.append(("splits", ", ".join(f"{k} {n:,}" for k, n in layout.splits.items())))
-    if sizes.sound is not None:
-        sound = f"{sizes.sound.duration_s:g} s at {sizes.sound.sample_rate_hz:,} Hz, as pictures"
-        rows.append(("sounds", sound))
-    kind = "all" if sizes.equal else "median"
-    rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
-    rows.append(("model's input", f"{height} × {width} × {channels}"))
+    height, width, _ = guess_view(sizes, layout.kind_of_label == "boxes")
+    if yes or sizes.sound is not None:
+        return Answers()
+    side_px = None
+    if height == width:
+        side = click.prompt(
+            "Side of the model's input in pixels; half of it trains four times as fast",
+            default=height,
+            type=click.IntRange(1, 4096),
+        )
+        side_px = side if side != height else None
+    mirrored = click.confirm("Is a mirrored image as good as the image itself?", default=True)
+    return Answers(side_px=side_px, mirrored=mirrored)
+
+
+def _forecast(
+    images_dir: str, layout: Any, source: Any, refs: list[Any], text: str, images: int
+) -> Any:
+    """What an ingest of so many images with this configuration will take, judged by some."""
+    import yaml
+
+    from image_pipeline.components.ingest.complete_options import complete_options
+    from image_pipeline.components.ingest.forecast import forecast_files
+    from image_pipeline.components.ingest.open_source import open_source
+    from image_pipeline.components.ingest.options import IngestOptions
+
+    options = IngestOptions.model_validate(yaml.safe_load(text)["ingest"])
+    options = complete_options(images_dir, options)
+    if layout.has_masks or layout.columns:  # What is listed then are pairs, or rows.
+        source = open_source(images_dir, options)
+        refs = list(source.list())
+        images = len(refs)
+    each = images / max(1, len(refs))
+    return forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)
+
+
+def _show(rows: list[tuple[str, str]]) -> None:
     for name, text in rows:
         say(f"{name:<18}{text}")
-
-
-def _label_rows(layout: Any, kind: str) -> list[tuple[str, str]]:
-    """What the images' labels were taken for."""
-    from image_pipeline.init.mask_levels import describe_levels
-    from image_pipeline.init.starter import describe_labels
-
-    if layout.masks:
-        images, masks = layout.masks.templates
-        shown = describe_levels(layout.levels)
-        return [("images are", images), ("masks are", masks), ("masks show", shown)]
-    if layout.classes:
-        return [(_NAMES.get(kind, kind), f"{len(layout.classes):,}: {_list_some(layout)}")]
-    if kind == "values":
-        return [("values", describe_labels(layout).removeprefix("values "))]
-    if layout.has_masks:
-        return [("classes", "those of the masks")]
-    return [("classes", "none found: the images can be ingested, but not used for training")]
-
-
-def _list_columns(layout: Any) -> str:
-    """Each name with the column that it stands for, or with its type."""
-    said = [
-        f"{name}: {column!r}" if name not in layout.column_types else f"{name} ({type_})"
-        for name, column in layout.columns.items()
-        if column is not None
-        for type_ in [layout.column_types.get(name)]
-    ]
-    return ", ".join(said)
-
-
-def _list_some(layout: Any) -> str:
-    classes = layout.classes
-    some = [f"{name} ({count:,})" for name, count in list(classes.items())[:_MOST_CLASSES]]
-    text = ", ".join(some + ["…"] * (len(classes) > _MOST_CLASSES))
-    return text + (f"; separated by {layout.tag_separator!r}" if layout.tag_separator else "")

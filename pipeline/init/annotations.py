@@ -12,6 +12,7 @@ from image_pipeline.init.layout import list_images_of
 _COCO = re.compile(r"(.*/)?([^/]*coco[^/]*|(_?annotations|instances)[^/]*)\.json", re.IGNORECASE)
 _SPLIT = re.compile("|".join(sorted(SPLIT_NAMES, key=len, reverse=True)), re.IGNORECASE)
 _YOLO = re.compile(rb"\s*\d+(\s+[\d.e+-]+){4,}\s*")
+_MOST_BYTES = 10**6  # of a file of boxes that is looked at
 _KINDS = {".txt": "YOLO", ".xml": "Pascal VOC"}
 
 
@@ -46,6 +47,8 @@ def explain_boxes(source: Source, refs: Mapping[str, ImageRef]) -> str | None:
       source: of the images.
       refs: of all its files, by their paths.
     """
+    if not any(path.lower().endswith(tuple(_KINDS)) for path in refs):
+        return None
     images = {_stem(path) for path in list_images_of(refs)}
     for ending, kind in _KINDS.items():
         own = {_stem(path): path for path in refs if path.lower().endswith(ending)}
@@ -67,7 +70,7 @@ def _stem(path: str) -> str:
 def _are_boxes(source: Source, refs: Sequence[ImageRef], kind: str) -> bool:
     """Whether the first file that is not empty has boxes: captions may be beside images, too."""
     for ref in refs:
-        content = source.read(ref, ref.size_bytes)
+        content = source.read(ref, _MOST_BYTES)
         if content.strip():
             line = content.strip().splitlines()[0]
             return b"<annotation" in content if kind != "YOLO" else bool(_YOLO.fullmatch(line))

@@ -3,123 +3,41 @@
 import dataclasses
 import json
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.images.decode import read_image_header
-from image_pipeline.components.images.kind import tell_kind
-from image_pipeline.components.images.prepare import PrepareOptions
-from image_pipeline.components.images.sound import measure_sound
-from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.ingest.masks import Masks
-from image_pipeline.components.sources.reading import try_read
-from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.init.choose_model import choose_model
 from image_pipeline.init.layout import Layout
 from image_pipeline.init.mask_levels import describe_levels, guess_classes
+from image_pipeline.init.sizes import Sizes, guess_view
+from image_pipeline.option_list import find_options, first_sentence
 from image_pipeline.show.words import format_count
 
-_USUAL_VALUES = {("uint8", 1), ("uint8", 3)}
-_STORED_AS = {"float64": "float32", "int8": "float32", "int16": "float32"}  # as ingest reads them
-SAMPLE = 200  # images whose headers are read
-_USUAL_PX = 224  # what most networks are made for
-_LEAST_SOUND_S, _MOST_SOUND_S = 0.1, 10.0  # of the duration that is drawn
-_BLOCK_PX = 32  # by as much most networks shrink an image
 _SMALL_PX = 64  # below it, JPEG's blocks are a large part of the picture
+# What a model should see in training, as 2,000 images in 20 epochs, where time allows.
+_LEAST_VIEWS, _LEAST_EPOCHS, _MOST_EPOCHS = 40_000, 10, 40
 _FEW_IMAGES = 500  # below it, a tenth is too little to evaluate on
 # Of the smallest class: with fewer, chance may leave next to nothing of it to evaluate on.
 _FEW_OF_A_CLASS = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class Sizes:
-    """Sides of the sampled images, in pixels, and whether all of them are gray.
+class Answers:
+    """What a person said.
 
     Attributes:
-      height_px: median.
-      width_px: median.
-      equal: whether all have the same size.
-      gray: whether all have one channel.
-      sound: how to draw them, if they are sounds; the sides are those of the pictures then.
-      values: the type and number of channels to store, if they are not of 8-bit gray or RGB.
+      side_px: height and width of the model's input; None for the guess.
+      mirrored: whether a mirrored image is as good as the image.
     """
 
-    height_px: int
-    width_px: int
-    equal: bool
-    gray: bool
-    sound: SoundOptions | None = None
-    values: tuple[str, int] | None = None
+    side_px: int | None = None
+    mirrored: bool = True
 
 
-def measure_sizes(source: Source, refs: Sequence[ImageRef]) -> Sizes | None:
-    """Reads the headers of at most `SAMPLE` images, spread evenly.
-
-    Args:
-      source: of the images.
-      refs: those of it that may be images.
-
-    Returns:
-      Their sizes; None if no file of the sample is an image.
-    """
-    found, sounds, kinds = [], [], set[tuple[str, int]]()
-    for ref in refs[:: max(1, -(-len(refs) // SAMPLE))]:
-        data = try_read(ref, source, PrepareOptions().max_file_bytes, with_sounds=True)
-        try:
-            if isinstance(data, bytes) and tell_kind(data).group == "sound":
-                sounds.append(measure_sound(data))
-            elif isinstance(data, bytes):
-                header = read_image_header(data)
-                found.append((header.height, header.width, header.channels == 1))
-                kinds.add((_STORED_AS.get(header.dtype, header.dtype), header.channels))
-        except BadImage:
-            continue  # Ingest will say what is wrong with it.
-    if not found:
-        return _draw_sounds(sounds) if sounds else None
-    heights, widths, grays = zip(*found, strict=True)
-    return Sizes(
-        int(statistics.median_low(heights)),
-        int(statistics.median_low(widths)),
-        len(set(zip(heights, widths, strict=True))) == 1,
-        all(grays),
-        values=kinds.pop() if len(kinds) == 1 and not kinds & _USUAL_VALUES else None,
-    )
-
-
-def _draw_sounds(sounds: Sequence[tuple[int, float]]) -> Sizes:
-    """The pictures of sounds, by their sample rates and durations: nine in ten are not cut."""
-    rates, durations = zip(*sounds, strict=True)
-    rate_hz = min(statistics.median_low(rates), SoundOptions().sample_rate_hz)
-    longest_s = sorted(durations)[len(durations) * 9 // 10]
-    duration_s = min(max(math.ceil(10 * longest_s) / 10, _LEAST_SOUND_S), _MOST_SOUND_S)
-    sound = SoundOptions(sample_rate_hz=rate_hz, duration_s=duration_s)
-    return Sizes(sound.mel_bins, sound.columns, True, True, sound)
-
-
-def guess_view(sizes: Sizes, has_boxes: bool = False) -> tuple[int, int, int]:
-    """The model's input: height and width in pixels, channels.
-
-    Small images of one size stay as they are, and so do the pictures of sounds; others become
-    square, with the usual size or, if they are smaller, their shorter side. With boxes they keep
-    their shape, since a square would cut off what is at the sides.
-    """
-    shorter = min(sizes.height_px, sizes.width_px)
-    is_small = sizes.equal and max(sizes.height_px, sizes.width_px) <= _USUAL_PX
-    if is_small or sizes.sound is not None:
-        height, width = sizes.height_px, sizes.width_px
-    else:
-        height = width = min(shorter, _USUAL_PX)
-        if has_boxes:
-            scale = height / shorter
-            height, width = (
-                max(1, round(side * scale / _BLOCK_PX)) * _BLOCK_PX
-                for side in (sizes.height_px, sizes.width_px)
-            )
-    return height, width, sizes.values[1] if sizes.values else 1 if sizes.gray else 3
+_NO_ANSWERS = Answers()
 
 
 def choose_threshold(layout: Layout) -> tuple[float, str]:
@@ -147,10 +65,12 @@ def choose_threshold(layout: Layout) -> tuple[float, str]:
     return round(threshold, 4), how
 
 
-def write_starter(layout: Layout, sizes: Sizes) -> str:
+def write_starter(layout: Layout, sizes: Sizes, answers: Answers = _NO_ANSWERS) -> str:
     """The text of the configuration: what was guessed, and beside it what people change first."""
     kind = layout.kind_of_label
     height, width, channels = guess_view(sizes, kind == "boxes")
+    if answers.side_px is not None:
+        height = width = answers.side_px
     small = min(sizes.height_px, sizes.width_px) < _SMALL_PX
     first_step = "pad_and_crop" if small else _CROPS.get(kind, "random_resized_crop")
     sounds = sizes.sound is not None
@@ -162,15 +82,16 @@ def write_starter(layout: Layout, sizes: Sizes) -> str:
         labels=_write_labels(layout),
         splits=_write_splits(layout),
         stratify=_write_stratify(layout),
-        bad_fraction=_bad_fraction(layout),
+        bad_fraction=f"{_bad_fraction(layout)}  # {_say('ingest.max_bad_fraction')}",
         prepare=_write_prepare(sizes, small),
         sizes=f"{'all' if sizes.equal else 'median'} {sizes.height_px} x {sizes.width_px}",
         color=f"{channels} x {dtype}" if sizes.values else "gray" if sizes.gray else "colour",
         height=height,
         width=width,
         channels=channels if dtype == "uint8" else f"{channels}\n  dtype: float32",
-        batch_size=32 if _has_few(layout) else 64,
-        steps=_SOUND_STEPS if sounds else _STEPS.format(first_step=first_step),
+        batch_size=f"{32 if _has_few(layout) else 64}  # {_say('feeding.batch_size')}",
+        steps=_SOUND_STEPS if sounds else _write_steps(first_step, answers.mirrored),
+        epochs=f"{_choose_epochs(layout)}  # {_say('training.epochs')}",
         model=_write_model(layout, min(height, width)),
         evaluation=_write_evaluation(layout),
     )
@@ -225,8 +146,8 @@ _CROPS = {"boxes": "{op: random_resized_crop, area: [0.3, 1]}"}
 _USUAL_ENCODING = "jpeg  # png loses nothing, and is five times larger"
 _SMALL_ENCODING = "original  # small files stay as they are, unless training cannot read them"
 _STEPS = """\
-  # Random steps of training; leave out flip_horizontal where a mirrored image is another class.
-  augment: [{first_step}, flip_horizontal]"""
+  # Random steps of training; {mirror}.
+  augment: [{steps}]"""
 _SOUND_STEPS = """\
   # Random steps of training: black rectangles hide some pitches for some time.
   augment: [random_erasing]"""
@@ -236,8 +157,7 @@ _TEMPLATE = """\
 ingest:
 {labels}
 {splits}
-{stratify}  # Unusable images are quarantined; the run fails if their share is larger than this.
-  max_bad_fraction: {bad_fraction}
+{stratify}  max_bad_fraction: {bad_fraction}
   prepare:
 {prepare}
 view:  # the model's input; sizes found: {sizes} pixels (height x width), {color}
@@ -248,8 +168,28 @@ feeding:
   batch_size: {batch_size}
 {steps}
 training:
-{model}  epochs: 10
+{model}  epochs: {epochs}
 {evaluation}"""
+
+
+def _write_steps(first: str, mirrored: bool) -> str:
+    """The random steps of images, with mirroring unless it makes another class of one."""
+    if not mirrored:
+        return _STEPS.format(mirror="no flip_horizontal, for sides matter", steps=first)
+    mirror = "leave out flip_horizontal where a mirrored image is another class"
+    return _STEPS.format(mirror=mirror, steps=f"{first}, flip_horizontal")
+
+
+def _choose_epochs(layout: Layout) -> int:
+    """So many that a model sees some tens of thousands of images, but each only so often."""
+    images = _LEAST_VIEWS if layout.generator is not None else max(1, layout.images)
+    return min(_MOST_EPOCHS, max(_LEAST_EPOCHS, round(_LEAST_VIEWS / images)))
+
+
+def _say(key: str) -> str:
+    """What an option does, in the words of `image-pipeline options`."""
+    (group,) = find_options(key)
+    return first_sentence(group.options[0].meaning)
 
 
 def _write_model(layout: Layout, size_px: int) -> str:
@@ -269,9 +209,8 @@ def _write_model(layout: Layout, size_px: int) -> str:
 
 def _write_prepare(sizes: Sizes, small: bool) -> str:
     if sizes.sound is None:
-        shorter = "256  # shorter side of the stored image; smaller ones are kept as they are"
         lines = [
-            f"size_px: {shorter}",
+            f"size_px: 256  # {_say('ingest.prepare.size_px')}; smaller ones stay as they are",
             f"encoding: {_SMALL_ENCODING if small else _USUAL_ENCODING}",
         ]
         if sizes.values is not None:

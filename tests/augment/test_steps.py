@@ -10,6 +10,7 @@ from image_pipeline.components.augment.options import (
     CutMix,
     Cutout,
     FlipHorizontal,
+    PadAndCrop,
     RandomResizedCrop,
     Rotate,
     UserStep,
@@ -128,8 +129,8 @@ def test_what_is_no_step_is_refused_with_an_example(value):
     ("settings", "expected"),
     [
         (
-            {"op": "cutout", "size": 3},
-            "cutout has no option 'size', only size_px, fill; did you mean size_px?",
+            {"op": "cutout", "sice_px": 3},
+            "cutout has no option 'sice_px', only size, size_px, fill; did you mean size_px?",
         ),
         (
             {"op": "grayscale", "sigma_px": [1, 2]},
@@ -209,11 +210,38 @@ def test_a_list_comes_back_from_json_as_it_was():
     feeding = _Feeding.model_validate({"augment": CHANGED, "batch_size": 8})
     dumped = json.loads(json.dumps(feeding.model_dump(mode="json")))
     assert [step["op"] for step in dumped["augment"]] == [each["op"] for each in CHANGED]
-    assert dumped["augment"][5] == {"op": "cutout", "size_px": 16, "fill": 0}
+    assert dumped["augment"][5] == {"op": "cutout", "size": 0.25, "size_px": 16, "fill": 0}
     assert _Feeding.model_validate(dumped) == feeding
     assert _Feeding.model_validate_json(feeding.model_dump_json()) == feeding
     defaults = _Feeding()
     assert _Feeding.model_validate(defaults.model_dump(mode="json")) == defaults
+
+
+@pytest.mark.parametrize(
+    ("step", "shares", "lengths"),
+    [
+        (Cutout(), [(32, 32), (224, 224), (224, 300), (1, 9)], [8, 56, 56, 1]),
+        (Cutout(size=0.5), [(32, 32), (31, 40)], [16, 16]),
+        (Cutout(size_px=5), [(32, 32), (224, 224)], [5, 5]),
+    ],
+)
+def test_a_square_is_a_share_of_the_shorter_side_or_so_many_pixels(step, shares, lengths):
+    assert [step.find_size_px(*size) for size in shares] == lengths
+
+
+def test_a_padding_is_a_share_of_the_shorter_side_or_so_many_pixels():
+    sizes = [(32, 32), (224, 300), (3, 3)]
+    assert [PadAndCrop().find_pad_px(*size) for size in sizes] == [4, 28, 1]
+    assert [PadAndCrop(pad_px=2).find_pad_px(*size) for size in sizes] == [2, 2, 2]
+
+
+def test_a_length_is_given_once():
+    for settings in (
+        {"op": "cutout", "size": 0.5, "size_px": 3},
+        {"op": "pad_and_crop", "pad": 0.5, "pad_px": 3},
+    ):
+        with pytest.raises(ValueError, match=r"two ways to give one length, got 0\.5 and 3"):
+            read_step(settings)
 
 
 def test_steps_are_read_without_tensorflow():

@@ -47,8 +47,8 @@ def test_an_empty_file_is_all_default(tmp_path):
         ("training.epochs=[", r"is not valid YAML"),
         ("ingest.splits.test=-1", r"ingest.splits.test: .* got -1"),
         (
-            "feeding.augment=[{op: cutout, size: 3}]",
-            r"feeding.augment.0: cutout has no option 'size', only size_px, fill; did you mean",
+            "feeding.augment=[{op: cutout, sise: 3}]",
+            r"feeding.augment.0: cutout has no option 'sise', only size, size_px, fill; did",
         ),
         (
             "feeding.dtype=uint8",

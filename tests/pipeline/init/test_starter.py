@@ -16,7 +16,8 @@ from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.config import load_config
 from image_pipeline.init.layout import Layout, guess_layout
-from image_pipeline.init.starter import Sizes, guess_view, measure_sizes, write_starter
+from image_pipeline.init.sizes import Sizes, guess_view, measure_sizes
+from image_pipeline.init.starter import write_starter
 from tests.drawings import draw, encode_png, write_folder, write_scenes
 
 pytestmark = pytest.mark.beam
@@ -152,9 +153,9 @@ def test_split_folders_are_ingested_as_they_are_named(tmp_path):
 def test_class_folders_ingest_after_a_yes(tmp_path):
     images = write_folder(tmp_path / "images", per_class=20)
     path = tmp_path / "starter.yaml"
-    declined = _init(images, "--output", path, input="n\n")
+    declined = _init(images, "--output", path, input="\nn\n")
     assert declined.exit_code == 1 and not path.exists()
-    result = _init(images, "--output", path, input="y\n")
+    result = _init(images, "--output", path, input="\ny\n")
     assert result.exit_code == 0
     assert "class folders" in result.output and "2: cat (20), dog (20)" in result.output
     assert "8 × 10 × 3" in result.output
@@ -315,4 +316,12 @@ def test_a_table_of_files_that_are_elsewhere_says_where_paths_start(tmp_path):
 def test_a_model_is_named_where_another_than_the_smallest_is_better(images, model):
     layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
     told = yaml.safe_load(write_starter(layout, SMALL))["training"]
-    assert told == ({"model": model, "epochs": 10} if model else {"epochs": 10})
+    assert told == ({"model": model, "epochs": 20} if model else {"epochs": 20})
+
+
+@pytest.mark.parametrize(
+    ("images", "epochs"), [(20, 40), (1000, 40), (2000, 20), (3000, 13), (4000, 10), (10**6, 10)]
+)
+def test_fewer_images_are_seen_more_often(images, epochs):
+    layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
+    assert yaml.safe_load(write_starter(layout, SMALL))["training"]["epochs"] == epochs

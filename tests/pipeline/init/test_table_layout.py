@@ -10,7 +10,7 @@ from image_pipeline.api import ingest
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
-from image_pipeline.init.starter import Sizes, guess_view
+from image_pipeline.init.sizes import Sizes, guess_view
 from tests.drawings import draw, encode_png, write_folder
 from tests.pipeline.init.test_starter import _init, _write_table
 

@@ -1,5 +1,6 @@
 """`image-pipeline preview`, as a person meets it."""
 
+import html
 import json
 import re
 import subprocess
@@ -107,6 +108,16 @@ def test_a_page_has_everything_in_it(data_dir, tmp_path):
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     assert "batch_size: 64" in page and "height_px: 8" in page
     assert re.findall(r"<tr><th>(\w+)</th>", page)[-4:] == ["cat", "dog", "cat", "dog"]
+
+
+def test_the_configuration_on_a_page_makes_the_page_again(data_dir, tmp_path):
+    path, again = tmp_path / "sheet.html", tmp_path / "again.html"
+    flags = ("--records", 2, "--epochs", 2, "--output")
+    call("preview", data_dir, *SMALL, "--set", "feeding.augment=[cutout]", *flags, path)
+    page, rows = read_page(path)
+    (tmp_path / "c.yaml").write_text(html.unescape(re.search(r"<pre>(.*)</pre>", page, re.S)[1]))
+    call("preview", data_dir, "--config", tmp_path / "c.yaml", *flags, again)
+    assert read_page(again) == (page, rows)
 
 
 def test_a_run_is_shown_by_its_own_options_with_the_models_input(run_dir, tmp_path):

@@ -1,0 +1,121 @@
+"""What `init` found, and what an ingest will take, a line each."""
+
+from image_pipeline.components.ingest.forecast import Forecast
+from image_pipeline.init.layout import Layout
+from image_pipeline.init.mask_levels import describe_levels
+from image_pipeline.init.sizes import Shapes, Sizes, guess_view
+from image_pipeline.init.starter import describe_labels
+from image_pipeline.show.words import format_count
+
+_MOST_CLASSES = 5
+_FEW_OF_A_CLASS = 10
+_NAMES = {"boxes": "classes of boxes"}
+
+
+def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple[str, str]]:
+    """What was found and guessed, a line each.
+
+    Args:
+      layout: what paths say.
+      sizes: what headers say.
+      copies: share of the images that are copies of others; None if it is unknown.
+    """
+    kind = layout.kind_of_label
+    height, width, channels = guess_view(sizes, kind == "boxes")
+    rows = [("layout", layout.kind)]
+    known = "" if layout.generator is None else "; how many there are is known when it has run"
+    rows.append(("images" if layout.video is None else "videos", f"{layout.images:,}{known}"))
+    if layout.columns:
+        rows.append(("columns", _list_columns(layout)))
+    if layout.others and layout.columns:
+        rows.append(("bad rows", f"{layout.others:,}, to be quarantined"))
+    elif layout.others:
+        rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
+    rows += _label_rows(layout, kind)
+    if layout.root_dir:
+        rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
+    if layout.splits:
+        rows.append(("splits", ", ".join(f"{k} {n:,}" for k, n in layout.splits.items())))
+    if sizes.sound is not None:
+        sound = f"{sizes.sound.duration_s:g} s at {sizes.sound.sample_rate_hz:,} Hz, as pictures"
+        rows.append(("sounds", sound))
+    kind = "all" if sizes.equal else "median"
+    rows.append(("sizes", f"{kind} {sizes.height_px} × {sizes.width_px} (height × width)"))
+    rows.append(("model's input", f"{height} × {width} × {channels}"))
+    rows[-1:-1] = _shape_rows(sizes.shapes)
+    if copies is not None:
+        rows.append(("duplicates", _say_copies(copies)))
+    return rows
+
+
+def forecast_rows(forecast: Forecast) -> list[tuple[str, str]]:
+    """What an ingest will take."""
+    took = f"about {forecast.seconds:,.0f} s on this machine"
+    stored = f"about {forecast.stored_bytes[forecast.encoding] / 1e6:,.0f} MB as "
+    memory = f"{forecast.memory_bytes / 1e9:.1f} GB"
+    rows = [
+        ("ingest takes", f"{took}, about {memory} of memory"),
+        (
+            "and stores",
+            f"{stored}{forecast.encoding}, {forecast.peak_disk_bytes / 1e6:,.0f} MB at the peak",
+        ),
+    ]
+    if forecast.bad_fraction:
+        rows.append(("unusable", f"about {forecast.bad_fraction:.1%}, to be quarantined"))
+    return rows
+
+
+def _shape_rows(shapes: Shapes | None) -> list[tuple[str, str]]:
+    """How images lie, and how far their sizes differ."""
+    if shapes is None:
+        return []
+    total = sum(shapes.counts.values())
+    parts = [f"{count / total:.0%} {name}" for name, count in shapes.counts.most_common()]
+    parts += [f"{shapes.turned / total:.0%} to be turned upright (EXIF)"] * bool(shapes.turned)
+    (height, width), (most_height, most_width) = shapes.smallest, shapes.largest
+    sides = f"; from {height} × {width} to {most_height} × {most_width}"
+    return [("shapes", ", ".join(parts) + sides * (shapes.smallest != shapes.largest))]
+
+
+def _say_copies(copies: float) -> str:
+    if not copies:
+        return "none seen among some of the files that have the same size"
+    return f"about {copies:.1%} are copies of another file, and stored once"
+
+
+def _label_rows(layout: Layout, kind: str) -> list[tuple[str, str]]:
+    """What the images' labels were taken for."""
+    if layout.masks:
+        images, masks = layout.masks.templates
+        shown = describe_levels(layout.levels)
+        return [("images are", images), ("masks are", masks), ("masks show", shown)]
+    if layout.classes:
+        rows = [(_NAMES.get(kind, kind), f"{len(layout.classes):,}: {_list_some(layout)}")]
+        rare = sum(count < _FEW_OF_A_CLASS for count in layout.classes.values())
+        if rare and layout.generator is None:
+            few = f"{format_count(rare, 'class')} of fewer than {_FEW_OF_A_CLASS}"
+            rows.append(("hard to learn", f"{few}: add images, or expect little of them"))
+        return rows
+    if kind == "values":
+        return [("values", describe_labels(layout).removeprefix("values "))]
+    if layout.has_masks:
+        return [("classes", "those of the masks")]
+    return [("classes", "none found: the images can be ingested, but not used for training")]
+
+
+def _list_columns(layout: Layout) -> str:
+    """Each name with the column that it stands for, or with its type."""
+    said = [
+        f"{name}: {column!r}" if name not in layout.column_types else f"{name} ({type_})"
+        for name, column in layout.columns.items()
+        if column is not None
+        for type_ in [layout.column_types.get(name)]
+    ]
+    return ", ".join(said)
+
+
+def _list_some(layout: Layout) -> str:
+    classes = layout.classes
+    some = [f"{name} ({count:,})" for name, count in list(classes.items())[:_MOST_CLASSES]]
+    text = ", ".join(some + ["…"] * (len(classes) > _MOST_CLASSES))
+    return text + (f"; separated by {layout.tag_separator!r}" if layout.tag_separator else "")
