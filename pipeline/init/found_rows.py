@@ -85,7 +85,7 @@ def _say_copies(copies: float) -> str:
 
 def _label_rows(layout: Layout, kind: str) -> list[tuple[str, str]]:
     """What the images' labels were taken for."""
-    if layout.masks:
+    if layout.masks and layout.masks.templates:
         images, masks = layout.masks.templates
         shown = describe_levels(layout.levels)
         return [("images are", images), ("masks are", masks), ("masks show", shown)]
