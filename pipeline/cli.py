@@ -12,6 +12,7 @@ from image_pipeline.commands.analyze import analyze
 from image_pipeline.commands.compile import compile_job
 from image_pipeline.commands.doctor import doctor
 from image_pipeline.commands.export import export
+from image_pipeline.commands.history import history
 from image_pipeline.commands.ingest import ingest
 from image_pipeline.commands.init import init
 from image_pipeline.commands.inspect import inspect
@@ -53,6 +54,7 @@ for command in (
     demo,
     doctor,
     export,
+    history,
     ingest,
     init,
     inspect,

@@ -54,6 +54,15 @@ class RunFolder:
         """The summary of a whole run, as JSON."""
         return files.join(self.path, "summary.json")
 
+    def score_path(self, evaluation_dir: str) -> str:
+        """The one figure that a model was judged by, beside the output folders of TFX's Evaluator.
+
+        Args:
+          evaluation_dir: the Evaluator's output.
+        """
+        number = evaluation_dir.rstrip("/").rpartition("/")[2]
+        return files.join(self.path, "scores", f"{number}.json")
+
     def list_data_sets(self) -> list[str]:
         """The folders of all complete data sets, in the order in which they were made."""
         return self._list_outputs(DATA_SETS, MANIFEST)

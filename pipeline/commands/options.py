@@ -5,7 +5,7 @@ import dataclasses
 import click
 
 from image_pipeline.commands.completion import complete_option
-from image_pipeline.commands.shared import JSON
+from image_pipeline.commands.shared import JSON, say
 from image_pipeline.components.json_text import to_json
 
 
@@ -26,6 +26,6 @@ def options(key: str | None, as_json: bool, markdown: bool) -> None:
     if as_json:
         click.echo(to_json([dataclasses.asdict(group) for group in groups]))
     elif markdown:
-        click.echo(write_page(groups), nl=False)
+        say(write_page(groups), nl=False)
     else:
-        click.echo("\n".join(describe_lines(groups) if key else list_lines(groups)), nl=False)
+        say("\n".join(describe_lines(groups) if key else list_lines(groups)).rstrip())

@@ -139,11 +139,13 @@ def _run_with_progress(plan: "RunPlan", num_classes: int, console: Any) -> dict[
     with ComponentProgress(console) as progress:
         check_functions(plan.config, num_classes, plan.part)
         progress.start("importing TFX")
+        from image_pipeline.history.scores import keep_score
         from image_pipeline.run.local import run_locally
         from image_pipeline.show.summary import is_whole, summarize_run
 
         runs = run_locally(plan, progress.start, progress.finish)
         summary = summarize_run(runs, plan.folder.log_path)
+        keep_score(plan.folder, summary)
     if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.
         with open(plan.folder.summary_path, "w", encoding="utf-8") as file:
             file.write(to_json(summary, indent=1))

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
+from image_pipeline.history.reasons import explain_execution
+
 # A Resolver's outputs belong to other components.
 _OUTPUT = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.INTERNAL_OUTPUT)
 
@@ -22,6 +24,7 @@ class ComponentRun:
       outputs: each output's name and URI; the last URI, where there are several.
       spans: the spans of its outputs, in order.
       pushed_dir: where it pushed a model; "" if it did not.
+      why: why it was made anew, or when what is reused was made.
     """
 
     name: str
@@ -31,6 +34,7 @@ class ComponentRun:
     outputs: dict[str, str]
     spans: tuple[int, ...] = ()
     pushed_dir: str = ""
+    why: str = ""
 
 
 def open_metadata(metadata_path: str) -> metadata_store.MetadataStore:
@@ -46,7 +50,8 @@ def read_execution(
     """The outputs of a component's execution, and whether they came from the cache."""
     store = open_metadata(metadata_path)
     (execution,) = store.get_executions_by_id([execution_id])
-    return _describe(store, execution, name, seconds, peak_rss_mb)
+    run = _describe(store, execution, name, seconds, peak_rss_mb)
+    return dataclasses.replace(run, why=explain_execution(metadata_path, execution_id))
 
 
 def read_taken(metadata_path: str, ran: Collection[str]) -> list[ComponentRun]:

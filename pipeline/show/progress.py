@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from image_pipeline.components import progress
-from image_pipeline.components.names import printable
+from image_pipeline.components.names import printable, printable_text
 from image_pipeline.interrupts import was_interrupted
 
 if TYPE_CHECKING:
@@ -66,10 +66,9 @@ class ComponentProgress:
         """Shows what a component took."""
         self._stop()
         if self._console:
-            reused = "  [dim]reused[/dim]" if run.reused else ""
-            self._console.print(
-                f"  {run.name:<18}{run.seconds:7.1f} s {run.peak_rss_mb:7,.0f} MB peak{reused}"
-            )
+            took = f"  {run.name:<18}{run.seconds:7.1f} s {run.peak_rss_mb:7,.0f} MB peak"
+            why = printable_text(run.why)
+            self._console.print(f"{took}  {why}" if why else took, soft_wrap=True, markup=False)
 
     def _stop(self) -> None:
         if self._stopped and self._thread:

@@ -84,6 +84,7 @@ def summarize_run(runs: Sequence[ComponentRun], log_path: str) -> dict[str, Any]
                 "seconds": round(run.seconds, 1),
                 "peak_rss_mb": round(run.peak_rss_mb),
                 "reused": run.reused,
+                "why": run.why,
             }
             for run in runs
         ],

@@ -1,0 +1,183 @@
+"""The runs of an output folder, as TFX's metadata has them. Only reads."""
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ml_metadata.metadata_store import metadata_store
+from ml_metadata.proto import metadata_store_pb2
+
+State = Literal["made", "reused", "failed", "unfinished"]
+
+_STATES: dict[int, State] = {
+    metadata_store_pb2.Execution.COMPLETE: "made",
+    metadata_store_pb2.Execution.CACHED: "reused",
+    metadata_store_pb2.Execution.FAILED: "failed",
+    metadata_store_pb2.Execution.CANCELED: "failed",
+}
+_INPUT = (metadata_store_pb2.Event.INPUT, metadata_store_pb2.Event.INTERNAL_INPUT)
+_OUTPUT = (metadata_store_pb2.Event.OUTPUT, metadata_store_pb2.Event.INTERNAL_OUTPUT)
+
+
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+    """A component's output: its number, its folder, and what TFX notes of it."""
+
+    id: int
+    uri: str
+    noted: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One component in one run.
+
+    Attributes:
+      id: the execution's number.
+      component: its name.
+      state: "made" if it ran; "reused" if TFX took the outputs of an earlier run; "failed", or
+        "unfinished" if it runs still, or its process was killed.
+      started_ms: since 1970.
+      ended_ms: since 1970; of the last change.
+      parameters: what TFX passed to it, by name.
+      inputs: the artifacts that it read, by the inputs' names.
+      outputs: those that it gave.
+      made_by: the number of the execution that made its outputs; its own unless it is reused.
+    """
+
+    id: int
+    component: str
+    state: State
+    started_ms: int
+    ended_ms: int
+    parameters: Mapping[str, str | int | float]
+    inputs: Mapping[str, tuple[Artifact, ...]]
+    outputs: Mapping[str, tuple[Artifact, ...]]
+    made_by: int
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has outputs."""
+        return self.state in ("made", "reused")
+
+
+@dataclasses.dataclass(frozen=True)
+class PastRun:
+    """One run: its number from 1 on, the pipeline's name, and its steps in their order."""
+
+    number: int
+    pipeline: str
+    steps: tuple[Step, ...]
+
+
+def read_runs(metadata_path: str) -> list[PastRun]:
+    """Reads all runs, the first one first; one that is not finished has its steps so far.
+
+    Args:
+      metadata_path: the SQLite file of TFX's metadata.
+    """
+    store = _open_read_only(metadata_path)
+    executions = {each.id: each for each in store.get_executions()}
+    components = _name_components(store)
+    steps = _make_steps(store, executions, components)
+    runs = sorted(store.get_contexts_by_type("pipeline_run"), key=lambda run: run.id)
+    found = []
+    for run in runs:
+        own = [each.id for each in store.get_executions_by_context(run.id) if each.id in steps]
+        if own:
+            pipeline = components[own[0]].rpartition(".")[0]
+            made = tuple(steps[each] for each in sorted(own))
+            found.append(PastRun(len(found) + 1, pipeline, made))
+    return found
+
+
+def _open_read_only(metadata_path: str) -> metadata_store.MetadataStore:
+    connection = metadata_store_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = metadata_path
+    connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
+    return metadata_store.MetadataStore(connection)
+
+
+def _name_components(store: metadata_store.MetadataStore) -> dict[int, str]:
+    """Each execution's component, after the pipeline's name and a dot."""
+    return {
+        execution.id: node.name
+        for node in store.get_contexts_by_type("node")
+        for execution in store.get_executions_by_context(node.id)
+    }
+
+
+def _make_steps(
+    store: metadata_store.MetadataStore,
+    executions: Mapping[int, Any],
+    components: Mapping[int, str],
+) -> dict[int, Step]:
+    events = store.get_events_by_execution_ids(list(executions)) if executions else []
+    artifacts = {each.id: _describe(each) for each in store.get_artifacts()}
+    inputs = _group(events, _INPUT, artifacts)
+    outputs = _group(events, _OUTPUT, artifacts)
+    made_by = _find_makers(outputs, executions)
+    return {
+        number: Step(
+            number,
+            components[number].rpartition(".")[2],
+            _STATES.get(execution.last_known_state, "unfinished"),
+            execution.create_time_since_epoch,
+            execution.last_update_time_since_epoch,
+            _plain(execution.custom_properties),
+            inputs.get(number, {}),
+            outputs.get(number, {}),
+            made_by.get(number, number),
+        )
+        for number, execution in executions.items()
+        if number in components
+    }
+
+
+def _find_makers(
+    outputs: Mapping[int, Mapping[str, tuple[Artifact, ...]]], executions: Mapping[int, Any]
+) -> dict[int, int]:
+    """For each execution the one that ran and made its outputs."""
+    complete = metadata_store_pb2.Execution.COMPLETE
+    makers: dict[int, int] = {}
+    for number in sorted(outputs):
+        if executions[number].last_known_state == complete:
+            for artifact in _flatten(outputs[number]):
+                makers.setdefault(artifact.id, number)
+    return {
+        number: makers[each[0].id]
+        for number, own in outputs.items()
+        if (each := _flatten(own)) and each[0].id in makers
+    }
+
+
+def _flatten(artifacts: Mapping[str, Sequence[Artifact]]) -> list[Artifact]:
+    return [artifact for own in artifacts.values() for artifact in own]
+
+
+def _group(
+    events: Sequence[Any], types: Sequence[int], artifacts: Mapping[int, Artifact]
+) -> dict[int, dict[str, tuple[Artifact, ...]]]:
+    """The artifacts of events of these types, by execution and name."""
+    found: dict[int, dict[str, list[Artifact]]] = collections.defaultdict(
+        lambda: collections.defaultdict(list)
+    )
+    for event in events:
+        if event.type in types and event.artifact_id in artifacts:
+            found[event.execution_id][event.path.steps[0].key].append(artifacts[event.artifact_id])
+    return {
+        number: {name: tuple(sorted(own, key=lambda a: a.id)) for name, own in named.items()}
+        for number, named in found.items()
+    }
+
+
+def _describe(artifact: metadata_store_pb2.Artifact) -> Artifact:
+    return Artifact(artifact.id, artifact.uri, _plain(artifact.custom_properties))
+
+
+def _plain(values: Mapping[str, metadata_store_pb2.Value]) -> dict[str, Any]:
+    """Values as Python has them; TFX's own structures are left out."""
+    kinds = {name: value.WhichOneof("value") for name, value in values.items()}
+    plain = ("int_value", "double_value", "string_value")
+    return {name: getattr(values[name], kind) for name, kind in kinds.items() if kind in plain}

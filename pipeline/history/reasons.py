@@ -1,0 +1,204 @@
+"""Why a step was made anew: what TFX compares before it reuses an output, compared in words."""
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from image_pipeline.components import files
+from image_pipeline.history.changed_images import compare_images
+from image_pipeline.history.past_runs import PastRun, Step, read_runs
+
+FIRST = "it is the first time"
+_CODE = "code_version"
+_IMAGES = ("images_dir", "fingerprint", "span")
+# The group of the configuration that a parameter holds; the Trainer's holds several.
+_GROUPS = {
+    ("ImageExampleGen", "options"): "ingest.",
+    ("ImageTransform", "options"): "transform.",
+    ("ImageTransform", "view"): "view.",
+    ("Trainer", "custom_config"): "",
+    ("Evaluator", "options"): "evaluation.",
+    ("ImagePredictor", "options"): "inference.",
+}
+_MOST_CHARACTERS, _MOST_REASONS = 40, 3
+
+
+def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
+    """Why a step was made anew.
+
+    Args:
+      runs: all runs.
+      step: one of theirs.
+
+    Returns:
+      The reasons in words, in the order of their weight; none if it was reused.
+    """
+    if step.state == "reused":
+        return []
+    before = [each for run in runs for each in run.steps if _is_before(each, step)]
+    done = [each for each in before if each.is_done]
+    if not done:
+        return ["it has not finished before" if before else FIRST]
+    alike = [each for each in done if _span(each) == _span(step)]
+    previous = (alike or done)[-1]
+    reasons = _compare(step, previous)
+    if not reasons and not before[-1].is_done:
+        reasons = ["it did not finish the last time"]
+    if not reasons and not _has_outputs(previous):
+        reasons = ["its earlier output is gone"]
+    return reasons or ["it was asked for"]
+
+
+def explain_execution(metadata_path: str, number: int) -> str:
+    """What a step that has just ended was made for, or when what it reused was made.
+
+    Args:
+      metadata_path: the file of TFX's metadata.
+      number: of the execution.
+
+    Returns:
+      A few words; "" if it is the first of its kind.
+    """
+    runs = read_runs(metadata_path)
+    steps = {step.id: step for run in runs for step in run.steps}
+    if number not in steps:  # A Resolver that had nothing to choose from.
+        return ""
+    step = steps[number]
+    if step.state == "reused":
+        return f"reused, made {format_time(steps[step.made_by].ended_ms)}"
+    reasons = explain_step(runs, step)
+    return "" if reasons == [FIRST] else f"made anew: {join_reasons(reasons)}"
+
+
+def join_reasons(reasons: Sequence[str]) -> str:
+    """The first reasons, and how many more there are."""
+    more = len(reasons) - _MOST_REASONS
+    return "; ".join([*reasons[:_MOST_REASONS], *([f"{more} more"] if more > 0 else [])])
+
+
+def format_time(moment_ms: int) -> str:
+    """A moment, in milliseconds since 1970, in local time."""
+    return datetime.datetime.fromtimestamp(moment_ms / 1000).strftime("%Y-%m-%d %H:%M")
+
+
+def list_changes(runs: Sequence[PastRun], run: PastRun) -> list[str]:
+    """The options that differ from those of the run before, with both values."""
+    earlier = [each for each in runs if each.number < run.number]
+    changes: list[str] = []
+    for step in run.steps:
+        before = [each for past in earlier for each in past.steps if _is_before(each, step)]
+        if before:
+            changes += _compare_options(step, before[-1])
+    return changes
+
+
+def _is_before(each: Step, step: Step) -> bool:
+    return each.component == step.component and each.id < step.id
+
+
+def _span(step: Step) -> Any:
+    return step.parameters.get("span")
+
+
+def _has_outputs(step: Step) -> bool:
+    return all(files.exists(each.uri) for own in step.outputs.values() for each in own)
+
+
+def _compare(step: Step, previous: Step) -> list[str]:
+    """All that differs, in words."""
+    found = [
+        *_compare_images(step, previous),
+        *_compare_options(step, previous),
+        *_compare_inputs(step, previous),
+    ]
+    if _code_of(step) != _code_of(previous):
+        found.append("the code changed")
+    # What is derived from options is told where nothing else is.
+    return found or list(_compare_others(step, previous))
+
+
+def _compare_images(step: Step, previous: Step) -> Iterator[str]:
+    """What ingest reads: where it is, which span, and whether its files changed."""
+    (old_dir, old_print, old_span), (new_dir, new_print, new_span) = (
+        [each.parameters.get(name) for name in _IMAGES] for each in (previous, step)
+    )
+    if old_dir != new_dir:
+        yield f"the images are {new_dir}, not {old_dir}"
+    elif old_span != new_span:
+        yield f"span {new_span} is new"
+    elif old_print != new_print:
+        found = compare_images(_data_set(previous), _data_set(step))
+        yield f"the images changed: {found}" if found else "the images changed"
+
+
+def _data_set(step: Step) -> str | None:
+    examples = step.outputs.get("examples", ())
+    return examples[0].uri if examples else None
+
+
+def _compare_options(step: Step, previous: Step) -> list[str]:
+    """The options of the configuration that differ."""
+    old, new = _options_of(previous), _options_of(step)
+    return [
+        _tell_change(key, old.get(key), new.get(key))
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _options_of(step: Step) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for (component, name), prefix in _GROUPS.items():
+        if component == step.component and name in step.parameters:
+            found |= _flatten(json.loads(str(step.parameters[name])), prefix)
+    found.pop(_CODE, None)
+    return found
+
+
+def _flatten(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Nested options by their keys; one that is left out is the same as null."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            found |= _flatten(value, f"{prefix}{key}.")
+        elif value is not None:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def _tell_change(key: str, old: Any, new: Any) -> str:
+    told = f"{key} {_to_yaml(old)} → {_to_yaml(new)}"
+    return told if len(told) <= len(key) + _MOST_CHARACTERS else f"{key} changed"
+
+
+def _to_yaml(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6)
+    return text.removesuffix("\n").removesuffix("...").strip()
+
+
+def _compare_inputs(step: Step, previous: Step) -> list[str]:
+    """The inputs that are other artifacts than before."""
+    old, new = (
+        {name: [each.id for each in own] for name, own in each.inputs.items()}
+        for each in (previous, step)
+    )
+    changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    return [f"its {name.replace('_', ' ')} changed" for name in changed]
+
+
+def _code_of(step: Step) -> list[Any]:
+    config = step.parameters.get("custom_config")
+    inner = json.loads(str(config)).get(_CODE) if config else None
+    return [step.parameters.get(_CODE), inner]
+
+
+def _compare_others(step: Step, previous: Step) -> Iterator[str]:
+    """Parameters that are no options of the configuration."""
+    told = {_CODE, *_IMAGES, *(name for _, name in _GROUPS)}
+    old, new = previous.parameters, step.parameters
+    for name in sorted({*old, *new} - told):
+        if old.get(name) != new.get(name):
+            yield f"its {name.replace('_', ' ')} changed"

@@ -1,0 +1,123 @@
+"""A day with it: what runs say of what they reused, and what `history` says of them afterwards."""
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from image_pipeline.cli import cli
+from image_pipeline.config import load_config
+from image_pipeline.run.part import Part
+from image_pipeline.run.run_plan import plan_run
+from tests.drawings import draw, encode_png, write_folder
+
+pytestmark = pytest.mark.e2e
+
+SMALL = ("view.height_px=8", "view.width_px=8", "ingest.max_bad_fraction=0.2")
+REUSED = r"reused, made \d{4}-\d\d-\d\d \d\d:\d\d"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """What the steps of five runs said, and the folder."""
+    from image_pipeline.run.local import run_locally
+
+    folder = tmp_path_factory.mktemp("history")
+    images = write_folder(folder / "images", per_class=12)
+    (images / "cat" / "broken.png").write_bytes(encode_png(draw(99))[:40])
+
+    def run(*overrides):
+        config = load_config(None, [*SMALL, *overrides])
+        part = Part(None, "ImageTransform")
+        plan, _ = plan_run(config, str(images), str(folder / "out"), (), part=part)
+        os.makedirs(folder / "out", exist_ok=True)
+        found = run_locally(plan, lambda name: None, lambda run: None)
+        return {each.name: each.why for each in found}
+
+    told = [run(), run()]
+    (images / "dog" / "new.png").write_bytes(encode_png(draw(77)))
+    told.append(run())
+    (images / "dog" / "new.png").unlink()
+    (images / "cat" / "broken.png").write_bytes(encode_png(draw(99)))
+    told.append(run())
+    told.append(run("view.height_px=10"))
+    return folder / "out", told
+
+
+def _history(out, *flags):
+    done = CliRunner().invoke(cli, ["history", str(out), *flags])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_first_run_gives_no_reasons(runs):
+    assert set(runs[1][0].values()) == {""}
+
+
+def test_a_run_of_the_same_reuses_all(runs):
+    assert set(runs[1][1]) == {"ImageExampleGen", "ImageTransform"}
+    for why in runs[1][1].values():
+        assert pytest.approx(len(why)) == len("reused, made 2026-11-24 16:15")
+        assert why.startswith("reused, made 20")
+
+
+def test_a_new_image_is_counted_and_what_follows_is_made_anew(runs):
+    assert runs[1][2] == {
+        "ImageExampleGen": "made anew: the images changed: 1 new",
+        "ImageTransform": "made anew: its examples changed",
+    }
+
+
+def test_a_deleted_and_a_repaired_image_are_counted(runs):
+    assert runs[1][3]["ImageExampleGen"] == "made anew: the images changed: 1 repaired, 1 gone"
+
+
+def test_a_changed_option_is_named_and_the_rest_is_reused(runs):
+    assert runs[1][4]["ImageTransform"] == "made anew: view.height_px 8 → 10"
+    assert runs[1][4]["ImageExampleGen"].startswith("reused, made 20")
+
+
+def test_history_lists_them_the_latest_first(runs):
+    told = json.loads(_history(runs[0], "--json"))
+    assert [run["run"] for run in told] == [5, 4, 3, 2, 1]
+    states = [[step["state"] for step in run["steps"]] for run in told]
+    assert states == [["reused", "made"], ["made"] * 2, ["made"] * 2, ["reused"] * 2, ["made"] * 2]
+    assert told[0]["changes"] == ["view.height_px 8 → 10"]
+    assert [step["made_in_run"] for step in told[0]["steps"]] == [4, 5]
+    assert [step["made_in_run"] for step in told[3]["steps"]] == [1, 1]
+
+
+def test_history_is_text_for_people_and_needs_no_right_to_write(runs):
+    out, _ = runs
+    lines = _history(out).splitlines()
+    assert lines[0].startswith("run 5, 20")
+    assert lines[1:4] == [
+        "  changed           view.height_px 8 → 10",
+        "  ImageExampleGen   reused from run 4",
+        "  ImageTransform    made anew: view.height_px 8 → 10",
+    ]
+    before = (out / "metadata.db").stat().st_mtime_ns
+    _history(out)
+    assert (out / "metadata.db").stat().st_mtime_ns == before
+
+
+def test_a_folder_without_runs_is_refused(tmp_path):
+    done = CliRunner().invoke(cli, ["history", str(tmp_path)])
+    assert "must be the local output folder of `image-pipeline run`" in str(done.exception)
+
+
+def test_a_score_is_kept_and_shown(tmp_path):
+    from image_pipeline.history.scores import Score, keep_score, read_score
+    from image_pipeline.run_folder import RunFolder
+
+    folder = RunFolder(str(tmp_path))
+    evaluation = {
+        "measure": "accuracy",
+        "score": 0.75,
+        "intervals": {"overall": {"accuracy": (0.5, 0.9)}},
+    }
+    keep_score(folder, {"evaluation": evaluation, "paths": {"evaluation": "/x/evaluation/12/"}})
+    assert read_score(folder, "/y/evaluation/12") == Score("accuracy", 0.75, 0.5, 0.9)
+    assert read_score(folder, "/y/evaluation/13") is None
+    keep_score(folder, {"paths": {}})
