@@ -190,9 +190,8 @@ def _compare_inputs(step: Step, previous: Step) -> list[str]:
 
 
 def _code_of(step: Step) -> list[Any]:
-    config = step.parameters.get("custom_config")
-    inner = json.loads(str(config)).get(_CODE) if config else None
-    return [step.parameters.get(_CODE), inner]
+    config = json.loads(str(step.parameters.get("custom_config", "null")))  # TFX's may be null.
+    return [step.parameters.get(_CODE), (config or {}).get(_CODE)]
 
 
 def _compare_others(step: Step, previous: Step) -> Iterator[str]:

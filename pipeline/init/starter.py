@@ -169,6 +169,7 @@ feeding:
 {steps}
 training:
 {model}  epochs: {epochs}
+  schedule: cosine  # the learning rate falls slowly, and is near 0 at the end
 {evaluation}"""
 
 

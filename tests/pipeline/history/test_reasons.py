@@ -97,6 +97,11 @@ def test_the_trainers_groups_and_code_are_told_apart():
     ]
 
 
+def test_a_configuration_of_tfx_itself_may_be_null():
+    first, second = (_step(each, "Pusher", custom_config="null", inputs=[each]) for each in (1, 2))
+    assert _explain(first, second) == ["its examples changed"]
+
+
 def test_what_failed_before_is_not_what_is_compared():
     failed = _step(2, state="failed", fingerprint="b")
     assert _explain(_step(1), failed, _step(3)) == ["it did not finish the last time"]
