@@ -44,10 +44,16 @@ _MODULES = {
     "UserError": "components.errors",
 }
 
+_OF_TFX = ("ImageExampleGen", "ImageTransform")
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _OF_TFX:
+        from image_pipeline.extras import need_tfx
+
+        need_tfx(f"image_pipeline.{name}")
     module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'api')}")
     return getattr(module, name)
 

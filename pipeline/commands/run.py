@@ -76,8 +76,10 @@ def run(
     Beam flags go after a separate --, for example: -- --direct_running_mode=multi_processing
     """
     from image_pipeline.config import load_config
+    from image_pipeline.extras import need_tfx
     from image_pipeline.run.run_plan import plan_run
 
+    need_tfx("`image-pipeline run`")
     if profile_steps is not None:
         overrides = (*overrides, f"training.profile_steps={profile_steps}")
     config = load_config(config_path, add_follow_links(overrides, follow_links))
@@ -93,8 +95,10 @@ def run(
 def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from image_pipeline.demo import DEMO_CONFIG, write_digits
+    from image_pipeline.extras import need_tfx
     from image_pipeline.run.run_plan import plan_run
 
+    need_tfx("`image-pipeline demo`")
     images_dir = os.path.join(output_dir, "images")
     write_digits(images_dir)
     plan, survey = plan_run(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), ())
