@@ -82,7 +82,7 @@ def read_runs(metadata_path: str) -> list[PastRun]:
     components = _name_components(store)
     steps = _make_steps(store, executions, components)
     runs = sorted(store.get_contexts_by_type("pipeline_run"), key=lambda run: run.id)
-    found = []
+    found: list[PastRun] = []
     for run in runs:
         own = [each.id for each in store.get_executions_by_context(run.id) if each.id in steps]
         if own:
