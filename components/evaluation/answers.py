@@ -15,7 +15,8 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.tasks.signatures import LIKELY
 
-FIGURES, ANSWERS, MISLABELLED = "figures.json", "answers.parquet", "mislabelled.csv"
+FIGURES, ANSWERS = "figures.json", "answers.parquet"
+MISLABELLED, OUTLIERS = "mislabelled.csv", "outliers.csv"
 """The files beside TFMA's."""
 LEAST_PROBABILITY = 1e-7  # as Keras's cross entropy has it
 

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,15 @@ from image_pipeline.components.evaluation.answers import (
     ANSWERS,
     FIGURES,
     MISLABELLED,
+    OUTLIERS,
     AnswerTable,
     join_tables,
 )
 from image_pipeline.components.evaluation.collecting import Collection
 from image_pipeline.components.evaluation.embedding import choose_rows, embed_rows, fold_keys
 from image_pipeline.components.evaluation.figures import MEASURED, describe_model
-from image_pipeline.components.evaluation.mislabelled import find_suspects
+from image_pipeline.components.evaluation.mislabelled import Doubts, find_suspects, reduce
+from image_pipeline.components.evaluation.outliers import find_outliers
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, IMAGE_BYTES, SERVE_IMAGES
@@ -34,6 +36,8 @@ from image_pipeline.components.trees import fetch_tree
 
 COLUMNS = ("filename", "split", "label", "likelier", "score", "likelier_score", "record_id")
 """Of `MISLABELLED`: a row for each record whose label is in doubt, the likeliest first."""
+OUTLIER_COLUMNS = ("filename", "split", "label", "times", "record_id")
+"""Of `OUTLIERS`: a row for each record that is unlike all others, the farthest first."""
 _PARTS = "answers"
 
 
@@ -99,7 +103,7 @@ def write_findings(
     options: EvaluationOptions,
     data_dirs: Sequence[str],
 ) -> None:
-    """Makes the figures of the answers that were kept, and looks for wrong labels.
+    """Makes the figures of the answers that were kept; looks for wrong labels and for outliers.
 
     Args:
       evaluation_dir: where TFMA wrote its files.
@@ -113,7 +117,7 @@ def write_findings(
     names = read_names(model)
     figures = describe_model(task, answers, names, options.slices)
     if task == "classification" and options.mislabelled_records:
-        figures["mislabelled"] = look_for_wrong_labels(
+        figures |= look_at_records(
             evaluation_dir, model, names, options.mislabelled_records, data_dirs
         )
     files.write_file(files.join(evaluation_dir, FIGURES), to_json(figures).encode() + b"\n")
@@ -125,34 +129,63 @@ def read_names(model: Any) -> list[str]:
     return [name.decode() for name in answered[CLASSES][0].numpy()] if CLASSES in answered else []
 
 
-def look_for_wrong_labels(
+def look_at_records(
     evaluation_dir: str, model: Any, names: Sequence[str], most: int, data_dirs: Sequence[str]
-) -> dict[str, Any] | None:
-    """Writes `MISLABELLED`: records of all splits whose label is likely to be wrong.
+) -> dict[str, Any]:
+    """Writes `MISLABELLED` and `OUTLIERS`, of records of all splits, by what the model sees.
 
     Returns:
-      How many records were `judged`, `of` how many, how many labels are `suspected`, and `agreed`,
-      see `Doubts`; None if the records have no index, by which they would be read.
+      `mislabelled`: how many records were `judged`, `of` how many, how many labels are `suspected`,
+      and `agreed`, see `Doubts`; `outliers`: how many records were `judged`, `of` how many, and how
+      many were `found`. Both are None if the records have no index, by which they would be read.
     """
     index = find_index(_list_shards(data_dirs), in_stores=True)
     if index is None:
-        return None
+        return {"mislabelled": None, "outliers": None}
     rows = choose_rows(index, most)
     embeddings, labels = embed_rows(model, index, rows)
     known = labels >= 0
     rows, embeddings, labels = rows[known], embeddings[known], labels[known]
     doubts = find_suspects(embeddings, labels, fold_keys(index, rows))
+    _write_doubts(evaluation_dir, doubts, index, rows, [names[label] for label in labels], names)
+    found = find_outliers(reduce(embeddings)) if len(rows) else []
+    table = [
+        (*place, names[labels[each.row]], each.times, id_)
+        for each, (*place, id_) in zip(
+            found, _find_places(index, rows[[each.row for each in found]]), strict=True
+        )
+    ]
+    _write_table(files.join(evaluation_dir, OUTLIERS), OUTLIER_COLUMNS, table)
+    of = {"of": len(index)}
+    told = {"judged": doubts.judged, "agreed": doubts.agreed, **of}
+    return {
+        "mislabelled": {**told, "suspected": len(doubts.suspects)},
+        "outliers": {"judged": len(rows), **of, "found": len(found)},
+    }
+
+
+def _write_doubts(
+    evaluation_dir: str,
+    doubts: Doubts,
+    index: RecordIndex,
+    rows: np.ndarray,
+    labels: Sequence[str],
+    names: Sequence[str],
+) -> None:
+    places = _find_places(index, rows[[each.row for each in doubts.suspects]])
+    table = [
+        (*place, labels[each.row], names[each.likelier], each.score, each.likelier_score, id_)
+        for each, (*place, id_) in zip(doubts.suspects, places, strict=True)
+    ]
+    _write_table(files.join(evaluation_dir, MISLABELLED), COLUMNS, table)
+
+
+def _write_table(path: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    places = _find_places(index, rows[[each.row for each in doubts.suspects]])
-    for each, (name, split, record_id) in zip(doubts.suspects, places, strict=True):
-        classes = names[labels[each.row]], names[each.likelier]
-        writer.writerow((name, split, *classes, each.score, each.likelier_score, record_id))
-    content = table.getvalue().encode(errors="backslashreplace")
-    files.write_file(files.join(evaluation_dir, MISLABELLED), content)
-    found = {"judged": doubts.judged, "agreed": doubts.agreed, "of": len(index)}
-    return {**found, "suspected": len(doubts.suspects)}
+    writer.writerow(columns)
+    writer.writerows(rows)
+    files.write_file(path, table.getvalue().encode(errors="backslashreplace"))
 
 
 def _find_places(index: RecordIndex, rows: np.ndarray) -> list[tuple[str, str, str]]:

@@ -23,7 +23,16 @@ def hash_image(image: PreparedImage) -> int:
     Returns:
       The hash, 0 to 2**64 - 1.
     """
-    bits = imagehash.phash(Image.fromarray(_read_gray(image))).hash  # bool [8, 8]
+    return hash_gray(_read_gray(image))
+
+
+def hash_gray(gray: np.ndarray) -> int:
+    """The hash of gray pixels, see `hash_image`.
+
+    Args:
+      gray: uint8 [height, width].
+    """
+    bits = imagehash.phash(Image.fromarray(gray)).hash  # bool [8, 8]
     return int.from_bytes(np.packbits(bits).tobytes(), "big")
 
 

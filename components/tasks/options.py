@@ -38,5 +38,5 @@ class EvaluationOptions(Options):
     20 most frequent are told apart; numbers, if they are more than that or have fractions, are put
     into four bins of about as many images. Not of masks and boxes."""
     mislabelled_records: pydantic.NonNegativeInt = 10_000
-    """Of classes: among how many records of all splits (chosen by their ids) wrong labels are
-    looked for. 10,000 of 32 px take some 10 s of CPU; 0: none are."""
+    """Of classes: among how many records of all splits (chosen by their ids) wrong labels, and
+    images unlike all others, are looked for. 10,000 of 32 px take some 13 s of CPU; 0: none are."""

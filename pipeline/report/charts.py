@@ -6,6 +6,7 @@ from markupsafe import Markup, escape
 
 from image_pipeline.report.histogram import Histogram
 from image_pipeline.report.pixels import Channel
+from image_pipeline.report.verdict import Verdict
 from image_pipeline.show.words import format_count, format_value
 
 # Lengths in the units of the view box, which are pixels at the usual width of a card.
@@ -13,31 +14,37 @@ _WIDTH, _HEIGHT, _TEXT = 320, 110, 18
 # Space left of a curve, for its least and greatest value.
 _GUTTER = 52
 _COUNTED_IN = 64
+_UNITS = {"B": "bytes"}
 
 
-def draw_histogram(histogram: Histogram, title: str, unit: str = "") -> Markup:
+def draw_histogram(
+    histogram: Histogram, title: str, unit: str = "", axis: str = "", counted: str = "images"
+) -> Markup:
     """Draws bars, with the least, the middle and the greatest value under them.
 
     Args:
       histogram: what is drawn.
       title: the chart's description for screen readers.
       unit: unit of the values: "", "px" or "B".
+      axis: what the values are, written under them.
+      counted: what a bar counts.
     """
     counts = histogram.counts
     if len(counts) == 1:
         return Markup("<p>all {}</p>").format(format_value(histogram.min, unit))
     step, highest = _WIDTH / len(counts), max(counts)
     bars = [
-        _rect(number * step, count / highest * _HEIGHT, step)
+        _rect(number * step, count / highest * _HEIGHT, step, f"{count:,} {counted}")
         for number, count in enumerate(counts)
         if count
     ]
     values = (histogram.min, histogram.median, histogram.max)
     least, middle, most = (format_value(value, unit) for value in values)
-    axis = _label(0, "start", least) + _label(_WIDTH / 2, "middle", f"median {middle}")
-    axis += _label(_WIDTH, "end", most)
+    ticks = _label(0, "start", least) + _label(_WIDTH / 2, "middle", f"median {middle}")
+    ticks += _label(_WIDTH, "end", most)
     described = f"{title}: {least} to {most}, median {middle}"
-    return _svg(Markup().join(bars) + axis, described)
+    named = _name_axes(_join_unit(axis or title, unit), f"up to {highest:,} {counted} in a step")
+    return _svg(Markup().join(bars) + ticks + named, described)
 
 
 def draw_channels(channels: Sequence[Channel]) -> Markup:
@@ -48,10 +55,12 @@ def draw_channels(channels: Sequence[Channel]) -> Markup:
         _line([count / highest for count in own], f"channel {channel.name}")
         for channel, own in zip(channels, sums, strict=True)
     ]
-    axis = _label(0, "start", "0") + _label(_WIDTH / 2, "middle", "128")
-    axis += _label(_WIDTH, "end", "255")
+    ticks = _label(0, "start", "0") + _label(_WIDTH / 2, "middle", "128")
+    ticks += _label(_WIDTH, "end", "255")
+    total = sum(map(sum, sums)) / max(len(sums), 1) or 1
+    named = _name_axes("value of a pixel", f"up to {highest / total:.1%} of the pixels in a step")
     means = ", ".join(f"{channel.name} mean {channel.mean:.1f}" for channel in channels)
-    return _svg(Markup().join(lines) + axis, f"Pixel values by channel: {means}")
+    return _svg(Markup().join(lines) + ticks + named, f"Pixel values by channel: {means}")
 
 
 def draw_curves(
@@ -76,12 +85,36 @@ def draw_curves(
         if own
     ]
     epochs = max(len(own) for _, own in series if own)
-    axis = _label(_GUTTER, "start", "epoch 1") + _label(_WIDTH, "end", f"epoch {epochs:,}")
+    ticks = _label(_GUTTER, "start", "1") + _label(_WIDTH, "end", f"{epochs:,}")
     bounds = _label(0, "start", format_value(most), 12)
     bounds += _label(0, "start", format_value(least), _HEIGHT - 4)
     over = format_count(epochs, "epoch")
     described = f"{name} over {over}, {format_value(least)} to {format_value(most)}"
-    return _svg(Markup().join(lines) + axis + bounds, described)
+    named = _name_axes("epoch", name)
+    return _svg(Markup().join(lines) + ticks + bounds + named, described)
+
+
+def draw_verdict(verdict: Verdict) -> Markup:
+    """Draws a model's figure with its interval, from 0 on, and what it is held against."""
+    assert verdict.value is not None, "there is nothing to draw"
+    scale = _WIDTH / (verdict.most or 1)
+    marks = [
+        Markup('<path class="{}" d="M{:.1f} 14V46"/>').format(
+            kind, min(fact[0], verdict.most) * scale
+        )
+        for kind, fact in (("always", verdict.always), ("bound", verdict.bound))
+        if fact is not None
+    ]
+    low, high = verdict.interval or (verdict.value, verdict.value)
+    bar = Markup('<rect class="interval" x="{:.1f}" y="25" width="{:.1f}" height="10" rx="5"/>')
+    bar = bar.format(low * scale, max((high - low) * scale, 1))
+    dot = Markup('<circle class="value" cx="{:.1f}" cy="30" r="6"/>').format(verdict.value * scale)
+    line = Markup('<path class="base" d="M0 30H{}"/>').format(_WIDTH)
+    ends = _label(0, "start", "0", 60) + _label(_WIDTH, "end", format_value(verdict.most), 60)
+    box = Markup('<svg class="verdict" role="img" viewBox="0 0 {} 64" aria-label="{}">')
+    described = f"{verdict.measure} {verdict.value:.3f}, {low:.3f} to {high:.3f}"
+    content = line + bar + Markup().join(marks) + dot + ends
+    return box.format(_WIDTH, described) + content + Markup("</svg>")
 
 
 def _sum_steps(counts: Sequence[int]) -> list[int]:
@@ -89,12 +122,23 @@ def _sum_steps(counts: Sequence[int]) -> list[int]:
     return [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
 
 
-def _rect(left: float, height: float, step: float) -> Markup:
+def _rect(left: float, height: float, step: float, said: str) -> Markup:
     height = max(height, 1)  # A single image among thousands must be visible.
     gap = min(1, step / 8)
-    return Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(
-        left, _HEIGHT - height, step - gap, height
+    template = '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
+    return Markup(template).format(left, _HEIGHT - height, step - gap, height, said)
+
+
+def _name_axes(across: str, upwards: str) -> Markup:
+    """What lies across is said under its values, what rises above the chart."""
+    names = _label(_WIDTH / 2, "middle", across, _HEIGHT + 2 * _TEXT) + _label(
+        0, "start", upwards, -6
     )
+    return Markup('<g class="axis">{}</g>').format(names)
+
+
+def _join_unit(name: str, unit: str) -> str:
+    return f"{name[:1].lower()}{name[1:]}{', ' if unit else ''}{_UNITS.get(unit, unit)}"
 
 
 def _line(shares: Sequence[float | None], kind: str, left: float = 0) -> Markup:
@@ -122,7 +166,7 @@ def _label(x: float, anchor: str, text: str, y: float = _HEIGHT + _TEXT) -> Mark
 
 
 def _svg(content: Markup, title: str) -> Markup:
-    box = f"0 0 {_WIDTH} {_HEIGHT + _TEXT + 4}"
+    box = f"0 {-_TEXT} {_WIDTH} {_HEIGHT + 3 * _TEXT + 4}"
     base = Markup('<path class="base" d="M0 {0}H{1}"/>').format(_HEIGHT, _WIDTH)
     return (
         Markup('<svg role="img" viewBox="{}" aria-label="{}">').format(box, escape(title))

@@ -19,9 +19,11 @@ from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.difference import compare
 from image_pipeline.report.evaluation import Predictions, describe_metrics, describe_predictions
 from image_pipeline.report.leakage import check_leakage
+from image_pipeline.report.look_alikes import find_look_alikes
 from image_pipeline.report.misses import list_misses
 from image_pipeline.report.notices import list_notices
-from image_pipeline.report.pixels import describe_pixels
+from image_pipeline.report.outliers import Outliers, find_outliers, read_outliers
+from image_pipeline.report.pixels import describe_pixels, measure_images
 from image_pipeline.report.problems import (
     describe_duplicates,
     describe_near_duplicates,
@@ -32,11 +34,12 @@ from image_pipeline.report.shuffle import ShuffleFigures, describe_shuffle
 from image_pipeline.report.tag_table import describe_tags
 from image_pipeline.report.training import describe_training, describe_versions, read_anomalies
 from image_pipeline.report.value_table import describe_values
+from image_pipeline.report.verdict import describe_verdict
 from image_pipeline.run_config import read_config
-from image_pipeline.show.own_figures import read_figures, read_mislabelled
+from image_pipeline.show import own_figures
 
 _MOST_MISLABELLED = 24
-_NOT_A_RUN = "Only the report of a run has this."
+_NOT_A_RUN = "Only the report of a run has this; this is the report of a data set alone."
 _NOT_ENDED = "The run has no summary.json: it did not finish, or not with its last component."
 
 
@@ -57,7 +60,7 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
     figures = {
         "folder": source.folder,
         "kind": "data set" if source.run is None else "run",
-        **_describe_data(source, data, absent),
+        **_describe_data(source, data),
         "shuffle": _describe_shuffle(data, config, absent),
         **_describe_run(source, data, absent),
         "versions": describe_versions(source, config),
@@ -69,13 +72,14 @@ def gather_figures(source: Source, data: DataSet, other: Source | None = None) -
     return figures | {"notices": list_notices(figures)}
 
 
-def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
+def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
     manifest, data_dir = source.manifest, source.data_dir
     looked_for = manifest.books.near_duplicates is not None
-    if not looked_for:
-        absent["near_duplicates"] = (
-            "There was no search; ingest with --set ingest.near_duplicates=4 to find them."
-        )
+    tried = measure_images(data)
+    measured = [each for each in tried if each is not None]
+    alike = (
+        describe_near_duplicates(data_dir, data) if looked_for else find_look_alikes(measured, data)
+    )
     return {
         "books": describe_books(manifest),
         "classes": describe_classes(manifest.books.classes),
@@ -84,14 +88,24 @@ def _describe_data(source: Source, data: DataSet, absent: dict[str, str]) -> dic
         **describe_values(data),
         **describe_boxes(manifest, data),
         "shapes": describe_shapes(data),
-        "pixels": describe_pixels(data),
+        "pixels": describe_pixels(data, tried),
         "samples": choose_samples(data),
         "quarantine": describe_quarantine(data_dir, manifest.books.quarantine_reasons),
         "duplicates": describe_duplicates(data_dir, data),
-        "near_duplicates": describe_near_duplicates(data_dir, data) if looked_for else None,
-        "leakage": check_leakage(data_dir, manifest, data),
+        "near_duplicates": alike,
+        "outliers": _read_outliers(source, data) or find_outliers(measured, data),
+        "leakage": check_leakage(data_dir, manifest, data, alike),
         "shards": describe_shards(manifest),
     }
+
+
+def _read_outliers(source: Source, data: DataSet) -> Outliers | None:
+    """The outliers as the run's model sees them; None if its evaluation did not look for them."""
+    evaluation_dir = source.artifact("evaluation")
+    own = evaluation_dir and own_figures.read_figures(evaluation_dir)
+    if not own or not own.get("outliers"):
+        return None
+    return read_outliers(own_figures.read_outliers(evaluation_dir), own["outliers"], data)
 
 
 def _read_config(source: Source, absent: dict[str, str]) -> PipelineConfig | None:
@@ -121,22 +135,25 @@ def _describe_shuffle(
 
 
 def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, Any]:
-    names = ("anomalies", "training", "metrics", "predictions", "statistics")
+    names = ("verdict", "anomalies", "training", "metrics", "predictions", "statistics")
     summary = source.summary
     if summary is None:
         reason = _NOT_A_RUN if source.run is None else _NOT_ENDED
         absent |= dict.fromkeys(names, reason)
-        return dict.fromkeys(names) | {"mislabelled": []}
+        absent["mislabelled"] = reason
+        return dict.fromkeys(names) | {"mislabelled": [], "judged_labels": None, "doubted": None}
     history = source.read_history()
     if history is None:
         absent["training"] = "The run's history.json is missing."
     anomalies_dir = source.artifact("anomalies")
+    metrics = describe_metrics(summary, _count_eval(source.manifest, data))
     return {
+        "verdict": describe_verdict(summary, metrics),
         "anomalies": read_anomalies(anomalies_dir) if anomalies_dir else None,
         "training": None if history is None else describe_training(history),
-        "metrics": describe_metrics(summary, _count_eval(source.manifest, data)),
+        "metrics": metrics,
         **_score(source, data, absent),
-        "mislabelled": _list_mislabelled(source, data),
+        **_list_mislabelled(source, data),
         "statistics": summary["statistics"],
     }
 
@@ -176,7 +193,7 @@ def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, A
 
 def _describe_classes(source: Source, data: DataSet, absent: dict[str, str]) -> Predictions | None:
     evaluation_dir = source.artifact("evaluation")
-    own = None if evaluation_dir is None else read_figures(evaluation_dir)
+    own = None if evaluation_dir is None else own_figures.read_figures(evaluation_dir)
     if own is None:
         absent["predictions"] = "The run's Evaluator left no figures.json; run again from it on."
         return None
@@ -186,11 +203,22 @@ def _describe_classes(source: Source, data: DataSet, absent: dict[str, str]) -> 
     return describe_predictions(own, data)
 
 
-def _list_mislabelled(source: Source, data: DataSet) -> list[dict[str, Any]]:
+def _list_mislabelled(source: Source, data: DataSet) -> dict[str, Any]:
     """The first records whose label is in doubt, with their rows of the index."""
     evaluation_dir = source.artifact("evaluation")
-    rows = [] if evaluation_dir is None else read_mislabelled(evaluation_dir)[:_MOST_MISLABELLED]
+    own = (evaluation_dir and own_figures.read_figures(evaluation_dir)) or {}
+    told = own.get("mislabelled")
+    if evaluation_dir is None or told is None:
+        return {"mislabelled": [], "judged_labels": None, "doubted": None}
+    rows = own_figures.read_mislabelled(evaluation_dir)[:_MOST_MISLABELLED]
     found = data.find_ids(each["record_id"] for each in rows)
-    return [
-        {**each, "row": found[each["record_id"]]} for each in rows if each["record_id"] in found
+    listed = [
+        {**each, "row": found[each["record_id"]], "pair": _say_pair(each)}
+        for each in rows
+        if each["record_id"] in found
     ]
+    return {"mislabelled": listed, "judged_labels": told, "doubted": told["suspected"]}
+
+
+def _say_pair(doubt: dict[str, Any]) -> str:
+    return f"{doubt['label']}, rather {doubt['likelier']}"

@@ -5,10 +5,12 @@ import dataclasses
 import numpy as np
 import pyarrow.compute as pc
 
-from image_pipeline.components.dataset.lists import Duplicate, LookAlikes, read_list
+from image_pipeline.components.dataset.lists import Duplicate, read_list
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.problems import NearDuplicates
+from image_pipeline.show.words import format_count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +28,24 @@ class Check:
     note: str
 
 
-def check_leakage(data_dir: str, manifest: Manifest, data: DataSet) -> list[Check]:
-    """Counts images that belong together but are in several splits."""
+def check_leakage(
+    data_dir: str, manifest: Manifest, data: DataSet, alike: NearDuplicates
+) -> list[Check]:
+    """Counts images that belong together but are in several splits.
+
+    Args:
+      data_dir: the data set's folder.
+      manifest: its manifest.
+      data: the data set.
+      alike: the images that look alike, by ingest's search or among those that were measured.
+    """
     return [
         Check(
             "identical files",
             _count_split_copies(data_dir, data),
             "files with the same bytes that are stored in two splits",
         ),
-        _check_near_duplicates(data_dir, manifest),
+        _check_near_duplicates(alike),
         _check_groups(manifest, data),
         Check(
             "units that paths separate",
@@ -53,13 +64,14 @@ def _count_split_copies(data_dir: str, data: DataSet) -> int:
     return sum(split[path] != split[original] for path, original in pairs)
 
 
-def _check_near_duplicates(data_dir: str, manifest: Manifest) -> Check:
-    name = "look-alikes"
-    if manifest.books.near_duplicates is None:
-        note = "not searched for; ingest with --set ingest.near_duplicates=4"
-        return Check(name, None, note)
-    found = sum(len(set(line.splits)) > 1 for line in read_list(data_dir, LookAlikes))
-    return Check(name, found, "groups of images that look alike, in two splits")
+def _check_near_duplicates(alike: NearDuplicates) -> Check:
+    note = "groups of images that look alike, in two splits"
+    if alike.compared is not None:
+        note += (
+            f", among {format_count(alike.compared, 'image')}; ingest with --set "
+            "ingest.near_duplicates=4 to keep them in one"
+        )
+    return Check("look-alikes", alike.straddling, note)
 
 
 def _check_groups(manifest: Manifest, data: DataSet) -> Check:

@@ -43,7 +43,7 @@ def _notice_books(figures: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("books", "The books do not balance: files are unaccounted for."))
     if rejected := books["quarantined"]:
         share = rejected / books["found"]
-        found.append(("quarantine", f"Files in quarantine: {rejected:,} ({format_share(share)})."))
+        found.append(("quarantine", f"Rejected files: {rejected:,} ({format_share(share)})."))
     if conflicts := books["conflicting_labels"]:
         found.append(
             ("conflicts", f"Files with the same bytes as one of another class: {conflicts:,}.")
@@ -86,7 +86,7 @@ def _notice_classes(table: ClassTable, unit: str, kind: str = "class") -> list[t
 
 def _notice_leakage(checks: list[Check]) -> list[tuple[str, str]]:
     return [
-        ("leakage", f"In more than one split: {check.found:,} {check.name}.")
+        ("leakage", f"In more than one split: {check.name} ({check.found:,}).")
         for check in checks
         if check.found
     ]
@@ -97,7 +97,7 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
     if anomalies := sum(len(each.anomalies) for each in figures.get("anomalies") or []):
         found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
     if (metrics := figures.get("metrics")) and not metrics.blessed:
-        found.append(("evaluation", "The model was not good enough to be pushed."))
+        found.append(("verdict", "The model was not good enough to be pushed."))
     training: TrainingFigures | None = figures.get("training")
     return found + (_notice_training(training) if training else [])
 

@@ -1,34 +1,50 @@
 """The page: figures, thumbnails and charts in one file, by the template."""
 
+import base64
+import hashlib
+import importlib.resources
 from typing import Any
+
+from markupsafe import Markup
 
 from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report import charts
-from image_pipeline.report.data_set import DataSet, open_data_set
+from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
+from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.thumbnails import Thumbnails
 from image_pipeline.show.html import fill_template, write_output
 
-# A section's id and heading, in the order of the page.
-SECTIONS = {
-    "books": "Counts and books",
-    "classes": "Classes and splits",
-    "shapes": "Sizes and formats",
-    "pixels": "Pixels",
-    "samples": "Samples of every class",
-    "quarantine": "Quarantine",
-    "duplicates": "Duplicates",
-    "near_duplicates": "Look-alikes",
-    "conflicts": "Conflicting labels",
-    "leakage": "Leakage between splits",
-    "anomalies": "Anomalies",
-    "shards": "Shards",
-    "shuffle": "Shuffle quality",
-    "training": "Training",
-    "evaluation": "Evaluation",
-    "versions": "Versions and options",
-    "difference": "What changed",
+# The groups of the page, and in each its sections: an id and a heading, in the order of the page.
+GROUPS = {
+    "Model": {"verdict": "Is the model good enough?"},
+    "Classes": {"classes": "Classes and splits", "samples": "Samples of every class"},
+    "Problems": {
+        "quarantine": "Rejected files",
+        "mislabelled": "Labels in doubt",
+        "conflicts": "Same file, different labels",
+        "duplicates": "Exact copies",
+        "near_duplicates": "Look-alikes",
+        "outliers": "Unlike all others",
+        "leakage": "In more than one split",
+        "anomalies": "Columns that do not fit",
+    },
+    "Data": {
+        "books": "What became of the files",
+        "shapes": "Sizes and formats",
+        "pixels": "Pixels",
+        "shards": "Shards",
+        "shuffle": "How well it is shuffled",
+    },
+    "Run": {
+        "training": "Training",
+        "evaluation": "Evaluation in detail",
+        "versions": "Versions and options",
+        "difference": "What changed",
+    },
 }
+SECTIONS = {name: heading for group in GROUPS.values() for name, heading in group.items()}
+_SCRIPT = "report.js"
 
 
 def write_report(folder: str, against: str | None, output_path: str) -> dict[str, Any]:
@@ -49,30 +65,35 @@ def write_report(folder: str, against: str | None, output_path: str) -> dict[str
     other = None if against is None else find_whole_run(against)
     data = open_data_set(source.data_dir, source.manifest)
     figures = gather_figures(source, data, other)
-    thumbnails = Thumbnails(data, source.data_dir)
-    page = render_page(figures, thumbnails, data)
+    pictures = Pictures(data, Thumbnails(data, source.data_dir))
+    page = render_page(figures, pictures)
     write_output(output_path, page.encode(errors="replace"))
     return figures
 
 
-def render_page(figures: dict[str, Any], thumbnails: Thumbnails, data: DataSet) -> str:
+def render_page(figures: dict[str, Any], pictures: Pictures) -> str:
     """Fills the template.
+
+    The page carries its one script, and a policy by which a browser runs no other, whatever a name
+    in the data holds, and loads nothing.
 
     Args:
       figures: as `gather_figures` makes them.
-      thumbnails: thumbnails of stored and quarantined images.
-      data: the data set, for the names of images and classes.
+      pictures: makes the pictures of records and of rejected files.
 
     Returns:
       The page.
     """
+    script = importlib.resources.files(__package__).joinpath(_SCRIPT).read_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill_template(
         "image_pipeline.report",
         "report.html.jinja",
         **figures,
+        groups=GROUPS,
         sections=SECTIONS,
         charts=charts,
-        thumbnails=thumbnails,
-        name_source=data.name_source,
-        data_label=data.say_label,
+        pictures=pictures,
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
     )

@@ -1,10 +1,12 @@
 """What the pixels of a bounded sample are like: channels, brightness, sharpness."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 
+from image_pipeline.components.ingest.perceptual import hash_gray
 from image_pipeline.components.threads import map_in_order
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.histogram import Histogram, make_histogram
@@ -18,6 +20,7 @@ _COUNTED_SIDE_PX = 512
 _SHARPNESS_SIDE_PX = 256
 _CHANNELS = {1: ("gray",), 3: ("red", "green", "blue")}
 _LEAST_SHARPNESS = 0.01
+_TINY_SIDE_PX = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,12 +32,16 @@ class ImageFigures:
       histogram: int64 [channels, 256], how many of the counted pixels have each value.
       brightness: mean luma, 0 to 255.
       sharpness: variance of the Laplacian of the luma.
+      tiny: uint8 [8, 8, 3], the image shrunk by area; of gray images, three equal channels.
+      perceptual_hash: see `components.ingest.perceptual`.
     """
 
     row: int
     histogram: np.ndarray
     brightness: float
     sharpness: float
+    tiny: np.ndarray
+    perceptual_hash: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,22 +92,29 @@ class PixelFigures:
     is_scaled: bool = False
 
 
-def describe_pixels(data: DataSet, most: int = MOST_IMAGES) -> PixelFigures:
+def measure_images(data: DataSet, most: int = MOST_IMAGES) -> list[ImageFigures | None]:
     """Measures a sample of the stored images.
 
     Args:
       data: the data set.
       most: how many images to read; chosen by record id.
+
+    Returns:
+      The figures of each, None for one that cannot be decoded.
     """
     rows = data.choose_rows(most).tolist()
-    measured = map_in_order(lambda row: _try_measure(data, row), rows, data.threads, batch=8)
+    return list(map_in_order(lambda row: _try_measure(data, row), rows, data.threads, batch=8))
+
+
+def describe_pixels(data: DataSet, measured: Sequence[ImageFigures | None]) -> PixelFigures:
+    """Sums up what `measure_images` found."""
     found = [figures for figures in measured if figures is not None]
     brightness = np.array([each.brightness for each in found])
     sharpness = np.array([each.sharpness for each in found])
     return PixelFigures(
         images=len(found),
         records=len(data.index),
-        undecodable=len(rows) - len(found),
+        undecodable=len(measured) - len(found),
         channels=_describe_channels(found, data.channels),
         brightness=make_histogram(brightness),
         # Images of one colour have a sharpness of 0, which has no logarithm.
@@ -131,7 +145,14 @@ def measure_image(row: int, pixels: np.ndarray) -> ImageFigures:
         ),
         brightness=float(luma.mean()),
         sharpness=float(cv2.Laplacian(gray, cv2.CV_64F).var()),
+        tiny=_make_tiny(small),
+        perceptual_hash=hash_gray(gray),
     )
+
+
+def stack_tiny(measured: Sequence[ImageFigures]) -> np.ndarray:
+    """The colours of images at 8 × 8 pixels, as vectors to compare: float32 [n, 192], 0 to 1."""
+    return np.stack([each.tiny for each in measured]).reshape(len(measured), -1) / np.float32(255)
 
 
 def shrink(pixels: np.ndarray, side_px: int) -> np.ndarray:
@@ -151,6 +172,12 @@ def shrink(pixels: np.ndarray, side_px: int) -> np.ndarray:
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
     return resized.reshape(*resized.shape[:2], pixels.shape[2])
+
+
+def _make_tiny(pixels: np.ndarray) -> np.ndarray:
+    side = (_TINY_SIDE_PX, _TINY_SIDE_PX)
+    resized = cv2.resize(pixels, side, interpolation=cv2.INTER_AREA).reshape(*side, -1)
+    return np.broadcast_to(resized, (*side, 3))
 
 
 def _try_measure(data: DataSet, row: int) -> ImageFigures | None:

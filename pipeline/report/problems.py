@@ -8,8 +8,8 @@ from image_pipeline.components.names import decode_name
 from image_pipeline.report.data_set import DataSet
 
 _MOST_A_REASON = 6
-_MOST_GROUPS = 12
-_MOST_MEMBERS = 8
+MOST_GROUPS = 12
+MOST_MEMBERS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Reason:
 
 @dataclasses.dataclass(frozen=True)
 class Quarantine:
-    """How many files were rejected, and why."""
+    """How many files were rejected, and why: keys of `show.plain_words.REASONS`."""
 
     total: int
     reasons: list[Reason]
@@ -94,11 +94,20 @@ class Alike:
 
 @dataclasses.dataclass(frozen=True)
 class NearDuplicates:
-    """How many groups of images that look alike there are, of how many images; the first ones."""
+    """Images that look alike.
+
+    Attributes:
+      groups, images: how many groups there are, of how many images.
+      largest: the first groups.
+      straddling: how many groups are in several splits.
+      compared: among how many images they were looked for; None if ingest did, among all.
+    """
 
     groups: int
     images: int
     largest: list[Alike]
+    straddling: int
+    compared: int | None = None
 
 
 def describe_quarantine(data_dir: str, reasons: dict[str, int]) -> Quarantine:
@@ -123,8 +132,8 @@ def describe_duplicates(data_dir: str, data: DataSet) -> Duplicates:
     for line in read_list(data_dir, Duplicate):
         groups[line.original].append(line)
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    conflicting = [item for item in ordered if any(map(_is_conflict, item[1]))][:_MOST_GROUPS]
-    largest = ordered[:_MOST_GROUPS]
+    conflicting = [item for item in ordered if any(map(_is_conflict, item[1]))][:MOST_GROUPS]
+    largest = ordered[:MOST_GROUPS]
     rows = data.find_rows(path for path, _ in [*largest, *conflicting])
     return Duplicates(
         groups=len(groups),
@@ -138,10 +147,11 @@ def describe_duplicates(data_dir: str, data: DataSet) -> Duplicates:
 def describe_near_duplicates(data_dir: str, data: DataSet) -> NearDuplicates:
     """Images that look alike; ask only if they were looked for."""
     lines = sorted(read_list(data_dir, LookAlikes), key=lambda line: -line.size)
-    shown = lines[:_MOST_GROUPS]
-    rows = data.find_rows(path for line in shown for path in line.paths[:_MOST_MEMBERS])
+    shown = lines[:MOST_GROUPS]
+    rows = data.find_rows(path for line in shown for path in line.paths[:MOST_MEMBERS])
     largest = [Alike(line.size, _describe_members(line, rows)) for line in shown]
-    return NearDuplicates(len(lines), sum(line.size for line in lines), largest)
+    straddling = sum(len(set(line.splits)) > 1 for line in lines)
+    return NearDuplicates(len(lines), sum(line.size for line in lines), largest, straddling)
 
 
 def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]) -> Copies:
@@ -151,7 +161,7 @@ def _describe_group(original: str, copies: list[Duplicate], rows: dict[str, int]
         label=copies[0].original_label,
         row=rows.get(path),
         size=len(copies) + 1,
-        copies=[(decode_name(each.path), each.label) for each in copies[:_MOST_MEMBERS]],
+        copies=[(decode_name(each.path), each.label) for each in copies[:MOST_MEMBERS]],
     )
 
 
@@ -159,7 +169,7 @@ def _describe_members(line: LookAlikes, rows: dict[str, int]) -> list[Member]:
     members = list(zip(line.paths, line.labels, line.splits, strict=True))
     return [
         Member(name, label, split, rows.get(name))
-        for path, label, split in members[:_MOST_MEMBERS]
+        for path, label, split in members[:MOST_MEMBERS]
         for name in [decode_name(path)]
     ]
 

@@ -1,5 +1,6 @@
 """The images' sizes, aspect ratios, formats and orientations: exact, from the index."""
 
+import collections
 import dataclasses
 from typing import Any
 
@@ -51,7 +52,6 @@ class Shapes:
 def describe_shapes(data: DataSet) -> Shapes:
     """Counts the sizes and kinds of all records."""
     height, width = _upright_size(data.table)
-    stored = {"1": "gray", "3": "colour"}
     return Shapes(
         shorter_side=make_histogram(np.minimum(height, width)),
         aspect=make_histogram(width / height),
@@ -63,11 +63,8 @@ def describe_shapes(data: DataSet) -> Shapes:
             (_ORIENTATIONS.get(code, str(code)), records)
             for code, records in _count(data.table["orientation"])
         ],
-        channels=[
-            (stored.get(name, name), records)
-            for name, records in _count_numbers(data.index.channels)
-        ],
-        notes=_count(pc.list_flatten(data.table["notes"]))[:_MOST_NOTES],
+        channels=_count_channels(data),
+        notes=_count(_name_notes(data.table["notes"]))[:_MOST_NOTES],
     )
 
 
@@ -93,5 +90,25 @@ def _count(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def _count_numbers(values: np.ndarray) -> list[tuple[str, int]]:
-    return [(str(value), records) for value, records in _count(pa.array(values))]
+def _name_notes(notes: pa.ChunkedArray) -> pa.Array:
+    """The notes of all records, without the numbers that some have after a colon."""
+    return pc.list_element(pc.split_pattern(pc.list_flatten(notes), ":"), 0)
+
+
+def _count_channels(data: DataSet) -> Counts:
+    """The channels of the sources: those that were stored, and those that ingest has merged."""
+    notes = data.table["notes"].to_pylist()
+    kinds = collections.Counter(
+        _say_channels(channels, set(own))
+        for channels, own in zip(data.index.channels.tolist(), notes, strict=True)
+    )
+    return sorted(kinds.items(), key=lambda row: (-row[1], row[0]))
+
+
+def _say_channels(stored: int, notes: set[str]) -> str:
+    if "cmyk" in notes:
+        return "4, print colours (CMYK)"
+    said = {1: "gray", 3: "colour"}.get(stored, "")
+    if "alpha" in notes:
+        return f"{stored + 1}, {said} with transparency".replace(",  with", ", with")
+    return f"{stored}, {said}" if said else str(stored)

@@ -15,8 +15,9 @@ from image_pipeline.report.pixels import shrink
 from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
 from image_pipeline.show.html import make_data_uri
 
-SIDE_PX = 112
-_JPEG_QUALITY = 80
+SIDE_PX = 320
+"""The longer side of a picture: the page shows it smaller, and enlarges it to this."""
+_QUALITY = 75
 # Up to this size a lossless file is as small, and single pixels are visible.
 _LOSSLESS_SIDE_PX = 48
 # Quarantined files may be crafted to fill the memory of whoever opens them.
@@ -73,7 +74,7 @@ def make_thumbnail(pixels: np.ndarray, boxes: NamedBoxes | None = None) -> str:
     lossless = max(small.shape) <= _LOSSLESS_SIDE_PX
     if lossless:
         return make_data_uri(picture, "png")
-    return make_data_uri(picture, "jpeg", quality=_JPEG_QUALITY)
+    return make_data_uri(picture, "webp", quality=_QUALITY)
 
 
 def decode_what_can_be(encoded: bytes) -> np.ndarray | None:

@@ -61,6 +61,11 @@ class SplitAnomalies:
     split: str
     anomalies: list[tuple[str, str]]
 
+    @property
+    def count(self) -> int:
+        """How many columns do not fit."""
+        return len(self.anomalies)
+
 
 @dataclasses.dataclass(frozen=True)
 class Versions:

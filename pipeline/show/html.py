@@ -11,7 +11,7 @@ from PIL import Image
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.names import printable_text
-from image_pipeline.show import words
+from image_pipeline.show import plain_words, words
 from image_pipeline.show.evaluation_rows import say_compared
 
 # The filters by which templates format values.
@@ -29,6 +29,8 @@ _FILTERS = {
     "range": words.format_range,
     "breakable": words.make_breakable,
     "seconds": words.format_seconds,
+    "note": plain_words.explain_note,
+    "reason": plain_words.explain_reason,
 }
 
 
@@ -71,7 +73,7 @@ def make_data_uri(picture: Image.Image, kind: str, **options: Any) -> str:
 
     Args:
       picture: what is shown.
-      kind: "png" or "jpeg".
+      kind: "png", "jpeg" or "webp".
       **options: options of Pillow's encoder.
     """
     file = io.BytesIO()

@@ -84,9 +84,13 @@ def explain_refusal(failures: Sequence[Mapping[str, Any]], model_dir: str | None
       failures: as `read_failures` returns them.
       model_dir: where the model is that was not pushed; None if unknown.
     """
-    missed = "; ".join(map(_explain, failures)) or "its Evaluator did not bless it"
     where = f" The model is in {model_dir}." if model_dir else ""
-    return f"The model was not pushed: {missed}.{where}"
+    return f"The model was not pushed: {explain_misses(failures)}.{where}"
+
+
+def explain_misses(failures: Sequence[Mapping[str, Any]]) -> str:
+    """What was measured and what was asked for, of each bound that `read_failures` found missed."""
+    return "; ".join(map(_explain, failures)) or "its Evaluator did not bless it"
 
 
 def _describe(failure: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED
+from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
 from image_pipeline.components.json_text import read_json
 
 Interval = tuple[float, float]
@@ -32,7 +32,19 @@ def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:
     Returns:
       For each, the texts of its row: `components.evaluation.findings.COLUMNS`, by their names.
     """
-    path = files.join(evaluation_dir, MISLABELLED)
+    return _read_table(files.join(evaluation_dir, MISLABELLED))
+
+
+def read_outliers(evaluation_dir: str) -> list[dict[str, Any]]:
+    """The records that are unlike all others, the farthest first; none if not looked for.
+
+    Returns:
+      For each, the texts of its row: `components.evaluation.findings.OUTLIER_COLUMNS`.
+    """
+    return _read_table(files.join(evaluation_dir, OUTLIERS))
+
+
+def _read_table(path: str) -> list[dict[str, Any]]:
     if not files.exists(path):
         return []
     return list(csv.DictReader(io.StringIO(files.read_file(path).decode(), newline="")))

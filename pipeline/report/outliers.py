@@ -1,0 +1,68 @@
+"""The images that are unlike all others: as the model sees them, or by their colours."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from image_pipeline.components.evaluation import outliers
+from image_pipeline.report.data_set import DataSet
+from image_pipeline.report.pixels import ImageFigures, stack_tiny
+
+_MOST_SHOWN = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class Strange:
+    """An image, by its row of the index, and how many times as far from the others as usual."""
+
+    row: int
+    times: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Outliers:
+    """The images that are unlike all others.
+
+    Attributes:
+      by: by what images are compared: "model" or "colours".
+      judged: how many were.
+      found: how many are unlike all others.
+      groups: the farthest of them by their labels, in the order of their names.
+    """
+
+    by: str
+    judged: int
+    found: int
+    groups: list[tuple[str, list[Strange]]]
+
+
+def read_outliers(rows: Sequence[dict[str, Any]], told: dict[str, int], data: DataSet) -> Outliers:
+    """What evaluation found, by what the model's last layer sees.
+
+    Args:
+      rows: as `show.own_figures.read_outliers` reads them.
+      told: `outliers` of the evaluation's figures.
+      data: the data set.
+    """
+    known = data.find_ids(each["record_id"] for each in rows[:_MOST_SHOWN])
+    found = [
+        Strange(known[each["record_id"]], float(each["times"]))
+        for each in rows[:_MOST_SHOWN]
+        if each["record_id"] in known
+    ]
+    return Outliers("model", told["judged"], told["found"], _group(found, data))
+
+
+def find_outliers(measured: Sequence[ImageFigures], data: DataSet) -> Outliers:
+    """Compares the measured images by their colours, 8 × 8 of each, without any model."""
+    rows = [each.row for each in measured]
+    found = outliers.find_outliers(stack_tiny(measured)) if measured else []
+    strange = [Strange(rows[each.row], each.times) for each in found[:_MOST_SHOWN]]
+    return Outliers("colours", len(rows), len(found), _group(strange, data))
+
+
+def _group(found: Sequence[Strange], data: DataSet) -> list[tuple[str, list[Strange]]]:
+    labels = sorted({data.say_label(each.row) for each in found})
+    return [
+        (label, [each for each in found if data.say_label(each.row) == label]) for label in labels
+    ]

@@ -1,0 +1,171 @@
+"use strict";
+// The page is whole without this: it filters, sorts, enlarges and copies.
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const one = (selector, within = document) => within.querySelector(selector);
+document.documentElement.classList.add("js");
+
+// Contents: closed where they would fill a small screen; a link opens the section it leads to.
+if (matchMedia("(max-width: 56rem)").matches) one("nav details").open = false;
+function openTarget() {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target && one(":scope > details", target)) {
+    one(":scope > details", target).open = true;
+    target.scrollIntoView();
+  }
+}
+addEventListener("hashchange", openTarget);
+openTarget();
+
+// Filter: by a figure's class, split, reason and path, and by a table row's class.
+const filter = one(".filter");
+const fields = all("select, input", filter);
+const figures = all("figure");
+const rows = all("tr[data-class]");
+const output = one("output", filter);
+for (const field of all("select", filter)) {
+  const values = new Set(figures.map((figure) => figure.dataset[field.name]).filter(Boolean));
+  for (const value of [...values].sort()) field.add(new Option(value, value));
+  field.parentElement.hidden = values.size === 0;
+}
+function isShown(data) {
+  return fields.every(({ name, value }) => {
+    if (!value) return true;
+    if (name === "path") return (data.path || "").toLowerCase().includes(value.toLowerCase());
+    return data[name] === value;
+  });
+}
+function applyFilter() {
+  for (const figure of figures) figure.hidden = !isShown(figure.dataset);
+  const label = one("[name=class]", filter).value;
+  for (const row of rows) row.hidden = Boolean(label) && row.dataset.class !== label;
+  for (const group of all(".pictures")) {
+    const own = all("figure", group);
+    group.hidden = own.length > 0 && own.every((figure) => figure.hidden);
+    const title = group.previousElementSibling;
+    if (title && title.tagName === "H4") title.hidden = group.hidden;
+  }
+  const shown = figures.filter((figure) => !figure.hidden).length;
+  output.textContent = `${shown} of ${figures.length} pictures`;
+}
+for (const field of fields) field.addEventListener("input", applyFilter);
+const unfold = one("[name=unfold]", filter);
+unfold.addEventListener("click", () => {
+  const parts = all("section > details");
+  const open = parts.some((part) => !part.open);
+  for (const part of parts) part.open = open;
+  unfold.textContent = open ? "Fold all" : "Unfold all";
+});
+filter.hidden = figures.length === 0;
+applyFilter();
+
+// Tables: long ones show their first rows; a heading sorts by its column.
+const FIRST = 20;
+for (const table of all("table.long")) {
+  const body = table.tBodies[0];
+  if (body.rows.length <= FIRST) continue;
+  const more = document.createElement("button");
+  let isWhole = false;
+  const cut = () => {
+    [...body.rows].forEach((row, n) => (row.style.display = isWhole || n < FIRST ? "" : "none"));
+    more.textContent = isWhole ? `Show the first ${FIRST}` : `Show all ${body.rows.length}`;
+  };
+  more.type = "button";
+  more.addEventListener("click", () => { isWhole = !isWhole; cut(); });
+  table.addEventListener("sorted", cut);
+  for (const field of fields) {
+    field.addEventListener("input", () => { isWhole = isWhole || Boolean(field.value); cut(); });
+  }
+  table.after(more);
+  cut();
+}
+function readCell(row, column) {
+  const text = row.cells[column].textContent.trim();
+  const number = /^[-+]?[\d.]/.test(text) ? parseFloat(text.replaceAll(",", "")) : NaN;
+  const unit = { kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 }[text.split(" ")[1]] || 1;
+  return Number.isNaN(number) ? text : number * unit;
+}
+function compare(a, b) {
+  if (typeof a === typeof b) return typeof a === "number" ? a - b : a.localeCompare(b);
+  return typeof a === "number" ? -1 : 1;
+}
+function sortBy(table, heading) {
+  const column = heading.cellIndex;
+  const wasFirst = heading.getAttribute("aria-sort");
+  const isNumber = heading.classList.contains("n");
+  const sign = wasFirst ? (wasFirst === "ascending" ? -1 : 1) : isNumber ? -1 : 1;
+  const ordered = [...table.tBodies[0].rows].sort(
+    (a, b) => sign * compare(readCell(a, column), readCell(b, column)));
+  for (const each of all("th", table.tHead)) each.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+  table.tBodies[0].append(...ordered);
+  table.dispatchEvent(new Event("sorted"));
+}
+for (const table of all("table.sortable")) {
+  for (const heading of all("th", table.tHead)) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    button.addEventListener("click", () => sortBy(table, heading));
+    heading.append(button);
+  }
+}
+
+// Copying: the clipboard, or, where a browser keeps it from pages on disk, a selected text.
+async function copy(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    (button.closest("dialog") || document.body).append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  const before = button.textContent;
+  button.textContent = "copied";
+  setTimeout(() => (button.textContent = before), 1000);
+}
+for (const button of all("button.copy")) {
+  button.addEventListener("click", () => copy(button.closest("figure").dataset.path, button));
+}
+
+// The viewer: a picture large, with all that is known of it.
+const viewer = document.getElementById("viewer");
+let current = null;
+const FACTS = ["path", "class", "split", "prediction", "reason", "note"];
+function show(figure) {
+  current = figure;
+  const own = one("img", figure);
+  const large = one("img", viewer);
+  large.src = own.src;
+  large.alt = own.alt;
+  large.className = own.className;
+  one("dl", viewer).replaceChildren(...FACTS.filter((name) => figure.dataset[name]).flatMap((name) => {
+    const term = document.createElement("dt");
+    const fact = document.createElement("dd");
+    term.textContent = name;
+    fact.textContent = figure.dataset[name];
+    return [term, fact];
+  }));
+  if (!viewer.open) viewer.showModal();
+}
+function step(by) {
+  const shown = figures.filter((figure) => one("img", figure) && figure.checkVisibility());
+  const next = shown[(shown.indexOf(current) + by + shown.length) % shown.length];
+  if (next) show(next);
+}
+for (const button of all("button.open")) {
+  button.addEventListener("click", () => show(button.closest("figure")));
+}
+one("[name=previous]", viewer).addEventListener("click", () => step(-1));
+one("[name=next]", viewer).addEventListener("click", () => step(1));
+one("[name=close]", viewer).addEventListener("click", () => viewer.close());
+one("[name=copy]", viewer).addEventListener(
+  "click", (event) => copy(current.dataset.path, event.currentTarget));
+viewer.addEventListener("keydown", (event) => {
+  if (event.key === "ArrowLeft") step(-1);
+  if (event.key === "ArrowRight") step(1);
+});
+viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
+viewer.addEventListener("close", () => current && one(".open", current).focus());

@@ -1,0 +1,67 @@
+"""What the short keys of the data set's lists mean, in the words of people who read them."""
+
+NOTES = {
+    "frames": "animation, of which the first frame is used",
+    "icc": "colour profile, converted to sRGB",
+    "icc_broken": "unreadable colour profile, ignored",
+    "icc_unused": "colour profile, not applied: values are kept as they are",
+    "exif_broken": "unreadable EXIF data, taken as upright",
+    "xmp_orientation": "a turn that only XMP names, not applied",
+    "raw_exif_orientation": "a turn that only ImageMagick's text names, not applied",
+    "alpha": "transparent pixels, laid on the background",
+    "16bit": "16 bits per channel, of which 8 are kept",
+    "cmyk": "print colours (CMYK), converted to RGB",
+    "arithmetic": "JPEG with arithmetic coding",
+    "extra_bytes": "data goes on where the pixels have ended",
+    "missing_scans": "progressive JPEG without its last details",
+    "float64": "64-bit numbers, rounded to 32 bits",
+    "cut": "sound cut to its duration",
+    "padded": "sound padded to its duration",
+    "silent": "sound without any signal",
+    "clipped_boxes": "boxes cut at the image's edge",
+    "dropped_boxes": "boxes that cannot be used, left out",
+}
+"""What was unusual about an image, see `PreparedImage.notes`."""
+
+REASONS = {
+    "empty": "Empty files",
+    "not_an_image": "Not an image",
+    "archive": "Archives, to be unpacked first",
+    "unsupported": "Formats that are not read",
+    "truncated": "Files that end too early",
+    "corrupt": "Damaged files",
+    "too_large_file": "Files that are too large",
+    "too_many_pixels": "Images of too many pixels",
+    "too_small": "Images that are too small",
+    "conflicting_label": "Same bytes, different labels",
+    "bad_box": "Boxes that cannot be used",
+    "bad_mask": "Masks that cannot be used",
+    "missing_file": "Files that a table names, but that are not there",
+    "mask_without_image": "Masks without an image",
+    "two_masks": "Images with two masks",
+    "not_a_file": "Links to nowhere, pipes and devices",
+    "outside": "Links that leave the images folder",
+    "listed_twice": "Files that a table names twice",
+    "too_large_video": "Videos that are too large",
+    "generator_failed": "Errors of the generator",
+}
+"""Why a file is in quarantine."""
+
+
+def explain_note(note: str) -> str:
+    """What a note means; without a meaning, it is said with spaces.
+
+    Args:
+      note: as in the index, without what follows a colon.
+    """
+    return NOTES.get(note) or _say(note)
+
+
+def explain_reason(reason: str) -> str:
+    """What a reason of the quarantine means; without a meaning, it is said with spaces."""
+    words = _say(reason)
+    return REASONS.get(reason) or words[:1].upper() + words[1:]
+
+
+def _say(key: str) -> str:
+    return key.replace("_", " ")
