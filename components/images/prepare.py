@@ -135,8 +135,8 @@ class PreparedImage:
     browsers do not), `alpha`, `16bit`, `cmyk`, `arithmetic`, `extra_bytes` (a JPEG that goes on
     where its pixels have ended: a camera's habit, or damage), `missing_scans` (a progressive JPEG
     without its last details), `icc_unused` (a profile that was not applied: values are kept as
-    they are), `float64` (rounded to float32). Of a sound: `cut` and `padded`, to `duration_s`;
-    `silent`."""
+    they are), `float64` (rounded to float32), `gray` and `color` (stored as the other). Of a sound:
+    `cut` and `padded`, to `duration_s`; `silent`."""
 
 
 def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
@@ -174,13 +174,20 @@ def prepare_image(data: bytes, options: PrepareOptions) -> PreparedImage:
         format=stored_format,
         height=pixels.shape[0],
         width=pixels.shape[1],
-        channels=1 if pixels.ndim == 2 else 3,
+        channels=count_channels(pixels),
         source_format=decoded.header.source_format,
         source_height=decoded.header.height,
         source_width=decoded.header.width,
         orientation=decoded.header.orientation,
-        notes=notes,
+        notes=notes + _note_channels(decoded.header.channels, count_channels(pixels)),
     )
+
+
+def _note_channels(of_source: int, stored: int) -> tuple[str, ...]:
+    """What the index would no longer tell: a source of gray, or of colour, stored as the other."""
+    if of_source == stored:
+        return ()
+    return ("gray",) if of_source == 1 else ("color",)
 
 
 def _prepare_deep(data: bytes, options: PrepareOptions) -> PreparedImage:

@@ -27,6 +27,8 @@ _ORIENTATIONS = {
 }
 
 
+_CHANNELS = {1: ("gray",), 3: ("colour",)}
+_CHANNEL_NOTES = ["gray", "color"]
 Counts = list[tuple[str, int]]
 
 
@@ -91,8 +93,9 @@ def _count(values: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
 
 
 def _name_notes(notes: pa.ChunkedArray) -> pa.Array:
-    """The notes of all records, without the numbers that some have after a colon."""
-    return pc.list_element(pc.split_pattern(pc.list_flatten(notes), ":"), 0)
+    """The notes of all records that tell of something unusual, without their numbers."""
+    names = pc.list_element(pc.split_pattern(pc.list_flatten(notes), ":"), 0)
+    return names.filter(pc.invert(pc.is_in(names, pa.array(_CHANNEL_NOTES))))
 
 
 def _count_channels(data: DataSet) -> Counts:
@@ -108,7 +111,7 @@ def _count_channels(data: DataSet) -> Counts:
 def _say_channels(stored: int, notes: set[str]) -> str:
     if "cmyk" in notes:
         return "4, print colours (CMYK)"
-    said = {1: "gray", 3: "colour"}.get(stored, "")
-    if "alpha" in notes:
-        return f"{stored + 1}, {said} with transparency".replace(",  with", ", with")
-    return f"{stored}, {said}" if said else str(stored)
+    channels = 1 if "gray" in notes else 3 if "color" in notes else stored
+    has_alpha = "alpha" in notes
+    said = [str(channels + has_alpha), *_CHANNELS.get(channels, ())]
+    return ", ".join(said) + (" with transparency" if has_alpha else "")

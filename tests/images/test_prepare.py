@@ -53,6 +53,13 @@ def test_zoo_is_large_and_shows_every_reason():
     assert {zoo.WRITTEN, *REASONS} - outcomes == {"too_large_file"}  # set by options
 
 
+_GRAY = {
+    *("jpeg_gray", "jpeg_gray_rgb_profile", "png_gray", "tiff_fax", "tiff_gray_16_bit", "npy_gray"),
+    *("tiff_gray_alpha_planes", "bmp_8_bit", "npy_one_channel", "png_1_bit", "png_2_bit"),
+    *("png_4_bit", "png_4_bit_clear_level", "png_gray_16_bit", "png_gray_alpha"),
+}
+
+
 @pytest.mark.parametrize("name", zoo.ZOO)
 def test_zoo(name: str):
     file = zoo.ZOO[name]
@@ -64,13 +71,26 @@ def test_zoo(name: str):
     assert file.pixels is not None
     image = prepare_image(file.data, AS_IS)
     assert (image.source_format, image.orientation) == (file.source_format, file.orientation)
-    assert image.notes == file.notes
+    assert image.notes == (*file.notes, *(["gray"] if name in _GRAY else []))
     assert (image.height, image.width, image.channels) == file.pixels.shape
     swapped = file.orientation >= 5
     header = (image.source_width, image.source_height)
     assert (header if swapped else header[::-1]) == file.pixels.shape[:2]
     difference = np.abs(pixels_of(image).astype(int) - file.pixels)
     assert difference.max() <= file.tolerance
+
+
+@pytest.mark.parametrize(
+    ("name", "color", "notes"),
+    [
+        ("png_gray", "rgb", ("gray",)),
+        ("png_gray", "gray", ()),
+        ("png", "rgb", ()),
+        ("png", "gray", ("color",)),
+    ],
+)
+def test_channels_that_were_merged_or_repeated_are_noted(name, color, notes):
+    assert prepare(zoo.ZOO[name].data, color=color).notes == notes
 
 
 @pytest.mark.parametrize("name", [n for n, f in zoo.ZOO.items() if f.outcome == zoo.WRITTEN])
