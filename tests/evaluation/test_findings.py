@@ -5,7 +5,12 @@ import pytest
 
 from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.evaluation.findings import COLUMNS, check_slices, find_slices
+from image_pipeline.components.evaluation.findings import (
+    COLUMNS,
+    OUTLIER_COLUMNS,
+    check_slices,
+    find_slices,
+)
 from tests.pipeline.report.conftest import data_dir, images_dir, run, run_dir  # noqa: F401
 
 pytestmark = pytest.mark.beam
@@ -41,3 +46,7 @@ def test_figures_answers_and_doubts_are_written(run):  # noqa: F811
         rows = list(csv.DictReader(file))
     assert len(rows) == figures["mislabelled"]["suspected"]
     assert all(tuple(row) == COLUMNS and row["label"] != row["likelier"] for row in rows)
+    # Nor is any of them unlike the others.
+    assert figures["outliers"] == {"judged": 23, "of": 23, "found": 0}
+    with open(f"{folder}/outliers.csv") as file:
+        assert tuple(csv.DictReader(file).fieldnames) == OUTLIER_COLUMNS

@@ -1,11 +1,18 @@
+import dataclasses
 import re
 
 import numpy as np
 import pytest
 
-from image_pipeline.report.charts import draw_channels, draw_curves, draw_histogram
+from image_pipeline.report.charts import (
+    draw_channels,
+    draw_curves,
+    draw_histogram,
+    draw_verdict,
+)
 from image_pipeline.report.histogram import make_histogram
 from image_pipeline.report.pixels import Channel
+from image_pipeline.report.verdict import Verdict
 
 pytestmark = pytest.mark.unit
 
@@ -14,7 +21,9 @@ def test_bars_have_the_height_of_their_counts():
     chart = str(draw_histogram(make_histogram(np.array([0, 0, 0, 0, 5, 10, 10]), bins=2), "A & B"))
     assert re.findall(r' height="([\d.]+)"', chart) == ["110.0", "82.5"]
     assert 'aria-label="A &amp; B: 0 to 10, median 0"' in chart
-    assert re.findall(r">([^<]+)</text>", chart) == ["0", "median 0", "10"]
+    said = ["0", "median 0", "10", "a & B", "up to 4 images in a step"]
+    assert re.findall(r">([^<]+)</text>", chart) == [text.replace("&", "&amp;") for text in said]
+    assert re.findall("<title>(.*?)</title>", chart) == ["4 images", "3 images"]
 
 
 def test_a_single_image_among_many_is_to_be_seen_and_an_empty_step_is_not():
@@ -44,3 +53,25 @@ def test_curves_share_their_scale_and_may_have_one_epoch():
     assert "loss over 2 epochs, 0 to 4" in chart
     assert 'circle class="train"' in str(draw_curves("loss", [4.0], None))
     assert 'points="52.0,108.0 320.0,108.0"' in str(draw_curves("loss", [1.0, 1.0], None))
+
+
+def test_axes_have_names_and_units():
+    sizes = make_histogram(np.array([100, 200, 400]), bins=2)
+    assert "file size, bytes" in str(draw_histogram(sizes, "File size", "B"))
+    assert "width / height" in str(draw_histogram(sizes, "Aspect ratio", axis="width / height"))
+    assert "up to 2 records in a step" in str(draw_histogram(sizes, "Any", counted="records"))
+    assert ">epoch</text>" in str(draw_curves("loss", [4.0, 2.0], None))
+    counts = [3] + [0] * 254 + [1]
+    assert "up to 75.0%" in str(draw_channels([Channel("gray", 0.0, 0.0, counts)]))
+
+
+def test_a_verdict_is_drawn_to_scale():
+    verdict = Verdict(
+        **{"said": "", "is_good": True, "measure": "accuracy", "records": 8, "most": 1.0},
+        **{"value": 0.75, "interval": (0.5, 1.0), "always": (0.25, "cat"), "bound": (0.5, "any")},
+    )
+    chart = str(draw_verdict(verdict))
+    assert '<rect class="interval" x="160.0" y="25" width="160.0"' in chart
+    assert 'cx="240.0"' in chart and 'class="always" d="M80.0' in chart
+    assert 'class="bound" d="M160.0' in chart and "accuracy 0.750, 0.500 to 1.000" in chart
+    assert "always" not in str(draw_verdict(dataclasses.replace(verdict, always=None)))

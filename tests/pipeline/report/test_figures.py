@@ -15,14 +15,20 @@ def test_all_of_a_run_is_gathered_for_machines(figures):
     assert figures["kind"] == "run" and figures["metrics"].accuracy == 0.75
     assert figures["shuffle"].batch_size == 4
     assert figures["predictions"].records == figures["books"]["splits"]["eval"]
-    assert sorted(figures["absent"]) == ["difference", "near_duplicates"]
+    assert sorted(figures["absent"]) == ["difference"]
+    assert figures["near_duplicates"].compared == 23 and figures["outliers"].by == "model"
+    assert figures["verdict"].value == 0.75 and not figures["verdict"].is_good
+    assert figures["judged_labels"]["judged"] == 23
+    assert figures["doubted"] == len(figures["mislabelled"])
 
 
 def test_what_a_data_set_does_not_have_is_said(source, data):
     figures = gather_figures(source, data)
-    missing = {"anomalies", "training", "metrics", "predictions", "statistics", "difference"}
+    missing = {"verdict", "anomalies", "training", "metrics", "predictions", "statistics"}
+    missing |= {"difference"}
     assert {name for name in missing if figures[name] is None} == missing
-    assert figures["absent"].keys() == missing
+    assert figures["absent"].keys() == missing | {"mislabelled"}
+    assert figures["near_duplicates"].compared is None and figures["outliers"].by == "colours"
     assert "Only the report of a run" in figures["absent"]["training"]
 
 

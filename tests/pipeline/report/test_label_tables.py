@@ -13,6 +13,7 @@ from image_pipeline.report.classes import choose_samples
 from image_pipeline.report.data_set import open_data_set
 from image_pipeline.report.figures import gather_figures
 from image_pipeline.report.page import render_page
+from image_pipeline.report.pictures import Pictures
 from image_pipeline.report.tag_table import describe_tags
 from image_pipeline.report.thumbnails import Thumbnails
 from image_pipeline.report.value_table import describe_values
@@ -70,7 +71,7 @@ def _page(folder, kind):
     source = find_whole_run(str(folder / kind))
     data = open_data_set(source.data_dir, source.manifest)
     figures = gather_figures(source, data)
-    page = render_page(figures, Thumbnails(data, source.data_dir), data)
+    page = render_page(figures, Pictures(data, Thumbnails(data, source.data_dir)))
     return figures, " ".join(page.split())
 
 
@@ -115,7 +116,7 @@ def test_the_page_of_values_tells_them_under_thumbnails(folder):
     _, page = _page(folder, "values")
     assert "<b>0.5 to 6.25</b>" in page and "Values of all splits" in page
     assert "24 images from the least value to the greatest, at even ranks." in page
-    assert "<figcaption>5.75</figcaption>" in page
+    assert "<figcaption><b>5.75</b>" in page
 
 
 def test_boxes_are_counted_by_class_size_and_image(folder):
@@ -139,7 +140,7 @@ def test_boxes_are_counted_by_class_size_and_image(folder):
 def test_the_page_of_boxes_names_and_draws_them(folder):
     figures, page = _page(folder, "boxes")
     assert "Boxes of 2 classes." in page and "images without a box" in page
-    assert "<figcaption>cat, ant, cat (crowd)</figcaption>" in page
+    assert "<figcaption><b>cat, ant, cat (crowd)</b>" in page
     assert [row.name for row in figures["samples"].rows] == ["", "ant", "cat"]
     _, data = _open(folder, "boxes")
     bare = [row for row in range(COUNT) if not data.say_label(row)]

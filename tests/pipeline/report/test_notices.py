@@ -14,10 +14,10 @@ pytestmark = pytest.mark.beam
 def test_notices_name_what_to_look_at(figures):
     sections = [(each.section, each.text) for each in figures["notices"]]
     assert sections == [
-        ("quarantine", "Files in quarantine: 2 (7.4 %)."),
+        ("quarantine", "Rejected files: 2 (7.4 %)."),
         ("conflicts", "Files with the same bytes as one of another class: 1."),
         ("anomalies", "Columns that do not fit the schema: 1."),
-        ("evaluation", "The model was not good enough to be pushed."),
+        ("verdict", "The model was not good enough to be pushed."),
         (
             "training",
             "Training waited for input 15.0 % of its time; image-pipeline doctor says why.",
@@ -58,5 +58,5 @@ def test_notices_of_broken_books_uneven_classes_and_leakage(figures):
         "Stored images that cannot be decoded: 2; run image-pipeline verify.",
         "Classes without a record in the split eval: 1 of 2.",
         "The largest class has 12 times the records of the smallest.",
-        "In more than one split: 3 look-alikes.",
+        "In more than one split: look-alikes (3).",
     ]

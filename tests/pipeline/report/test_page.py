@@ -1,5 +1,7 @@
 """`image-pipeline report`: the page of a data set and of a run."""
 
+import base64
+import hashlib
 import html.parser
 import json
 import re
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.beam
 
 # Attributes by which a browser fetches something.
 _FETCHING = {"src", "srcset", "href", "data", "action", "poster", "background"}
-_VOID = {"meta", "link", "img", "br", "wbr", "circle", "rect", "polyline", "path"}
+_VOID = {"meta", "link", "input", "img", "br", "wbr", "circle", "rect", "polyline", "path"}
 
 
 class Page(html.parser.HTMLParser):
@@ -59,14 +61,22 @@ def text(texts, request):
     return texts[request.param]
 
 
-def test_the_page_needs_no_other_file_and_no_script(text):
+def test_the_page_needs_no_other_file_and_runs_no_script_but_its_own(text):
     page = Page(text)
     assert page.open == [] or page.open == ["html"]
     assert all(re.match(r"#[a-z_]+$|data:", each) for each in page.references)
-    tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "iframe", "object", "embed", "base", "form"}
+    tags = [tag for tag, _ in page.tags]
+    assert not {*tags} & {"iframe", "object", "embed", "base", "form"}
     assert not re.search(r"url\(|@import|https?://", text)
     assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+    (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    assert tags.count("script") == 1
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policies = [attrs["content"] for tag, attrs in page.tags if "http-equiv" in attrs]
+    assert policies == [
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{digest}'"
+    ]
 
 
 def test_every_section_is_there_once_and_the_contents_lead_to_it(text):
@@ -78,11 +88,33 @@ def test_every_section_is_there_once_and_the_contents_lead_to_it(text):
     assert {link[1:] for link in links} <= set(page.ids)
 
 
+def test_every_picture_can_be_enlarged_filtered_and_its_path_copied(texts, data):
+    page = Page(texts["data set"])
+    figures = [attrs for tag, attrs in page.tags if tag == "figure"]
+    assert {each["data-class"] for each in figures} >= {"cat", "dog"}
+    assert {each["data-split"] for each in figures} == {"", "train", "eval"}
+    assert {each["data-reason"] for each in figures} == {"", "not_an_image", "truncated"}
+    names = [attrs["aria-label"] for tag, attrs in page.tags if attrs.get("class") == "copy"]
+    assert names == [f"Copy the path {each['data-path']}" for each in figures]
+    pictures = [tag for tag, attrs in page.tags if tag == "img" and "loading" in attrs]
+    assert len(pictures) == [attrs.get("class") for _, attrs in page.tags].count("open") > 40
+    words = texts["run"]
+    assert 'data-prediction="cat (50.0 %)"' in words or 'data-prediction="dog (50.0 %)"' in words
+
+
+def test_keys_of_lists_are_said_in_words(texts):
+    words = " ".join(" ".join(Page(texts["data set"]).words).split())
+    assert "Not an image: 1 not_an_image" in words and "Files that end too early: 1" in words
+    assert "Images that look like another one" in words
+
+
 def test_people_without_a_mouse_or_without_eyes_are_served(text):
     page = Page(text)
     assert ("html", {"lang": "en"}) in page.tags
     assert [tag for tag, _ in page.tags].count("h1") == 1
     assert all(attrs.get("aria-label") for tag, attrs in page.tags if tag == "svg")
+    buttons = [attrs for tag, attrs in page.tags if tag == "button"]
+    assert all(attrs["type"] == "button" for attrs in buttons)
     assert all("alt" in attrs for tag, attrs in page.tags if tag == "img")
     wide = [attrs for _, attrs in page.tags if attrs.get("class") == "wide"]
     assert wide and all(attrs["tabindex"] == "0" and attrs["aria-label"] for attrs in wide)
@@ -90,7 +122,7 @@ def test_people_without_a_mouse_or_without_eyes_are_served(text):
 
 
 def test_names_from_files_are_escaped(texts):
-    assert "cat/<wbr>&lt;b&gt;.png" in texts["data set"]
+    assert 'data-path="cat/&lt;b&gt;.png"' in texts["data set"]
     assert "<b>.png" not in texts["data set"]
 
 
@@ -103,13 +135,14 @@ def test_the_page_shows_the_figures(texts):
     for shown in (
         *(
             "Report of the run",
-            "The books balance",
-            "Files in quarantine: 2 (7.4 %)",
+            "Every file is accounted for",
+            "Rejected files: 2 (7.4 %)",
             "cat/000.png",
         ),
         *(
             "Accuracy 0.750 (0.409 to 0.929) on 8 records",
-            "not blessed",
+            "Not pushed: its Evaluator did not bless it.",
+            "Accuracy 75.0 %",
             "3 epochs, 12 steps, 4.0 s",
         ),
         *("values missing from the schema: emu.", "batch_size: 4", "Batches of 4"),
@@ -117,7 +150,7 @@ def test_the_page_shows_the_figures(texts):
     ):
         assert shown in words, shown
     words = " ".join(" ".join(Page(texts["data set"]).words).split())
-    assert "Only the report of a run has this" in words and "There was no search" not in words
+    assert "Only the report of a run has this" in words and "Ingest compared all images" in words
     assert "Files that repeat another one's bytes: 2, in 2 groups." in words
     assert "look like another one: 2, in 1 group." in words and "Nothing to compare with" in words
 
@@ -129,7 +162,7 @@ def test_the_same_data_give_the_same_page(data_dir, texts, tmp_path):
 def test_the_command_tells_where_the_page_is_and_what_stands_out(data_dir, tmp_path):
     output, _ = write(data_dir, tmp_path / "page.html")
     assert output.splitlines() == [
-        "quarantine: Files in quarantine: 2 (7.4 %).",
+        "quarantine: Rejected files: 2 (7.4 %).",
         "conflicts: Files with the same bytes as one of another class: 1.",
         str(tmp_path / "page.html"),
     ]

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from image_pipeline.components.dataset.stored import StoredRecords
-from image_pipeline.report.pixels import describe_pixels, measure_image
+from image_pipeline.components.ingest.perceptual import hash_gray
+from image_pipeline.report.pixels import describe_pixels, measure_image, measure_images, stack_tiny
 from image_pipeline.report.thumbnails import Thumbnails
 
 pytestmark = pytest.mark.beam
 
 
 def test_pixels_are_measured_exactly(data):
-    pixels = describe_pixels(data)
+    pixels = describe_pixels(data, measure_images(data))
     stored = [data.read_pixels(row).reshape(-1, 3) for row in range(23)]
     joined = np.concatenate(stored).astype(np.float64)
     assert (pixels.images, pixels.records, pixels.undecodable) == (23, 23, 0)
@@ -27,14 +28,14 @@ def test_a_sample_is_chosen_by_record_id_and_is_always_the_same(data):
     ids = [data.index.record_id[row].tobytes().hex() for row in range(23)]
     expected = sorted(range(23), key=lambda row: ids[row])[:5]
     assert data.choose_rows(5).tolist() == sorted(expected)
-    pixels = describe_pixels(data, most=5)
+    pixels = describe_pixels(data, measure_images(data, most=5))
     assert (pixels.images, pixels.records) == (5, 23)
     shown = {each.row for images in pixels.extremes.values() for each in images}
     assert shown <= set(expected)
 
 
 def test_extremes_are_the_ends_of_the_distributions(data):
-    pixels = describe_pixels(data)
+    pixels = describe_pixels(data, measure_images(data))
     figures = [measure_image(row, data.read_pixels(row)) for row in range(23)]
     brightness = [each.brightness for each in figures]
     extremes = pixels.extremes
@@ -67,6 +68,18 @@ def test_an_image_that_cannot_be_decoded_is_counted_and_has_no_picture(data, dat
     lengths[4] = 20  # Only the end of the file, which is no image.
     index = dataclasses.replace(data.index, image_length=lengths)
     damaged = dataclasses.replace(data, index=index, records=StoredRecords(index))
-    pixels = describe_pixels(damaged)
+    pixels = describe_pixels(damaged, measure_images(damaged))
     assert (pixels.images, pixels.undecodable) == (22, 1)
     assert Thumbnails(damaged, str(data_dir)).of_row(4) is None
+
+
+def test_images_are_compared_by_their_hash_and_by_their_colours_at_eight_pixels():
+    pixels = np.repeat(np.repeat(np.arange(192, dtype=np.uint8).reshape(8, 8, 3), 4, 0), 4, 1)
+    measured = measure_image(0, pixels)
+    np.testing.assert_array_equal(measured.tiny, np.arange(192).reshape(8, 8, 3))
+    gray = measure_image(1, pixels[..., :1])
+    np.testing.assert_array_equal(gray.tiny, np.repeat(measured.tiny[..., :1], 3, axis=2))
+    assert gray.perceptual_hash == hash_gray(pixels[..., 0])
+    np.testing.assert_array_equal(
+        stack_tiny([measured, gray])[0], np.arange(192, dtype=np.float32) / np.float32(255)
+    )

@@ -33,7 +33,7 @@ def test_duplicates_and_conflicting_labels(data_dir, data):
 
 def test_near_duplicates(data_dir, data):
     near = describe_near_duplicates(str(data_dir), data)
-    assert (near.groups, near.images) == (1, 2)
+    assert (near.groups, near.images, near.straddling, near.compared) == (1, 2, 0, None)
     members = near.largest[0].members
     assert [each.path for each in members] == ["cat/smooth.png", "dog/smooth.png"]
     assert [data.name_source(each.row) for each in members] == [each.path for each in members]
