@@ -137,7 +137,6 @@ def test_the_page_shows_the_figures(texts):
             "Report of the run",
             "Every file is accounted for",
             "Rejected files: 2 (7.4 %)",
-            "cat/000.png",
         ),
         *(
             "Accuracy 0.750 (0.409 to 0.929) on 8 records",
