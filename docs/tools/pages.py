@@ -51,7 +51,9 @@ def find_files(root: pathlib.Path, pages: list[str]) -> list[str]:
         for link in find_links((root / page).read_text(encoding="utf-8")):
             path = (root / page).parent.joinpath(link).resolve()
             if not path.is_file() or not path.is_relative_to(root):
-                raise ValueError(f"{page}: a link must lead to a file of the project, got {link!r}.")
+                raise ValueError(
+                    f"{page}: a link must lead to a file of the project, got {link!r}."
+                )
             name = path.relative_to(root).as_posix()
             if name.endswith(".md") and name not in pages:
                 raise ValueError(f"{page}: links to {name}; list that under nav in mkdocs.yml.")
