@@ -52,7 +52,7 @@ def find_files(root: pathlib.Path, pages: list[str]) -> list[str]:
             path = (root / page).parent.joinpath(link).resolve()
             if not path.is_file() or not path.is_relative_to(root):
                 raise ValueError(
-                    f"{page}: a link must lead to a file of the project, got {link!r}."
+                    f"{page}: a link must lead to a file in the project, not {link!r}."
                 )
             name = path.relative_to(root).as_posix()
             if name.endswith(".md") and name not in pages:

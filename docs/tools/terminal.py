@@ -1,15 +1,17 @@
 """From what programs write to a terminal to a picture of it."""
 
+import itertools
 import re
 
 import pyte
+from pyte.screens import Char
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 COLUMNS = 84
 LINES = 200  # enough for all that is shown, so that nothing scrolls away
-_NAMED = {"default": None, "brown": "yellow"}  # pyte's names of colours, as rich calls them
+_NAMED = {"default": "", "brown": "yellow"}  # pyte's names of colours, as rich calls them
 
 
 def read_screen(written: bytes) -> list[Text]:
@@ -27,13 +29,17 @@ def read_screen(written: bytes) -> list[Text]:
 
 
 def _read_line(screen: pyte.Screen, row: int) -> Text:
-    line = Text()
-    for column in range(COLUMNS):
-        shown = screen.buffer[row][column]
-        colour = _NAMED.get(shown.fg, shown.fg.replace("bright", "bright_"))
-        line.append(shown.data, style=f"{'bold ' * shown.bold}{colour or ''}".strip())
+    shown = [screen.buffer[row][column] for column in range(COLUMNS)]
+    parts = itertools.groupby(shown, key=_name_style)
+    line = Text.assemble(*(("".join(each.data for each in part), style) for style, part in parts))
     line.rstrip()
     return line
+
+
+def _name_style(shown: Char) -> str:
+    """The style of one character on the screen, in rich's words."""
+    colour = _NAMED.get(shown.fg, shown.fg.replace("bright", "bright_"))
+    return f"{'bold ' * shown.bold}{colour}".strip()
 
 
 def draw(lines: list[Text], title: str) -> str:

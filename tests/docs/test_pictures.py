@@ -1,5 +1,6 @@
 """The pictures that README shows: real, of this pipeline, small, and of nobody's machine."""
 
+import collections
 import html
 import re
 
@@ -11,16 +12,18 @@ from tests.docs.tools import ROOT
 pytestmark = pytest.mark.unit
 
 IMAGES = ROOT / "docs" / "images"
+CHARACTER_PX = 12.2  # the width of each, as rich draws them
 
 
 @pytest.fixture(scope="module")
 def terminal():
     """The text of the terminal's picture, a line of the screen each."""
     drawn = (IMAGES / "terminal.svg").read_text()
-    lines = {}
-    pattern = r'<text class="terminal-r\d+"[^>]* y="([\d.]+)"[^>]*>(.*?)</text>'
-    for top, text in re.findall(pattern, drawn):
-        lines[float(top)] = lines.get(float(top), "") + html.unescape(text).replace("\xa0", " ")
+    lines = collections.defaultdict(str)
+    pattern = r'<text class="terminal-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>'
+    for left, top, text in re.findall(pattern, drawn):
+        shown = html.unescape(text).replace("\xa0", " ").rstrip("\n")
+        lines[float(top)] = lines[float(top)].ljust(round(float(left) / CHARACTER_PX)) + shown
     return [lines[top].rstrip() for top in sorted(lines)]
 
 
