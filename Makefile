@@ -52,8 +52,9 @@ options: $(READY)  ## docs/options.md from the classes that read the options
 
 docs: $(DOCS_READY)  ## the documentation as a site, in build/docs/site; needs none of the pipeline's packages
 	@$(LINK)
-	$(DOCS_BIN)/python docs/tools/pages.py build/docs/pages
+	$(DOCS_BIN)/python docs/tools/pages.py gather build/docs/pages
 	NO_COLOR=1 $(DOCS_BIN)/zensical build --strict --clean
+	$(DOCS_BIN)/python docs/tools/pages.py check build/docs/site
 
 pictures: $(READY) $(DOCS_READY)  ## the pictures in docs/images, of a new run of the demo; needs Chromium
 	$(DOCS_BIN)/python docs/tools/pictures.py

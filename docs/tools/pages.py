@@ -1,7 +1,8 @@
 """Gathers the pages of the site: links to those that mkdocs.yml names, and to what they link to.
 
 The folder has the project's own layout, so that a link which works between files works on the site.
-Called as `python docs/tools/pages.py FOLDER`; what was in the folder is removed.
+Called as `python docs/tools/pages.py gather FOLDER`, which removes what was in the folder, and as
+`… check SITE` when the site is made.
 """
 
 import pathlib
@@ -70,5 +71,29 @@ def gather(root: pathlib.Path, folder: pathlib.Path) -> None:
         (folder / name).symlink_to(root / name)
 
 
+def check(root: pathlib.Path, site: pathlib.Path) -> None:
+    """Sees that the generator made every page: Zensical 0.0.73 may make none and report success.
+
+    Raises:
+      ValueError: if a page of mkdocs.yml is not in the site.
+    """
+    for page in read_nav(root):
+        made = site / page
+        folder = made.parent if made.name == "README.md" else made.with_suffix("")
+        if not (folder / "index.html").is_file():
+            raise ValueError(
+                f"The site must have every page of mkdocs.yml, and has no {page}; make it again. "
+                "Zensical needs a free inotify instance (fs.inotify.max_user_instances)."
+            )
+
+
+def main(what: str, folder: str) -> None:
+    """Does what the command line asks for; an error is one line."""
+    try:
+        {"gather": gather, "check": check}[what](ROOT, pathlib.Path(folder))
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
+
+
 if __name__ == "__main__":
-    gather(ROOT, pathlib.Path(sys.argv[1]))
+    main(*sys.argv[1:])

@@ -71,6 +71,19 @@ def test_a_link_that_would_lead_nowhere_is_named(root, link, message):
         pages.find_files(root, pages.read_nav(root))
 
 
+def test_a_site_without_one_of_the_pages_is_refused(root, tmp_path):
+    site = tmp_path / "site"
+    (site / "docs" / "page").mkdir(parents=True)
+    (site / "index.html").write_text("made of README.md")
+    with pytest.raises(ValueError, match=r"has no docs/page.md; make it again"):
+        pages.check(root, site)
+    (site / "docs" / "page" / "index.html").write_text("made of page.md")
+    pages.check(root, site)
+    (site / "index.html").unlink()
+    with pytest.raises(ValueError, match=r"has no README.md"):
+        pages.check(root, site)
+
+
 def test_every_link_of_the_documentation_leads_somewhere():
     files = pages.find_files(pages.ROOT, pages.read_nav())
     assert {"README.md", "docs/images/terminal.svg", "requirements/overrides.txt"} <= set(files)
