@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-REPORT_SIZE_PX = (1100, 1250)
+REPORT_SIZE_PX = (1100, 800)
 MAX_BYTES = 200_000
 
 
