@@ -5,8 +5,15 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_VENV := build/docs/venv
+DOCS_BIN := $(DOCS_VENV)/bin
+DOCS_READY := $(DOCS_VENV)/.ready
 
-.PHONY: demo test quick check options flink spark prism interop end-to-end image-check lock clean
+# Both folders under their import name, for tools that read the code without an installation.
+LINK := mkdir -p build/links/image_pipeline && \
+  ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
+
+.PHONY: demo test quick check options docs pictures flink spark prism interop end-to-end image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -23,8 +30,7 @@ quick: $(READY) check  ## style, types, and the unit tests that need no TensorFl
 check: $(READY)  ## style, types, the Dockerfile, and that all imported packages are declared
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@mkdir -p build/links/image_pipeline
-	@ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
+	@$(LINK)
 	$(BIN)/mypy
 	$(BIN)/deptry .
 	$(BIN)/hadolint kubeflow/Dockerfile
@@ -43,6 +49,21 @@ $(READY): requirements.lock pyproject.toml
 
 options: $(READY)  ## docs/options.md from the classes that read the options
 	$(BIN)/image-pipeline options --markdown > docs/options.md
+
+docs: $(DOCS_READY)  ## the documentation as a site, in build/docs/site; needs none of the pipeline's packages
+	@$(LINK)
+	$(DOCS_BIN)/python docs/tools/pages.py gather build/docs/pages
+	NO_COLOR=1 $(DOCS_BIN)/zensical build --strict --clean
+	$(DOCS_BIN)/python docs/tools/pages.py check build/docs/site
+
+pictures: $(READY) $(DOCS_READY)  ## the pictures in docs/images, of a new run of the demo; needs Chromium
+	$(DOCS_BIN)/python docs/tools/pictures.py
+
+$(DOCS_READY): requirements/docs.lock
+	@python3 -m venv --clear $(DOCS_VENV)
+	@$(DOCS_BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	  -r requirements/docs.lock
+	@touch $@
 
 flink: $(READY)  ## both Beam jobs on a real Flink here; make flink IMAGES="folder folder"
 	$(BIN)/python -m benchmarks.flink $(if $(IMAGES),--images $(IMAGES))
@@ -70,6 +91,7 @@ lock:  ## resolve pyproject.toml again
 	$(COMPILE) pyproject.toml --extra tfx --override requirements/overrides.txt -c requirements.lock \
 	  -o requirements/image.lock
 	$(COMPILE) requirements/gpu.in -o requirements/gpu.lock
+	$(COMPILE) requirements/docs.in -o requirements/docs.lock
 
 clean:  ## everything that was made here
 	rm -rf $(VENV) demo-output build

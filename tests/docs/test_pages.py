@@ -1,0 +1,89 @@
+"""The pages of the site are gathered with all that they link to, and no link leads nowhere."""
+
+import pytest
+
+from tests.docs.tools import load_tool
+
+pytestmark = pytest.mark.unit
+
+pages = load_tool("pages")
+
+HOME = """# Home
+
+[a page](docs/page.md#part), [a site](https://example.org), [a part](#home), `[code](none.md)`
+![a picture](docs/picture.svg) <img src="docs/other.svg">
+
+```python
+"[code](none.md)"
+```
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A project of two pages, which link to each other and to three files."""
+    root = tmp_path / "project"
+    (root / "docs").mkdir(parents=True)
+    (root / "README.md").write_text(HOME)
+    (root / "docs" / "page.md").write_text("[home](../README.md) [a list](../list.txt)")
+    for name in ("docs/picture.svg", "docs/other.svg", "list.txt", "docs/unused.txt"):
+        (root / name).write_text(name)
+    (root / "mkdocs.yml").write_text("nav: [{Home: README.md}, {More: [docs/page.md]}]")
+    return root
+
+
+def test_links_of_text_are_found_and_those_in_code_are_not():
+    links = ["docs/page.md", "docs/picture.svg", "docs/other.svg"]
+    assert pages.find_links(HOME) == links
+
+
+def test_the_nav_is_read_in_its_order(root):
+    assert pages.read_nav(root) == ["README.md", "docs/page.md"]
+
+
+def test_pages_and_what_they_link_to_are_gathered_anew(root, tmp_path):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "old.md").write_text("of an earlier time")
+    pages.gather(root, folder)
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink()}
+    assert found == {
+        *("README.md", "docs/page.md", "docs/picture.svg", "docs/other.svg", "list.txt")
+    }
+    assert (folder / "docs/page.md").read_text() == (root / "docs/page.md").read_text()
+    assert not (folder / "old.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ("../gone.txt", r"docs/page.md: a link must lead to a file .*, not '../gone.txt'"),
+        ("../docs", r"docs/page.md: a link must lead to a file .*, not '../docs'"),
+        ("../../outside.txt", r"docs/page.md: a link must lead to a file in the project"),
+        ("../LATER.md", r"docs/page.md: links to LATER.md; list that under nav in mkdocs.yml"),
+    ],
+)
+def test_a_link_that_would_lead_nowhere_is_named(root, link, message):
+    (root / "LATER.md").write_text("not in the nav")
+    (root.parent / "outside.txt").write_text("not of the project")
+    (root / "docs" / "page.md").write_text(f"[it]({link})")
+    with pytest.raises(ValueError, match=message):
+        pages.find_files(root, pages.read_nav(root))
+
+
+def test_a_site_without_one_of_the_pages_is_refused(root, tmp_path):
+    site = tmp_path / "site"
+    (site / "docs" / "page").mkdir(parents=True)
+    (site / "index.html").write_text("made of README.md")
+    with pytest.raises(ValueError, match=r"has no docs/page.md; make it again"):
+        pages.check(root, site)
+    (site / "docs" / "page" / "index.html").write_text("made of page.md")
+    pages.check(root, site)
+    (site / "index.html").unlink()
+    with pytest.raises(ValueError, match=r"has no README.md"):
+        pages.check(root, site)
+
+
+def test_every_link_of_the_documentation_leads_somewhere():
+    files = pages.find_files(pages.ROOT, pages.read_nav())
+    assert {"README.md", "docs/images/terminal.svg", "requirements/overrides.txt"} <= set(files)
