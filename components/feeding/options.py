@@ -14,6 +14,7 @@ from image_pipeline.components.augment.options import (
 )
 from image_pipeline.components.augment.steps import Steps
 from image_pipeline.components.options import Options
+from image_pipeline.components.path_lists import PathList
 
 
 class SubsetOptions(Options):
@@ -22,6 +23,9 @@ class SubsetOptions(Options):
     where: str | None = None
     """A condition on the index's columns, such as `label in ("cat", "dog") and height > 128`, or
     `"cat" in tags` for a list."""
+    leave_out: PathList = ()
+    """Records that are left out, by the paths of their images, as `source` of the index has them;
+    or a text file with a path a line, as `image-pipeline browse` writes it."""
     fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
     """Share of the records, chosen by their ids: adding data never removes one."""
     fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None
