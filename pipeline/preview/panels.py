@@ -36,11 +36,21 @@ class Panel(NamedTuple):
 
 
 def make_panels(views: RecordViews) -> list[Panel]:
-    """Stored, eval, each epoch of training, and the model's input if there is one.
+    """The pictures of `list_pictures` in one size, with boxes.
 
     A view of 128 to 256 pixels is shown pixel by pixel, a smaller one by whole pixels magnified.
     """
     height, width = box_size(views.eval.shape)
+    pictures = list_pictures(views)
+    panels = [each._replace(pixels=fit(each.pixels, height, width)) for each in pictures]
+    return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+
+
+def list_pictures(views: RecordViews) -> list[Panel]:
+    """Stored, eval, each epoch of training, and the model's input if there is one; without boxes.
+
+    Their pixels, uint8 [height, width, 1 or 3], are the views' own unless masks lie over them.
+    """
     views = _show_all(views)
     stored, evaluated, trained = _show_masks(views)
     pictures: list[tuple[str, np.ndarray, tuple[str, ...]]] = [
@@ -54,8 +64,7 @@ def make_panels(views: RecordViews) -> list[Panel]:
         shown_channels = take_shown_channels(views.model_input)
         shown = np.round(scale_to_display(shown_channels) * 255).astype(np.uint8)
         pictures.append(("model's input", shown, ("mid-grey: the mean",)))
-    panels = [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
-    return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+    return [Panel(*each) for each in pictures]
 
 
 def _show_all(views: RecordViews) -> RecordViews:
