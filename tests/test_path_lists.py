@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
         (b"b/2.png\na 1.png\n", ("a 1.png", "b/2.png")),
         (b"b\r\n\r\n\nb\na", ("a", "b")),
         (b"\xff.png\n" + "é.png".encode(), ("\\xff.png", "é.png")),
-        (" a \n".encode(), (" a ",)),
+        (b" a \n", (" a ",)),
     ],
 )
 def test_a_line_is_a_path(content, paths):

@@ -43,7 +43,9 @@ class IndexRows:
         except (pa.ArrowException, OSError) as error:
             raise unreadable_index(data_dir, error) from error
         groups = range(self._footer.num_row_groups)
-        self._ends = np.cumsum([self._footer.row_group(each).num_rows for each in groups], dtype=int)
+        self._ends = np.cumsum(
+            [self._footer.row_group(each).num_rows for each in groups], dtype=int
+        )
 
     def __len__(self) -> int:
         """The number of records."""

@@ -121,4 +121,6 @@ class Originals:
         path = files.join(self._images or "", name)
         if "\\x" not in name or not files.is_local(path) or os.path.lexists(path):
             return name
-        return os.fsdecode(_ESCAPED.sub(lambda each: bytes.fromhex(each[1].decode()), name.encode()))
+        return os.fsdecode(
+            _ESCAPED.sub(lambda each: bytes.fromhex(each[1].decode()), name.encode())
+        )
