@@ -28,7 +28,7 @@ from image_pipeline.components.messages import describe_error
 HOST = "127.0.0.1"
 _NAMES = (HOST, "localhost")
 _SAFETY = {
-    "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; "
+    "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; style-src 'self'; "
     "script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
