@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+import re
 from typing import Any
 
 import pydantic
@@ -20,6 +21,8 @@ from image_pipeline.show.words import format_bytes, format_fact
 PAGE_SIZE = 60
 # Of a rejected file all is said already; of a record these are said elsewhere on the page.
 _NOT_SHOWN = {"state", "path"}
+# A caption that is a size: the page shows that of the picture it gets.
+_SIZE = re.compile(r"\d+×\d+")
 
 
 class PageQuery(Query):
@@ -110,9 +113,7 @@ class Session:
         return [
             {
                 "title": each.title,
-                "captions": [printable(line) for line in each.captions],
-                "width": each.pixels.shape[1],
-                "height": each.pixels.shape[0],
+                "captions": [printable(line) for line in each.captions if not _SIZE.fullmatch(line)],
             }
             for each in pictures
         ]
