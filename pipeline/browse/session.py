@@ -113,7 +113,9 @@ class Session:
         return [
             {
                 "title": each.title,
-                "captions": [printable(line) for line in each.captions if not _SIZE.fullmatch(line)],
+                "captions": [
+                    printable(line) for line in each.captions if not _SIZE.fullmatch(line)
+                ],
             }
             for each in pictures
         ]

@@ -74,15 +74,17 @@ def test_boxes_are_searched_by_their_classes(tmp_path):
 def test_values_are_shown_and_not_searched(tmp_path):
     catalogue = _write_table(tmp_path / "values", label=[0.5, 1.5, 2.5, 3.5, 4.5, 5.5])
     assert catalogue.labels == Labels("value")
-    assert {each["label"] for each in catalogue.read_page(range(6))} == {
-        f"{n}.5" for n in range(6)
-    }
+    assert {each["label"] for each in catalogue.read_page(range(6))} == {f"{n}.5" for n in range(6)}
     assert _find(catalogue, "0.5") == set()
 
 
 def test_masks_are_searched_by_their_classes(tmp_path):
     write_scenes(tmp_path / "scenes", 4)
-    masks = {"images": "images/{key}.png", "masks": "masks/{key}.png", "classes": ["ground", "block"]}
+    masks = {
+        "images": "images/{key}.png",
+        "masks": "masks/{key}.png",
+        "classes": ["ground", "block"],
+    }
     ingest(tmp_path / "scenes", tmp_path / "data", masks=masks)
     catalogue = _open(tmp_path / "data")
     assert find_labels(read_manifest(str(tmp_path / "data"))).names == ("ground", "block")
