@@ -21,8 +21,6 @@ from image_pipeline.show.words import format_bytes, format_fact
 PAGE_SIZE = 60
 # Of a rejected file all is said already; of a record these are said elsewhere on the page.
 _NOT_SHOWN = {"state", "path"}
-# A caption that is a size: the page shows that of the picture it gets.
-_SIZE = re.compile(r"\d+×\d+")
 
 
 class PageQuery(Query):
@@ -113,9 +111,7 @@ class Session:
         return [
             {
                 "title": each.title,
-                "captions": [
-                    printable(line) for line in each.captions if not _SIZE.fullmatch(line)
-                ],
+                "captions": [printable(line) for line in each.captions if not _is_size(line)],
             }
             for each in pictures
         ]
@@ -174,6 +170,11 @@ class Session:
 def read_asset(name: str) -> str:
     """One of the page's own files, such as page.css."""
     return (pathlib.Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _is_size(caption: str) -> bool:
+    """Whether it is a view's size: the page shows that of the picture it gets."""
+    return re.fullmatch(r"\d+×\d+", caption) is not None
 
 
 def _say(value: Any) -> str:

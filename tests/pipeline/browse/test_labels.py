@@ -80,11 +80,8 @@ def test_values_are_shown_and_not_searched(tmp_path):
 
 def test_masks_are_searched_by_their_classes(tmp_path):
     write_scenes(tmp_path / "scenes", 4)
-    masks = {
-        "images": "images/{key}.png",
-        "masks": "masks/{key}.png",
-        "classes": ["ground", "block"],
-    }
+    masks = {"images": "images/{key}.png", "masks": "masks/{key}.png"}
+    masks |= {"classes": ["ground", "block"]}
     ingest(tmp_path / "scenes", tmp_path / "data", masks=masks)
     catalogue = _open(tmp_path / "data")
     assert find_labels(read_manifest(str(tmp_path / "data"))).names == ("ground", "block")

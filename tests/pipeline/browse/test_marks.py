@@ -41,7 +41,7 @@ def test_a_path_of_two_lines_is_refused_and_nothing_is_written(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
-    with pytest.raises(UserError, match="Cannot write .*: Is a directory"):
+    with pytest.raises(UserError, match=r"Cannot write .*: Is a directory"):
         Marks(str(tmp_path))
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Cannot write"):

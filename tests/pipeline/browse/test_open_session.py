@@ -4,6 +4,7 @@ import pytest
 
 from image_pipeline.browse.open_session import Asked, open_session
 from image_pipeline.browse.query import Query
+from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.run.source_note import write_source
 from tests.pipeline.browse.browsed import VIEW
@@ -34,8 +35,7 @@ def test_the_images_are_those_that_ingest_noted(browsed, tmp_path):
     data = tmp_path / "data"
     shutil.copytree(browsed.data, data)
     asked = Asked(str(data), marks_path=str(tmp_path / "marks.txt"))
-    manifest = open_session(asked).catalogue._manifest
-    write_source(str(data), str(browsed.images), manifest)
+    write_source(str(data), str(browsed.images), read_manifest(str(data)))
     session = open_session(asked)
     row = session.catalogue.read(int(session.catalogue.find(Query(path="cat/04"))[0]))
     assert session.originals.read(row) == (browsed.images / "cat" / "04.png").read_bytes()

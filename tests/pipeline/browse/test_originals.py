@@ -107,5 +107,5 @@ def test_a_file_that_has_grown_too_large_is_not_shown(tmp_path):
     images = write_folder(tmp_path / "images", per_class=3)
     ingest(images, tmp_path / "data", prepare={"max_file_bytes": 2000})
     (images / "cat" / "001.png").write_bytes(encode_png(draw(1, 100, 100)))
-    with pytest.raises(NoOriginal, match="more than prepare.max_file_bytes=2000 bytes"):
+    with pytest.raises(NoOriginal, match=r"more than prepare\.max_file_bytes=2000 bytes"):
         read(*open_both(tmp_path / "data", images), "cat/001.png")
