@@ -1,6 +1,6 @@
 """Drives the page of `image-pipeline browse` in a real Chromium, as a person does, and checks it.
 
-    python -m benchmarks.browse_in_browser --screenshots folder
+    make browse-check SHOTS=folder
 
 Keys and clicks are sent through Chromium's DevTools protocol. Pixels are read back from a canvas
 in the browser, and compared with those of `input_fn`. Exit code 1 if anything is not as it should.

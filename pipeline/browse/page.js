@@ -140,6 +140,7 @@ async function open(number) {
       make("tr", {}, make("th", { scope: "row", textContent: name.replaceAll("_", " ") }), make("td", { textContent: value }))));
     $("back").disabled = state.at === 0 && state.page === 0;
     $("forth").disabled = state.at + 1 === state.entries.length && state.page + 1 >= state.pages;
+    $("about").hidden = told.entry.state !== "stored";
     if (!record.open) record.showModal();
     record.scrollTop = 0;
     await drawPictures(told);

@@ -95,8 +95,11 @@ class Session:
         """All that is known of a record or a rejected file; raises IndexError if there is none."""
         row = self.catalogue.read(number)
         (entry,) = self.catalogue.read_page([number])
-        facts = [(name, _say(value)) for name, value in row.items() if name not in _NOT_SHOWN]
         is_stored = row["state"] == "stored"
+        named = {name: value for name, value in row.items() if name not in _NOT_SHOWN}
+        if not is_stored:
+            named["reason"] = named.pop("notes")
+        facts = [(name, _say(value)) for name, value in named.items()]
         return {
             "entry": self._finish(entry, self.marks.paths),
             "facts": [fact for fact in facts if fact[1]],

@@ -45,6 +45,7 @@ def test_a_record_is_described_with_its_row(session):
     assert told["pictures"] == ["original", "stored"] and told["has_views"] is False
     rejected = session.describe(find(session, path="copy"))
     assert dict(rejected["facts"])["message"] == "has the bytes of cat/00.png"
+    assert dict(rejected["facts"])["reason"] == "duplicate"
     assert rejected["pictures"] == ["original"]
 
 
