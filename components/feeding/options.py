@@ -23,14 +23,14 @@ class SubsetOptions(Options):
     where: str | None = None
     """A condition on the index's columns, such as `label in ("cat", "dog") and height > 128`, or
     `"cat" in tags` for a list."""
-    leave_out: PathList = ()
-    """Records that are left out, by the paths of their images, as `source` of the index has them;
-    or a text file with a path a line, as `image-pipeline browse` writes it."""
     fraction: float = pydantic.Field(default=1.0, gt=0, le=1)
     """Share of the records, chosen by their ids: adding data never removes one."""
     fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None
     """`[k, n]`, k from 0, reads all but the k-th of n folds for training, and only that fold for
     evaluation."""
+    leave_out: PathList = ()
+    """Records that are left out, by the paths of their images, as `source` of the index has them;
+    or a text file with a path a line, as `image-pipeline browse` writes it."""
 
     @pydantic.field_validator("fold")
     @classmethod
