@@ -8,6 +8,9 @@ from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.show.words import count_names, format_fact
 
+# Of masks, whose ids count from 0.
+_OF_NO_CLASS = (0, record.IGNORED)
+
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
@@ -32,7 +35,8 @@ class Labels:
     def say(self, value: Any) -> str:
         """A row's value in words; "" if it has none."""
         if isinstance(value, list):
-            return count_names(str(self._name(each)) for each in value)
+            named = (each for each in value if (self.first_id, each) != _OF_NO_CLASS)
+            return count_names(str(self._name(each)) for each in named)
         return value if isinstance(value, str) else "" if value is None else format_fact(value)
 
     def _name(self, value: str | int) -> str | int:

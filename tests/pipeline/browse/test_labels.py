@@ -22,7 +22,7 @@ pytestmark = pytest.mark.beam
         (Labels("value"), 0.5, "0.5"),
         (Labels("value"), None, ""),
         (Labels("box_label", ("ant", "bee"), 1), [1, 2, 2], "ant, bee × 2"),
-        (Labels("mask_ids", ("ground",), 0), [0, 7], "ground, 7"),
+        (Labels("mask_ids", ("ground",), 0), [0, 7, 255], "ground, 7"),
     ],
 )
 def test_a_label_is_said_in_words(labels, value, said):
