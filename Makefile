@@ -13,7 +13,7 @@ DOCS_READY := $(DOCS_VENV)/.ready
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo test quick check options docs pictures flink spark prism interop end-to-end image-check lock clean
+.PHONY: demo test quick check options docs pictures flink spark prism interop end-to-end browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -79,6 +79,9 @@ interop: $(READY)  ## docs/interop.md with PyTorch, Grain, TFDS, Keras on JAX, M
 
 end-to-end: $(READY)  ## training fed in three ways; make end-to-end IMAGES=cifar, its train/, test/
 	$(BIN)/python -m benchmarks.end_to_end --images $(IMAGES) --write docs/end-to-end.md
+
+browse-check: $(READY)  ## the page of `browse` used in a real Chromium; SHOTS=folder keeps pictures
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks.browse_in_browser $(if $(SHOTS),--screenshots $(SHOTS))
 
 image-check: $(READY)  ## the Dockerfile's steps without Docker (4 GB); make image-check GPU=1 (9 GB)
 	$(BIN)/python kubeflow/check_image.py $(if $(GPU),--gpu)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 
 from image_pipeline.commands.analyze import analyze
+from image_pipeline.commands.browse import browse
 from image_pipeline.commands.compile import compile_job
 from image_pipeline.commands.doctor import doctor
 from image_pipeline.commands.export import export
@@ -50,6 +51,7 @@ def cli() -> None:
 
 for command in (
     analyze,
+    browse,
     compile_job,
     demo,
     doctor,

@@ -28,6 +28,7 @@ NOT_RUN = {
     "make test": "would run this test within itself",
     "dispatcher.join()": "serves until killed, on fixed ports; see tests/feeding/test_service.py",
     "docker run": "needs Docker",
+    "image-pipeline browse": "serves until killed; see tests/pipeline/browse/test_command.py",
     "localhost:8501": "needs a server; tests/inference/test_serving_shapes.py asks a stand-in",
     "localhost:8500": "the same",
     "feeding.data_service=grpc://localhost:5000": "needs the service of the block above it",

@@ -59,7 +59,7 @@ def test_all_packages_are_listed():
 def test_a_wheel_has_all_files(site_dir):
     def files(folder):
         found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-        return {path for path in found if path.suffix in (".py", ".jinja", ".css")}
+        return {path for path in found if path.suffix in (".py", ".jinja", ".css", ".js")}
 
     installed = site_dir / "image_pipeline"
     inner = pathlib.Path("components")

@@ -9,6 +9,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
 
 CONFLICTING_LABEL = "conflicting_label"  # the reason for an undamaged file in quarantine
+LEFT_OUT = "left_out"  # the kind of a skipped file that the option leave_out names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,7 @@ class LookAlikes(Line):
 
 @dataclasses.dataclass(frozen=True)
 class Skipped(Line):
-    """A file that is not an image."""
+    """A file that is not an image, or is left out by its path."""
 
     FILE = SKIPPED
     path: str

@@ -44,7 +44,8 @@ class Books(ManifestPart):
       duplicates: files left out because another one has the same bytes.
       quarantined: files that cannot be used.
       quarantine_reasons: how many of them for each reason, the most frequent first.
-      skipped: files that are not images; older data sets skipped nothing.
+      skipped: files that are not images, or are left out by their paths; older data sets skipped
+        nothing.
       skipped_kinds: how many there are of each kind, the most frequent first.
       skipped_examples: the path of one of each kind.
       conflicting_labels: files with the same bytes as another one, but another label.

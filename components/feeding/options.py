@@ -14,6 +14,7 @@ from image_pipeline.components.augment.options import (
 )
 from image_pipeline.components.augment.steps import Steps
 from image_pipeline.components.options import Options
+from image_pipeline.components.path_lists import PathList
 
 
 class SubsetOptions(Options):
@@ -27,6 +28,9 @@ class SubsetOptions(Options):
     fold: tuple[pydantic.NonNegativeInt, pydantic.PositiveInt] | None = None
     """`[k, n]`, k from 0, reads all but the k-th of n folds for training, and only that fold for
     evaluation."""
+    leave_out: PathList = ()
+    """Records that are left out, by the paths of their images, as `source` of the index has them;
+    or a text file with a path a line, as `image-pipeline browse` writes it."""
 
     @pydantic.field_validator("fold")
     @classmethod

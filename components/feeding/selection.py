@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from image_pipeline.components.dataset.index import (
     RecordIndex,
@@ -110,6 +111,9 @@ def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.nd
         names = [*_SELECTING_COLUMNS, *further_names(index.shard_paths)]
         table = read_table(index.shard_paths, names)
         rows = select_rows(table, select.where, select.fraction, None, 0)
+        if select.leave_out:
+            is_left_out = pc.is_in(table["source"], value_set=pa.array(select.leave_out))
+            rows = rows[~np.asarray(is_left_out)[rows]]
         if select.fold is not None:
             in_fold = select_rows(table, None, 1.0, select.fold, 0)
             rows = np.setdiff1d(rows, in_fold) if training else np.intersect1d(rows, in_fold)

@@ -9,6 +9,7 @@ import pydantic
 from image_pipeline.components.images.masks import MaskOptions
 from image_pipeline.components.images.prepare import PrepareOptions
 from image_pipeline.components.options import Options
+from image_pipeline.components.path_lists import PathList
 from image_pipeline.components.sources.options import (
     GeneratorOptions,
     TableOptions,
@@ -19,7 +20,7 @@ from image_pipeline.components.sources.pairs import names_in
 # What data sets of before these options do not have, and others only if they are set.
 _SINCE = (
     *TableOptions.model_fields,
-    *("classes", "class_ids", "masks", "generator", "video", "in_place"),
+    *("classes", "class_ids", "masks", "generator", "video", "in_place", "leave_out"),
 )
 # What was done before there were these options, which older manifests do not have.
 _BEFORE = {"follow_links": True, "conflicting_labels": "keep"}
@@ -34,6 +35,10 @@ class IngestOptions(TableOptions):
     read instead from then on and must stay as it is. Order, splits and lists are the same. For
     images that would be stored as they are: `prepare.resize` is `none`, `prepare.encoding` is `raw`
     or `original`, and nothing is converted."""
+    leave_out: PathList = ()
+    """Images that are left out, whatever they are: their paths, as `source` of the index and the
+    lists beside it have them; or a text file with a path a line, as `image-pipeline browse` writes
+    it, which is read when the options are. They are skipped as `left_out`."""
     label_pattern: str | None = r"(?P<label>[^/]+)/.+"
     """Matched from the start of an image's path below the folder; its group `label` is the class.
     The default reads `<class>/<file>`. None: the images have no labels."""
@@ -149,6 +154,11 @@ class IngestOptions(TableOptions):
         if bad := [name for name in self.splits if not re.fullmatch(r"[A-Za-z0-9_]+", name)]:
             raise ValueError(f"split names are letters, digits and _, got {bad}; rename them.")
         return self
+
+    @functools.cached_property
+    def left_out(self) -> frozenset[str]:
+        """The paths of `leave_out`, to be asked for by each image."""
+        return frozenset(self.leave_out)
 
     @property
     def has_masks(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.in_place import make_reference
+from image_pipeline.components.dataset.lists import LEFT_OUT
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.dataset.record import make_record_id
 from image_pipeline.components.images.boxes import (
@@ -28,6 +29,7 @@ from image_pipeline.components.ingest.path_patterns import (
     split_of,
 )
 from image_pipeline.components.ingest.perceptual import hash_image
+from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read_pair
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -39,6 +41,7 @@ _Read = bytes | BadImage | SkippedFile
 # What is wrong with a table's row, not with an image; that a file is missing behind a URI is only
 # known when it is read.
 _OF_ROWS = (MISSING_FILE, "no_label", "unknown_label", "unknown_split", "no_mask", BAD_BOX)
+_LEFT_OUT = SkippedFile(LEFT_OUT, "named by ingest.leave_out")
 
 
 def prepare_source(
@@ -54,6 +57,8 @@ def prepare_source(
 
 def read_pair(ref: ImageRef, source: Source, options: IngestOptions) -> tuple[_Read, _Read | None]:
     """What is read of a reference and of its mask, or why it cannot be; None where it has none."""
+    if options.left_out and decode_name(ref.path) in options.left_out:
+        return _LEFT_OUT, None
     prepare = options.prepare
     return try_read_pair(ref, source, prepare.max_file_bytes, prepare.sound is not None)
 

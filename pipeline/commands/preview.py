@@ -74,9 +74,9 @@ def _draw(
     """Draws the records and epochs that a seed chooses; returns the random steps in words."""
     import yaml
 
-    from image_pipeline.preview.panels import describe_steps
     from image_pipeline.preview.samples import read_views
     from image_pipeline.preview.sheet import save_sheet
+    from image_pipeline.show.random_steps import describe_steps
 
     views = read_views([pattern], config.view, config.feeding, graph_dir, *counts)
     steps = describe_steps(config.feeding.augment)

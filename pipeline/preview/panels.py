@@ -2,13 +2,11 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from image_pipeline.components.augment.options import UserStep
-from image_pipeline.components.options import Options
 from image_pipeline.preview.samples import RecordViews
 from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
 from image_pipeline.show.mask_overlay import lay_over
@@ -36,11 +34,21 @@ class Panel(NamedTuple):
 
 
 def make_panels(views: RecordViews) -> list[Panel]:
-    """Stored, eval, each epoch of training, and the model's input if there is one.
+    """The pictures of `list_pictures` in one size, with boxes.
 
     A view of 128 to 256 pixels is shown pixel by pixel, a smaller one by whole pixels magnified.
     """
     height, width = box_size(views.eval.shape)
+    pictures = list_pictures(views)
+    panels = [each._replace(pixels=fit(each.pixels, height, width)) for each in pictures]
+    return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+
+
+def list_pictures(views: RecordViews) -> list[Panel]:
+    """Stored, eval, each epoch of training, and the model's input if there is one; without boxes.
+
+    Their pixels, uint8 [height, width, 1 or 3], are the views' own unless masks lie over them.
+    """
     views = _show_all(views)
     stored, evaluated, trained = _show_masks(views)
     pictures: list[tuple[str, np.ndarray, tuple[str, ...]]] = [
@@ -54,8 +62,7 @@ def make_panels(views: RecordViews) -> list[Panel]:
         shown_channels = take_shown_channels(views.model_input)
         shown = np.round(scale_to_display(shown_channels) * 255).astype(np.uint8)
         pictures.append(("model's input", shown, ("mid-grey: the mean",)))
-    panels = [Panel(title, fit(image, height, width), lines) for title, image, lines in pictures]
-    return panels if views.boxes is None else _show_boxes(panels, views.boxes)
+    return [Panel(*each) for each in pictures]
 
 
 def _show_all(views: RecordViews) -> RecordViews:
@@ -132,32 +139,6 @@ def scale_to_display(pixels: np.ndarray) -> np.ndarray:
     """
     least, most = _MODEL_INPUT_RANGE
     return np.clip((pixels - least) / (most - least), 0, 1)
-
-
-def describe_steps(steps: Sequence[Options]) -> list[str]:
-    """One line a step: its name, and its options by name."""
-    return [_describe_step(step) for step in steps] or ["no random steps"]
-
-
-def _describe_step(step: Options) -> str:
-    options = step.model_dump(mode="json", exclude_none=True)
-    name = options.pop("op")
-    if isinstance(step, UserStep):
-        options = options["arguments"]
-    _leave_out_other_length(options)
-    return " ".join([name, ", ".join(f"{key} {_short(options[key])}" for key in options)]).strip()
-
-
-def _leave_out_other_length(options: dict[str, Any]) -> None:
-    """A length that is given in pixels is none as a share."""
-    for name in [name for name in options if f"{name}_px" in options]:
-        del options[name]
-
-
-def _short(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return " to ".join(map(_short, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _name_size(image: np.ndarray) -> str:

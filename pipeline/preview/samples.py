@@ -94,10 +94,29 @@ def read_views(
       UserError: if there is no record, one is damaged, or a user's step cannot be used.
     """
     paths = match_files(files)
-    moved = find_moved(paths)
-    apply.check_user_steps(feeding.augment, moved)
     # Mixing steps pair records: the last of an odd number would not be mixed.
     chosen = _read_spread(paths, records + records % 2 if feeding.mixes_labels else records)
+    return view_records(paths, chosen, view, feeding, transform_graph_dir, epochs, seed)[:records]
+
+
+def view_records(
+    paths: list[str],
+    chosen: np.ndarray,
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    transform_graph_dir: str | None = None,
+    epochs: int = 4,
+    seed: int = 0,
+) -> list[RecordViews]:
+    """Makes the views of given records; see `read_views`.
+
+    Args:
+      paths: of the shards that they are from.
+      chosen: object [records], serialized records.
+      view: as `read_views` takes it, as are those that follow.
+    """
+    moved = find_moved(paths)
+    apply.check_user_steps(feeding.augment, moved)
     stored = StoredViews(paths, chosen, moved)
     reader = _Reader(paths, view, feeding, stored)
     evals = reader.read_eval()
@@ -117,7 +136,7 @@ def read_views(
             mask_colors=stored.mask_colors,
             boxes=_gather_boxes(number, stored, evals, trained),
         )
-        for number in range(min(records, len(shown)))
+        for number in range(len(shown))
     ]
 
 

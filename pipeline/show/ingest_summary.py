@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from image_pipeline.components.dataset.lists import LEFT_OUT
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import SKIPPED
 from image_pipeline.components.ingest.unserved import (
@@ -76,7 +77,8 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
             f"{kind} {count:,}, for example {examples[kind]}"
             for kind, count in ingest["skipped_kinds"].items()
         )
-        rows.append(("skipped, not images", f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
+        what = "skipped" if LEFT_OUT in ingest["skipped_kinds"] else "skipped, not images"
+        rows.append((what, f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
     for split, names in ingest["missing_classes"].items():
         rows.append((f"not in {split}", _list_classes(names)))
     if ingest["conflicting_labels"]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from image_pipeline.components.augment.options import FlipHorizontal, RandomResizedCrop
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.tfrecord import HEADER_BYTES
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.feeding import input_fn, parse
@@ -225,6 +225,17 @@ def test_selection_by_condition_fraction_and_fold(train_shards):
     everything = list(range(len(read_index(train_shards))))
     assert sorted(flat(folds[1])) == everything
     assert all(sorted(a + b) == everything for a, b in zip(*folds, strict=True))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_marked_images_are_left_out_of_what_is_selected(train_shards, training):
+    sources = read_table(train_shards, ["source"])["source"].to_pylist()
+    marked = [sources[row] for row in (0, 5)]
+    left = sorted(flat(drawn(train_shards, 0, {"select": {"leave_out": marked}}, training)))
+    assert left == [row for row in range(len(sources)) if row not in (0, 5)]
+    both = {"select": {"leave_out": marked, "where": 'label == "cat"'}}
+    cats = [row for row in left if sources[row].startswith("cat/")]
+    assert sorted(flat(drawn(train_shards, 0, both, training))) == cats
 
 
 def test_a_selection_of_nothing_is_an_error(train_shards):

@@ -186,6 +186,34 @@ def test_a_copy_under_another_class_is_quarantined_with_the_original(tmp_path):
     assert verify_data_set(str(tmp_path / "out")) == []
 
 
+def test_what_is_left_out_is_skipped_by_its_path_whatever_it_is(tmp_path):
+    images = write_folder(tmp_path / "images", per_class=4)
+    (images / "cat" / "bad.png").write_bytes(b"text")
+    (images / "dog" / "001.png").write_bytes((images / "dog" / "000.png").read_bytes())
+    marks = tmp_path / "marks.txt"
+    marks.write_text("cat/002.png\ncat/bad.png\ndog/000.png\nnot/there.png\n")
+    manifest = ingest(images, tmp_path / "out", leave_out=str(marks))
+    books = manifest.books
+    assert (books.found, books.written, books.quarantined, books.duplicates) == (9, 6, 0, 0)
+    assert books.skipped_kinds == {"left_out": 3}
+    assert "dog/001.png" in read_sources(tmp_path / "out")
+    assert not {"cat/002.png", "dog/000.png"} & read_sources(tmp_path / "out")
+    lines = read_lines(tmp_path / "out" / "skipped.jsonl")
+    assert [line["path"] for line in lines] == ["cat/002.png", "cat/bad.png", "dog/000.png"]
+    assert {line["message"] for line in lines} == {"named by ingest.leave_out"}
+    assert verify_data_set(str(tmp_path / "out")) == []
+    for path in ("cat/002.png", "cat/bad.png", "dog/000.png"):
+        (images / path).unlink()
+    ingest(images, tmp_path / "without")
+    assert read_sources(tmp_path / "without") == read_sources(tmp_path / "out")
+    rows = dict(ingest_rows(summarize_manifest(manifest)))
+    assert rows["skipped"].startswith("3 (left_out 3, for example cat/002.png)")
+
+
+def read_sources(data_dir):
+    return set(pq.read_table(data_dir / "index.parquet")["source"].to_pylist())
+
+
 def test_what_is_no_image_is_skipped_and_the_books_balance(tmp_path):
     """A folder of fewer than a hundred images is not stopped by what lies beside them."""
     source = write_folder(tmp_path / "images", per_class=10)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.preview import panels
 from tests.pipeline.preview.test_plots import make_views
 
@@ -56,15 +55,3 @@ def test_views_of_128_to_256_pixels_are_shown_as_they_are(shape, box):
 def test_large_images_shrink_into_the_box_with_their_aspect():
     assert panels.fit(np.zeros((500, 1000, 3), np.uint8), 200, 200).shape == (100, 200, 3)
     assert panels.fit(np.zeros((1, 9000, 3), np.uint8), 200, 200).shape == (1, 200, 3)
-
-
-def test_steps_are_described_by_their_options():
-    steps = ["flip_horizontal", {"op": "gaussian_blur", "probability": 1.0}]
-    own = {"op": "mine.steps.fade", "arguments": {"by": 3}}
-    feeding = FeedingOptions(augment=[*steps, own])
-    assert panels.describe_steps(feeding.augment) == [
-        "flip_horizontal probability 0.5",
-        "gaussian_blur sigma_px 0.1 to 2, probability 1",
-        "mine.steps.fade by 3",
-    ]
-    assert panels.describe_steps(()) == ["no random steps"]

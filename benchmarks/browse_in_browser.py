@@ -1,0 +1,322 @@
+"""Drives the page of `image-pipeline browse` in a real Chromium, as a person does, and checks it.
+
+    make browse-check SHOTS=folder
+
+Keys and clicks are sent through Chromium's DevTools protocol. Pixels are read back from a canvas
+in the browser, and compared with those of `input_fn`. Exit code 1 if anything is not as it should.
+"""
+
+import argparse
+import base64
+import contextlib
+import itertools
+import json
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from websockets.sync.client import ClientConnection, connect
+
+from image_pipeline import ingest, input_fn
+from tests.drawings import draw_smooth, encode_png
+
+_PATIENCE_S = 120
+_VIEW = {"height_px": 48, "width_px": 64}
+_STEPS = ["flip_horizontal", {"op": "color_jitter", "brightness": 0.4}]
+_EVIL = "<img src=x onerror=document.title='broken'>.png"
+_WIDTHS = {"wide": (1280, 900), "narrow": (390, 844)}
+
+
+class Tab:
+    """A tab of Chromium."""
+
+    def __init__(self, socket: ClientConnection):
+        """Takes the tab's connection."""
+        self._socket, self._numbers = socket, itertools.count(1)
+        self.troubles: list[str] = []
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **parameters: Any) -> dict:
+        """Calls a method of the protocol; notes what the page complains of meanwhile."""
+        number = next(self._numbers)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while True:
+            message = json.loads(self._socket.recv(timeout=_PATIENCE_S))
+            if message.get("id") == number:
+                assert "error" not in message, message
+                return message["result"]
+            if message.get("method") == "Runtime.exceptionThrown":
+                self.troubles.append(json.dumps(message["params"]["exceptionDetails"])[:500])
+            if message.get("method") == "Log.entryAdded":
+                self.troubles.append(message["params"]["entry"]["text"])
+
+    def evaluate(self, script: str) -> Any:
+        """The value of an expression in the page; promises are waited for."""
+        answer = self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, (script, answer)
+        return answer["result"].get("value")
+
+    def wait(self, script: str) -> Any:
+        """Waits until an expression is true, and returns its value."""
+        until_s = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until_s:
+            if value := self.evaluate(script):
+                return value
+            time.sleep(0.05)
+        raise TimeoutError(script)
+
+    def press(self, key: str) -> None:
+        """Presses a key."""
+        codes = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowDown": 40}
+        text = {"text": "\r" if key == "Enter" else key} if len(key) == 1 or key == "Enter" else {}
+        code = codes.get(key, ord(key[0].upper()))
+        common = {"key": key, "windowsVirtualKeyCode": code}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def write(self, field: str, text: str) -> None:
+        """Puts text into a field of the form as typing does."""
+        self.evaluate(
+            f"(() => {{ const f = document.querySelector('form').elements[{json.dumps(field)}];"
+            f"f.value = {json.dumps(text)};"
+            "f.dispatchEvent(new Event('input', {bubbles: true})); })()"
+        )
+
+    def show(self, size: tuple[int, int], scheme: str) -> None:
+        """Sets the window's size in pixels, and the colour scheme."""
+        width, height = size
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+
+    def save(self, path: pathlib.Path) -> None:
+        """Saves what is seen as a PNG."""
+        self.evaluate("new Promise((done) => setTimeout(done, 300))")
+        content = self.call("Page.captureScreenshot", format="png")["data"]
+        path.write_bytes(base64.b64decode(content))
+
+    def read_pixels(self, title: str) -> np.ndarray:
+        """The pixels of one of the opened record's pictures: uint8 [height, width, 3]."""
+        found = self.evaluate(
+            f"""(() => {{
+              const image = [...document.querySelectorAll('#pictures img')]
+                .find((each) => each.alt === {json.dumps(title)});
+              const canvas = document.createElement('canvas');
+              canvas.width = image.naturalWidth; canvas.height = image.naturalHeight;
+              const context = canvas.getContext('2d');
+              context.drawImage(image, 0, 0);
+              const data = context.getImageData(0, 0, canvas.width, canvas.height).data;
+              return {{shape: [canvas.height, canvas.width, 4], data: [...data]}};
+            }})()"""
+        )
+        return np.array(found["data"], np.uint8).reshape(found["shape"])[..., :3]
+
+
+@contextlib.contextmanager
+def open_chromium(program: str, folder: pathlib.Path, url: str) -> Iterator[Tab]:
+    """Starts Chromium with a page."""
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+    flags += ["--disable-background-networking", "--remote-debugging-port=0"]
+    flags += [f"--user-data-dir={folder}", "--force-color-profile=srgb"]
+    process = subprocess.Popen([program, *flags, url], stderr=subprocess.DEVNULL)
+    try:
+        ready, until_s = folder / "DevToolsActivePort", time.monotonic() + _PATIENCE_S
+        while not (ready.exists() and ready.read_text().strip()) and time.monotonic() < until_s:
+            time.sleep(0.1)
+        port = int(ready.read_text().split()[0])
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
+            tabs = [each for each in json.load(answer) if each["type"] == "page"]
+        with connect(tabs[0]["webSocketDebuggerUrl"], max_size=None) as socket:
+            yield Tab(socket)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def serve(folder: pathlib.Path) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Starts `image-pipeline browse` as a person does; gives the address it prints."""
+    options = [f"view.{name}={value}" for name, value in _VIEW.items()]
+    options += [f"feeding.augment={json.dumps(_STEPS)}"]
+    flags = [flag for option in options for flag in ("--set", option)]
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    code += "from image_pipeline.cli import main; main()"
+    command = [sys.executable, "-c", code, "browse", "data", "--no-open", *flags]
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1], process
+    finally:
+        process.kill()
+
+
+def write_photos(folder: pathlib.Path) -> None:
+    """150 drawn pictures in three classes, a duplicate, and a nasty name of what is no image."""
+    for number in range(150):
+        place = folder / ("ant", "bee", "cat")[number % 3]
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = draw_smooth(number, height=60 + number, width=200)
+        (place / f"{number:03d}.png").write_bytes(encode_png(pixels))
+    shutil.copy(folder / "ant" / "000.png", folder / "ant" / "copy.png")
+    (folder / "bee" / _EVIL).write_bytes(b"not a picture")
+
+
+def check(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
+    """Uses the page; yields what was checked, and whether it is as it should be."""
+    count = "document.getElementById('count').textContent"
+    paths = "[...document.querySelectorAll('#grid .name')].map((each) => each.textContent)"
+    tab.wait(f"{count} === '152 in all' && document.querySelectorAll('#grid button').length === 60")
+    yield "a page of 60 of 152", True
+    tab.press("n")
+    tab.wait("document.getElementById('page').value === '2'")
+    yield "n turns the page", tab.evaluate(f"{paths}.length") == 60
+    tab.write("path", "CAT/")
+    tab.wait(f"{count} === '50 of 152'")
+    yield "a search by path", all(each.startswith("cat/") for each in tab.evaluate(paths))
+    tab.evaluate("document.querySelector('form').reset()")
+    tab.wait(f"{count} === '152 in all'")
+    tab.write("label", "bee")
+    tab.wait(f"{count} === '50 of 152'")
+    tab.write("most_px", "200")
+    tab.write("least_px", "150")
+    wanted = sum(150 <= 60 + n <= 200 for n in range(1, 150, 3))
+    tab.wait(f"{count} === '{wanted} of 152'")
+    yield f"a search by class and size: {wanted}", True
+    tab.evaluate("document.querySelector('form').reset()")
+    tab.wait(f"{count} === '152 in all'")
+    tab.write("state", "quarantined")
+    tab.wait(f"{count} === '1 of 152'")
+    yield "a name is text, not HTML", tab.evaluate(paths) == [f"bee/{_EVIL}"]
+    yield "no picture, said so", tab.wait("document.querySelector('.frame').textContent") != ""
+    tab.evaluate("document.querySelector('form').reset()")
+    tab.wait(f"{count} === '152 in all'")
+    tab.write("order", "path")
+    tab.wait(f"{paths}[0] === 'ant/000.png'")
+    yield from check_record(tab, folder, shots)
+    for (name, size), scheme in itertools.product(_WIDTHS.items(), ("light", "dark")):
+        tab.show(size, scheme)
+        tab.save(shots / f"grid-{name}-{scheme}.png")
+        wide = tab.evaluate("document.documentElement.scrollWidth")
+        yield f"nothing is wider than {size[0]} px, {scheme}", wide <= size[0]
+    # The file that is no image, and pictures of rejected files that are none, answer 404.
+    troubles = [each for each in tab.troubles if "404" not in each]
+    yield f"the page complains of nothing {troubles}", not troubles
+
+
+def check_record(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
+    """Goes to the third record with keys, looks at it, and marks it."""
+    tab.evaluate("document.querySelector('#grid button').focus()")
+    tab.press("j")
+    tab.press("ArrowRight")
+    tab.press("Enter")
+    path = "document.getElementById('record-path').textContent"
+    name = tab.wait(f"document.querySelector('dialog[open]') && {path}")
+    yield f"Enter opens {name}", name == "ant/006.png"
+    titles = "[...document.querySelectorAll('#pictures img')].filter((each) => each.complete"
+    titles += " && each.naturalWidth).map((each) => each.alt)"
+    expected = ["original", "stored", "eval", *(f"train, epoch {n}" for n in range(3))]
+    tab.wait(f"({titles}).length === {len(expected)}")
+    yield "original, stored, eval and train", tab.evaluate(titles) == expected
+    for title, pixels in read_views(folder, name).items():
+        same = bool(np.array_equal(tab.read_pixels(title), pixels))
+        yield f"{title} has the very pixels of input_fn, in the browser", same
+    for (width, size), scheme in itertools.product(_WIDTHS.items(), ("light", "dark")):
+        tab.show(size, scheme)
+        tab.save(shots / f"record-{width}-{scheme}.png")
+    tab.show(_WIDTHS["wide"], "light")
+    tab.press("m")
+    tab.wait("document.getElementById('mark').textContent === 'Marked'")
+    yield "m marks", (folder / "marks.txt").read_text() == f"{name}\n"
+    tab.press("j")
+    tab.wait(f"{path} === 'ant/009.png'")
+    tab.press("m")
+    tab.wait("document.getElementById('marked').textContent === '2'")
+    tab.press("m")
+    tab.wait("document.getElementById('marked').textContent === '1'")
+    yield "m again takes the mark away", (folder / "marks.txt").read_text() == f"{name}\n"
+    tab.press("Escape")
+    tab.wait("!document.querySelector('dialog[open]')")
+    yield "Escape closes", True
+
+
+def read_views(folder: pathlib.Path, path: str) -> dict[str, np.ndarray]:
+    """What `input_fn` gives of a record, by the titles that the page has."""
+    found = {}
+    key = "image/filename"
+    for split, mode, epochs in itertools.product(("train", "eval"), ("eval", "train"), (3,)):
+        batches = input_fn(
+            str(folder / "data"),
+            split,
+            view=_VIEW,
+            mode=mode,
+            epochs=epochs if mode == "train" else 1,
+            augment=_STEPS,
+            columns=(key,),
+            remainder="keep",
+            batch_size=10_000,
+        )
+        for epoch, (inputs, _) in enumerate(batches):
+            names = [name.decode() for name in inputs[key].numpy()]
+            if path in names:
+                title = f"train, epoch {epoch}" if mode == "train" else "eval"
+                found[title] = inputs["image"].numpy()[names.index(path)]
+    return found
+
+
+def main() -> None:
+    """Prints a line for each check."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chromium", default=shutil.which("chromium"), help="the browser")
+    parser.add_argument("--screenshots", type=pathlib.Path, help="folder for pictures of the page")
+    asked = parser.parse_args()
+    if not asked.chromium:
+        parser.error("there is no chromium on the PATH; give it with --chromium")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        folder = pathlib.Path(scratch)
+        shots = asked.screenshots or folder
+        shots.mkdir(parents=True, exist_ok=True)
+        write_photos(folder / "photos")
+        ingest(str(folder / "photos"), str(folder / "data"), max_bad_fraction=0.1)
+        with serve(folder) as (url, process):
+            with open_chromium(asked.chromium, folder / "profile", url) as tab:
+                checks = list(report(check(tab, folder, shots)))
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=_PATIENCE_S)
+        said = re.search(r"1 path marked in marks.txt", out) is not None
+        checks += report(iter([(f"Ctrl-C says what was marked ({err.strip()})", said)]))
+        marked = {"leave_out": str(folder / "marks.txt"), "max_bad_fraction": 0.1}
+        summary = ingest(str(folder / "photos"), str(folder / "again"), **marked)
+        left = summary["written"] == 149 and summary["skipped"] == 1
+        checks += report(iter([("ingest leaves out what was marked", left)]))
+    sys.exit(0 if all(checks) else 1)
+
+
+def report(checks: Iterator[tuple[str, bool]]) -> Iterator[bool]:
+    """Prints checks as they are made."""
+    for what, holds in checks:
+        print(f"{'ok    ' if holds else 'WRONG '} {what}", flush=True)
+        yield holds
+
+
+if __name__ == "__main__":
+    main()

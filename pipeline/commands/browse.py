@@ -1,0 +1,78 @@
+"""`image-pipeline browse`: a page in the browser through a data set."""
+
+import click
+
+from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
+
+
+@click.command()
+@click.argument("folder", metavar="DATA")
+@click.option(
+    "--images", help="What DATA was ingested from, to show originals; as ingest noted by default."
+)
+@click.option(
+    "--graph", help="Transform graph's folder, or a run's, for eval and train views of DATA."
+)
+@CONFIG
+@SET
+@click.option(
+    "--epochs",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 50),
+    help="Training views of each record.",
+)
+@click.option("--seed", type=int, help="Seed of training, instead of the option training.seed.")
+@click.option(
+    "--marks",
+    "marks_path",
+    default="marks.txt",
+    show_default=True,
+    help="The list of what is marked, a path a line; one that is there is gone on with.",
+)
+@click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), help="Port on this machine; any by default."
+)
+@click.option("--no-open", is_flag=True, help="Only print the page's address.")
+def browse(
+    folder: str,
+    images: str | None,
+    graph: str | None,
+    config_path: str | None,
+    overrides: tuple[str, ...],
+    epochs: int,
+    seed: int | None,
+    marks_path: str,
+    port: int,
+    no_open: bool,
+) -> None:
+    """Look through a data set in the browser, and mark records.
+
+    DATA is the folder that ingest wrote, or the output folder of a run. The page searches by path,
+    class, split, reason and size, shows each record's original, stored, eval and train views side
+    by side, and writes what is marked to a list, which `ingest.leave_out` and
+    `feeding.select.leave_out` take. Views need to know how they are made: by a run's own options
+    and graph, or by --graph, --config or --set.
+
+    The page is for this machine only, behind a random address. Ctrl-C ends it.
+    """
+    with quiet_libraries("browse"):
+        from image_pipeline.browse.open_session import Asked, open_session
+        from image_pipeline.browse.server import Server
+        from image_pipeline.show.words import format_count
+
+        asked = Asked(folder, images, graph, config_path, overrides, epochs, seed, marks_path)
+        session = open_session(asked)
+        server = Server(session, port)
+    say(f"{format_count(len(session.catalogue.rows), 'record')}: {server.url}")
+    say("Ctrl-C ends it.")
+    try:
+        with quiet_libraries("browse"):
+            if not no_open:
+                import webbrowser
+
+                webbrowser.open(server.url)
+            server.serve()
+    finally:
+        marked = len(session.marks.paths)
+        say(f"{format_count(marked, 'path')} marked in {marks_path}" if marked else "No marks.")

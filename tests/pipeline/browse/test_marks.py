@@ -1,0 +1,48 @@
+import concurrent.futures
+import os
+
+import pytest
+
+from image_pipeline.browse.marks import Marks
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.options import IngestOptions
+
+pytestmark = pytest.mark.unit
+
+
+def test_each_change_is_in_the_file_at_once(tmp_path):
+    path = tmp_path / "marks.txt"
+    marks = Marks(str(path))
+    assert not path.exists()
+    assert marks.set(["b é.png", "a.png"], True) == 2
+    assert path.read_text() == "a.png\nb é.png\n"
+    assert marks.set(["a.png", "c.png"], False) == 1
+    assert path.read_text() == "b é.png\n"
+    assert os.listdir(tmp_path) == ["marks.txt"]
+    again = Marks(str(path))
+    again.set(["z.png"], True)
+    assert again.paths == {"b é.png", "z.png"}
+    assert IngestOptions(leave_out=str(path)).leave_out == ("b é.png", "z.png")
+
+
+def test_nothing_is_lost_if_several_mark_at_once(tmp_path):
+    marks = Marks(str(tmp_path / "marks.txt"))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: marks.set([f"{number:03d}"], True), range(100)))
+    lines = (tmp_path / "marks.txt").read_text().splitlines()
+    assert lines == [f"{number:03d}" for number in range(100)]
+
+
+def test_a_path_of_two_lines_is_refused_and_nothing_is_written(tmp_path):
+    marks = Marks(str(tmp_path / "marks.txt"))
+    with pytest.raises(ValueError, match="must be of one line, got 'a\\\\nb'; rename the file"):
+        marks.set(["ok.png", "a\nb"], True)
+    assert marks.paths == frozenset() and not (tmp_path / "marks.txt").exists()
+
+
+def test_a_file_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
+    with pytest.raises(UserError, match=r"Cannot write .*: Is a directory"):
+        Marks(str(tmp_path))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="Cannot write"):
+        Marks(str(tmp_path / "file" / "marks.txt"))

@@ -1,0 +1,175 @@
+"""Real requests to the real server, in a thread; `test_command` starts it as a process."""
+
+import http.client
+import json
+import threading
+import urllib.parse
+
+import pytest
+
+from image_pipeline.browse import server as servers
+from image_pipeline.browse.query import Query
+from image_pipeline.components.errors import UserError
+
+pytestmark = pytest.mark.beam
+
+
+class Client:
+    """Sends requests as a browser does, or as it should not."""
+
+    def __init__(self, url):
+        self.url = urllib.parse.urlparse(url)
+
+    def send(self, path="", method="GET", body=None, token=None, **headers):
+        connection = http.client.HTTPConnection(self.url.hostname, self.url.port, timeout=60)
+        connection.request(method, f"{token or self.url.path}{path}", body, headers)
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+
+    def ask(self, path, **request):
+        status, _, content = self.send(path, **request)
+        return status, json.loads(content)
+
+    def mark(self, body, kind="application/json", **headers):
+        headers = {"Content-Type": kind, **headers}
+        return self.ask("mark", method="POST", body=json.dumps(body), **headers)
+
+
+@pytest.fixture
+def session(browsed, tmp_path):
+    return browsed.open(tmp_path)
+
+
+@pytest.fixture
+def client(session):
+    server = servers.Server(session)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield Client(server.url)
+    server.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_the_page_and_its_files_come_with_what_keeps_others_out(client):
+    for path, kind in (("", "text/html"), ("page.css", "text/css"), ("page.js", "text/javascript")):
+        status, headers, content = client.send(path)
+        assert status == 200 and headers["Content-Type"] == f"{kind}; charset=utf-8" and content
+        assert "script-src 'self'" in headers["Content-Security-Policy"]
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+        assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_records_are_searched_shown_and_marked(client, session, tmp_path):
+    status, found = client.ask("search?path=cat%2F04")
+    assert status == 200 and found["found"] == 1
+    number = found["entries"][0]["number"]
+    assert client.ask(f"record/{number}")[1]["entry"]["path"] == "cat/04.png"
+    for name in ("original", "stored", "thumbnail"):
+        status, headers, content = client.send(f"record/{number}/{name}.picture")
+        assert (status, headers["Content-Type"]) == (200, "image/png")
+        assert content == session.draw(number, name, False).content
+    assert client.mark({"numbers": [number], "marked": True}) == (200, {"marked": 1})
+    assert (tmp_path / "marks.txt").read_text() == "cat/04.png\n"
+    assert client.ask("search?marked=1")[1]["found"] == 1
+    assert client.mark({"numbers": [number], "marked": False}) == (200, {"marked": 0})
+
+
+def test_without_the_token_nothing_is_answered(client):
+    for token in ("/", "/x/", client.url.path[:-2] + "/", "/é/"):
+        quoted = urllib.parse.quote(token)
+        status, said = client.ask("search", token=quoted)
+        assert (status, list(said)) == (404, ["error"]), token
+    # Long enough that nobody guesses it, and another one each time.
+    assert len(client.url.path.strip("/")) == 32
+
+
+def test_only_this_machines_own_names_are_answered(client, tmp_path):
+    port = client.url.port
+    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", ""):
+        status, said = client.ask("search", Host=host)
+        assert (status, "answers as 127.0.0.1 and localhost" in said["error"]) == (421, True), host
+        body = {"numbers": [0], "marked": True}
+        assert client.mark(body, Host=host)[0] == 421
+    assert client.ask("search", Host=f"localhost:{port}")[0] == 200
+    assert not (tmp_path / "marks.txt").exists()
+
+
+def test_it_listens_to_this_machine_only(session):
+    server = servers.Server(session)
+    assert server._socket.getsockname()[0] == "127.0.0.1"
+    server._socket.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        ({"numbers": [0], "marked": True}, "text/plain", 415),
+        ({"numbers": [0], "marked": True}, "application/x-www-form-urlencoded", 415),
+        ({"numbers": ["0"], "marked": True}, "application/json", 400),
+        ({"numbers": [0]}, "application/json", 400),
+        ({"numbers": [99], "marked": True}, "application/json", 404),
+        ({"numbers": [-1], "marked": True}, "application/json", 404),
+        ({"numbers": [0], "marked": True, "path": "/etc/passwd"}, "application/json", 400),
+        ([], "application/json", 400),
+    ],
+)
+def test_a_mark_that_is_none_changes_nothing(client, tmp_path, body, kind, status):
+    answered, said = client.mark(body, kind)
+    assert (answered, list(said)) == (status, ["error"])
+    assert not (tmp_path / "marks.txt").exists()
+
+
+def test_marking_is_no_get(client):
+    assert client.ask("mark?numbers=0&marked=true")[0] == 405
+    assert client.ask("search", method="POST", body="")[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("nothing", 404, "not found"),
+        ("record/99", 404, "numbers are from 0 to 26, got 99"),
+        ("record/x", 404, "not found"),
+        ("record/0/9.picture", 404, "there are 0 views"),
+        ("record/0/../../../etc/passwd", 404, "not found"),
+        ("record/0/..%2F..%2Fetc%2Fpasswd.picture", 404, ""),
+        ("page.html.jinja", 404, "not found"),
+        ("..%2Fserver.py", 404, "not found"),
+        ("search?least_px=many", 400, "least_px: Input should be a valid integer"),
+        ("search?order=random", 400, "order: Input should be"),
+        ("search?paht=x", 400, "paht: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(client, path, status, message):
+    answered, said = client.ask(path)
+    assert answered == status and message in said["error"] and "\n" not in said["error"]
+
+
+def test_an_unforeseen_error_is_said_and_the_next_request_answered(client, session, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("planted here")
+
+    monkeypatch.setattr(type(session.catalogue), "read_page", fail)
+    status, said = client.ask("search")
+    assert (status, "planted here" in said["error"]) == (500, True)
+    monkeypatch.undo()
+    assert client.ask("search")[0] == 200
+
+
+def test_a_damaged_record_is_said(client, session, monkeypatch):
+    def fail(*_):
+        raise UserError("the record is damaged")
+
+    number = int(session.catalogue.find(Query(path="cat/04"))[0])
+    monkeypatch.setattr(type(session.catalogue.rows), "read_record", fail)
+    told = client.ask(f"record/{number}/stored.picture")
+    assert told == (422, {"error": "the record is damaged"})
+
+
+def test_a_port_that_is_taken_is_an_error(client, session):
+    with pytest.raises(UserError, match=f"must be one that is free, got {client.url.port}"):
+        servers.Server(session, client.url.port)
