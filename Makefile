@@ -13,10 +13,13 @@ DOCS_READY := $(DOCS_VENV)/.ready
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo test quick check options docs pictures flink spark prism interop end-to-end browse-check image-check lock clean
+.PHONY: demo notebook test quick check options docs pictures flink spark prism interop end-to-end browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
+
+notebook: $(READY)  ## the notebooks in JupyterLab, with this environment; as root: make notebook ROOT=1
+	$(BIN)/jupyter-lab --notebook-dir=notebooks $(if $(ROOT),--allow-root)
 
 # Some machines ask Python not to keep what it compiled. TFX would then be compiled anew in each of
 # the processes that the tests start: three times its import.
@@ -90,7 +93,7 @@ COMPILE := uv pip compile --python-version 3.11 --generate-hashes --no-header --
 
 # The image's packages are those of the first lock without the tools; with CUDA's added, it uses GPUs.
 lock:  ## resolve pyproject.toml again
-	$(COMPILE) pyproject.toml --extra tfx --extra dev --override requirements/overrides.txt -o requirements.lock
+	$(COMPILE) pyproject.toml --extra tfx --extra notebooks --extra dev --override requirements/overrides.txt -o requirements.lock
 	$(COMPILE) pyproject.toml --extra tfx --override requirements/overrides.txt -c requirements.lock \
 	  -o requirements/image.lock
 	$(COMPILE) requirements/gpu.in -o requirements/gpu.lock

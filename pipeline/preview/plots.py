@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
+from matplotlib.ticker import MaxNLocator
 
 from image_pipeline.preview.panels import Panel, box_size, make_panels
 from image_pipeline.preview.samples import RecordViews
@@ -109,6 +110,7 @@ def plot_classes(counts: pd.DataFrame) -> Figure:
         total += counts[split].to_numpy()
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_ylabel("records")
+    axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.tick_params(axis="x", rotation=90 if max(map(len, names), default=0) > 5 else 0)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return figure

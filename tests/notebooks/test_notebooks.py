@@ -1,15 +1,17 @@
 import json
 import pathlib
+import shutil
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
 from tests import warm
+from tests.notebooks.modules import NOTEBOOKS as FOLDER
 
 pytestmark = pytest.mark.e2e
 
-NOTEBOOKS = sorted((pathlib.Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
 def read_notebook(path: pathlib.Path) -> nbformat.NotebookNode:
@@ -67,12 +69,17 @@ def test_a_notebook_runs_and_shows_pictures(path, kernels, tmp_path, monkeypatch
     for variable in ("IMAGES_DIR", "CONFIG", "RUN_DIR"):
         monkeypatch.delenv(variable, raising=False)
     notebook = read_notebook(path)
-    # A folder of its own: the notebook finds the project because that is installed.
-    resources = {"metadata": {"path": str(tmp_path)}}
+    # A copy of the folder: what a notebook needs is installed or stands beside it, as in Jupyter.
+    folder = tmp_path / "notebooks"
+    beside = [file.name for file in FOLDER.iterdir() if file.suffix in (".py", ".yaml")]
+    shutil.copytree(FOLDER, folder, ignore=lambda _, names: set(names) - set(beside))
+    resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=resources).execute()
 
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
     # Messages of libraries would bury what the notebook shows.
     assert [output.text for output in outputs if output.get("name") == "stderr"] == []
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["output"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["notebooks", "output"]
+    left = {entry.name for entry in folder.iterdir()} - {"__pycache__"}
+    assert left == {"grid.py", "masked_photos.py", "photos.py", "photos.yaml"}

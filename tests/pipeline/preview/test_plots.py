@@ -88,3 +88,11 @@ def test_a_classs_bar_is_as_high_as_its_records():
     assert [bar.get_height() for bar in axes.patches] == [8, 5, 2, 1]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 8, 5]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["train", "eval"]
+
+
+@pytest.mark.unit
+def test_records_are_counted_in_whole_numbers():
+    counts = pd.DataFrame({"train": [2, 2], "eval": [1, 0]}, index=["cat", "dog"])
+    (axes,) = plots.plot_classes(counts).get_axes()
+    shown = [tick for tick in axes.get_yticks() if tick <= axes.get_ylim()[1]]
+    assert shown == [0, 1, 2, 3]
