@@ -101,11 +101,11 @@ def _describe_data(source: Source, data: DataSet) -> dict[str, Any]:
 
 def _read_outliers(source: Source, data: DataSet) -> Outliers | None:
     """The outliers as the run's model sees them; None if its evaluation did not look for them."""
-    evaluation_dir = source.artifact("evaluation")
-    own = evaluation_dir and own_figures.read_figures(evaluation_dir)
-    if not own or not own.get("outliers"):
+    folder = source.artifact("evaluation")
+    told = None if folder is None else (own_figures.read_figures(folder) or {}).get("outliers")
+    if folder is None or told is None:
         return None
-    return read_outliers(own_figures.read_outliers(evaluation_dir), own["outliers"], data)
+    return read_outliers(own_figures.read_outliers(folder), told, data)
 
 
 def _read_config(source: Source, absent: dict[str, str]) -> PipelineConfig | None:
