@@ -31,6 +31,7 @@ _FILTERS = {
     "seconds": words.format_seconds,
     "note": plain_words.explain_note,
     "reason": plain_words.explain_reason,
+    "plain": plain_words.explain_key,
 }
 
 

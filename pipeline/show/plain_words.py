@@ -44,8 +44,12 @@ REASONS = {
     "listed_twice": "Files that a table names twice",
     "too_large_video": "Videos that are too large",
     "generator_failed": "Errors of the generator",
+    "left_out": "Left out by a list",
+    "duplicate": "Copies of another file",
+    "gray": "Gray, stored as colour",
+    "color": "Colour, stored as gray",
 }
-"""Why a file is in quarantine."""
+"""Why a file is in quarantine, or is not a record of its own."""
 
 
 def explain_note(note: str) -> str:
@@ -61,6 +65,11 @@ def explain_reason(reason: str) -> str:
     """What a reason of the quarantine means; without a meaning, it is said with spaces."""
     words = _say(reason)
     return REASONS.get(reason) or words[:1].upper() + words[1:]
+
+
+def explain_key(key: str) -> str:
+    """What a note or a reason means, whichever it is."""
+    return explain_note(key) if key in NOTES else explain_reason(key)
 
 
 def _say(key: str) -> str:

@@ -5,7 +5,13 @@ import pytest
 
 from image_pipeline.components.images.bad_image import REASONS as OF_IMAGES
 from image_pipeline.components.images.prepare import PreparedImage
-from image_pipeline.show.plain_words import NOTES, REASONS, explain_note, explain_reason
+from image_pipeline.show.plain_words import (
+    NOTES,
+    REASONS,
+    explain_key,
+    explain_note,
+    explain_reason,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -24,3 +30,9 @@ def test_keys_are_said_in_words_even_if_they_are_not_known():
     assert explain_note("some_day") == "some day"
     assert explain_reason("truncated") == "Files that end too early"
     assert explain_reason("some_day") == "Some day"
+    keys = ("icc", "truncated", "left_out")
+    assert [explain_key(key) for key in keys] == [
+        NOTES["icc"],
+        REASONS["truncated"],
+        "Left out by a list",
+    ]
