@@ -81,7 +81,7 @@ def test_marks_are_of_paths_whatever_became_of_them(session, tmp_path):
 def test_the_page_escapes_what_it_says(browsed, tmp_path):
     page = browsed.open(tmp_path, marks_path=str(tmp_path / "<i>&.txt")).page
     assert "&lt;i&gt;&amp;.txt" in page and "<i>" not in page
-    assert '<option value="not_an_image">not_an_image (1)</option>' in page
+    assert '<option value="not_an_image">Not an image (not_an_image, 1)</option>' in page
     assert 'data-views="0"' in page and "start with <code>--graph</code>" in page
 
 
