@@ -59,7 +59,7 @@ docs: $(DOCS_READY)  ## the documentation as a site, in build/docs/site; needs n
 	NO_COLOR=1 $(DOCS_BIN)/zensical build --strict --clean
 	$(DOCS_BIN)/python docs/tools/pages.py check build/docs/site
 
-pictures: $(READY) $(DOCS_READY)  ## the pictures in docs/images, of a new run of the demo; needs Chromium
+pictures: $(READY) $(DOCS_READY)  ## the pictures in docs/images, of new runs on the demo and on photos; needs Chromium
 	$(DOCS_BIN)/python docs/tools/pictures.py
 
 $(DOCS_READY): requirements/docs.lock

@@ -1,7 +1,7 @@
-"""Makes the pictures in docs/images of a new run of the demo, on its free digits.
+"""Makes the pictures in docs/images of new runs, on the demo's digits and the notebooks' photos.
 
-`terminal.svg` is what stands in a terminal after the two commands, `report.webp` the top of the
-page that the second one writes. Needs Chromium or Chrome; called by `make pictures`.
+`terminal.svg` is what stands in a terminal after the demo and its report, `report.webp` the top of
+the page about a run on the photos. Needs Chromium or Chrome; called by `make pictures`.
 """
 
 import os
@@ -19,6 +19,7 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 WORK = ROOT / "build" / "docs" / "pictures"
+PROGRAMS = ROOT / ".venv" / "bin"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 REPORT_SIZE_PX = (1100, 800)
 MAX_BYTES = 200_000
@@ -48,12 +49,25 @@ def leave_out_paths(written: bytes) -> bytes:
 
 def draw_terminal(shown: list[str]) -> str:
     """Runs the program once for each line of arguments; returns the screen as an SVG."""
-    program = str(ROOT / ".venv" / "bin" / "image-pipeline")
+    program = str(PROGRAMS / "image-pipeline")
     written = b""
     for arguments in shown:
         written += f"\033[32m$\033[0m image-pipeline {arguments}\r\n".encode()
         written += leave_out_paths(run_in_terminal([program, *arguments.split()])) + b"\r\n"
     return terminal.draw(terminal.read_screen(written), title="image-pipeline")
+
+
+def report_on_photos() -> pathlib.Path:
+    """Runs the pipeline on the notebooks' photos; returns the page about it."""
+    notebooks = ROOT / "notebooks"
+    write = "import photos; photos.write_photos('photos')"
+    program, page = str(PROGRAMS / "image-pipeline"), WORK / "photos.html"
+    run = [program, "run", "--images", "photos", "--output", "photos-run", "--quiet"]
+    seen = os.environ | {"PYTHONPATH": str(notebooks)}
+    subprocess.run([str(PROGRAMS / "python"), "-c", write], check=True, env=seen)
+    subprocess.run([*run, "--config", str(notebooks / "photos.yaml")], check=True)
+    subprocess.run([program, "report", "photos-run", "--output", str(page)], check=True)
+    return page
 
 
 def photograph(page: pathlib.Path, picture: pathlib.Path) -> None:
@@ -77,14 +91,14 @@ def photograph(page: pathlib.Path, picture: pathlib.Path) -> None:
 
 
 def main() -> None:
-    """Runs the demo and its report in a new folder, and keeps both pictures."""
+    """Runs the demo and the photos in a new folder, and keeps both pictures."""
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     IMAGES.mkdir(exist_ok=True)
     os.chdir(WORK)  # So that the paths shown are those that a reader will see.
     drawn = draw_terminal(["demo", "report demo-output/run"])
     (IMAGES / "terminal.svg").write_text(drawn, encoding="utf-8")
-    photograph(WORK / "report.html", IMAGES / "report.webp")
+    photograph(report_on_photos(), IMAGES / "report.webp")
 
 
 if __name__ == "__main__":
