@@ -54,7 +54,7 @@ STAGES = [
     (("quarantine", "list", "data"), "image_pipeline.show.quarantine:read_quarantine", OSError),
     (
         ("init", "images", "--output", "c.yaml"),
-        "image_pipeline.init.starter:measure_sizes",
+        "image_pipeline.init.sizes:measure_sizes",
         RuntimeError,
     ),
 ]
