@@ -1,9 +1,12 @@
 """`image-pipeline init`: a starter configuration from a look at a folder of images."""
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import shlex
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -43,12 +46,17 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     # Copies are found by their sizes, so not in a sample.
     copies = estimate_duplicates(source, refs) if has_files and len(some) == len(refs) else None
     _show(found_rows(layout, sizes, copies))
-    answers: Any = _ask(layout, sizes, yes)
+    with _explain_end_of_input():
+        answers: Any = _ask(layout, sizes, yes)
     text = write_starter(layout, sizes, answers)
     if has_files:
         _show(forecast_rows(_forecast(images_dir, layout, source, some, text, len(refs))))
     if not yes:
-        click.confirm(f"Write {output_path}?", default=True, abort=True)
+        with _explain_end_of_input():
+            wanted = click.confirm(f"Write {output_path}?", default=True)
+        if not wanted:
+            say("Nothing was written.", err=True)
+            sys.exit(1)
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(text)
     # Training needs something to learn.
@@ -123,12 +131,31 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
     """Refuses a folder without images, and one whose masks' names follow no one rule."""
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.masks import explain_masks
+    from image_pipeline.init.found_rows import say_unread
 
     if layout.masks is not None and layout.masks.templates is None:
         raise UserError(explain_masks(images_dir, layout.masks))
     if sizes is None:
         found = layout.images + layout.others
-        raise UserError(f"{images_dir!r} must hold images, but none of its {found:,} files is one.")
+        unread = f" that is read ({say_unread(layout)}): convert them to JPEG or PNG"
+        raise UserError(
+            f"{images_dir!r} must hold images, but none of its {found:,} files is one"
+            f"{unread if layout.unread else ''}."
+        )
+
+
+@contextlib.contextmanager
+def _explain_end_of_input() -> Iterator[None]:
+    """Where nobody answers, `--yes` does."""
+    from image_pipeline.components.errors import UserError
+
+    try:
+        yield
+    except click.Abort as error:
+        say("")  # The question stands on a line that has not ended.
+        raise UserError(
+            "A question was not answered, so nothing was written; --yes takes the proposed answers."
+        ) from error
 
 
 def _ask(layout: Any, sizes: Any, yes: bool) -> Any:

@@ -155,6 +155,10 @@ def test_class_folders_ingest_after_a_yes(tmp_path):
     path = tmp_path / "starter.yaml"
     declined = _init(images, "--output", path, input="\nn\n")
     assert declined.exit_code == 1 and not path.exists()
+    assert declined.output.endswith("Nothing was written.\n")
+    for answers in ("", "\n"):
+        with pytest.raises(UserError, match="not answered, so nothing was written; --yes takes"):
+            _init(images, "--output", path, input=answers)
     result = _init(images, "--output", path, input="\ny\n")
     assert result.exit_code == 0
     assert "class folders" in result.output and "2: cat (20), dog (20)" in result.output
@@ -251,6 +255,9 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "a.txt").write_text("x")
     with pytest.raises(UserError, match="must hold images, but none of its 1 files is one"):
+        _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
+    (tmp_path / "text" / "b.HEIC").write_text("x")
+    with pytest.raises(UserError, match=r"its 2 files is one that is read \(1 \.heic\): convert"):
         _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "c.yaml").write_text("mine")
     with pytest.raises(UserError, match="exists; choose another --output"):
