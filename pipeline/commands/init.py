@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ import click
 
 from image_pipeline.commands.shared import say
 
+_PROGRAM = "image-pipeline"
 _FORECAST_FILES = 50  # that are prepared on trial
 
 
@@ -63,9 +65,16 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     is_labelled = layout.classes or layout.has_masks or layout.values
     verb = "run" if is_labelled else "ingest"
     say(
-        f"{output_path} is written. Next: image-pipeline {verb} --images {shlex.quote(images_dir)} "
-        f"--output out --config {output_path}"
+        f"{output_path} is written. Next: {_name_program()} {verb} "
+        f"--images {shlex.quote(images_dir)} --output out --config {shlex.quote(output_path)}"
     )
+
+
+def _name_program() -> str:
+    """What starts this program again: its path, where its name alone does not."""
+    called = sys.argv[0]
+    is_on_path = shutil.which(_PROGRAM) is not None
+    return _PROGRAM if is_on_path or os.path.basename(called) != _PROGRAM else shlex.quote(called)
 
 
 def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:

@@ -333,3 +333,18 @@ def test_a_model_is_named_where_another_than_the_smallest_is_better(images, mode
 def test_fewer_images_are_seen_more_often(images, epochs):
     layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
     assert yaml.safe_load(write_starter(layout, SMALL))["training"]["epochs"] == epochs
+
+
+def test_the_next_command_can_be_copied(tmp_path, monkeypatch):
+    images = write_folder(tmp_path / "images", per_class=2)
+    program = tmp_path / "image-pipeline"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [".venv/bin/image-pipeline", "init"])
+    for number, (path, name) in enumerate(
+        [(tmp_path, "image-pipeline"), (tmp_path / "none", ".venv/bin/image-pipeline")]
+    ):
+        monkeypatch.setenv("PATH", str(path))
+        output = tmp_path / f"my config {number}.yaml"
+        told = _init(images, "--output", output, "--yes").output
+        assert f"Next: {name} run --images {images} --output out --config '{output}'\n" in told
