@@ -184,10 +184,20 @@ def _read_yaml(path: str) -> dict:
     except OSError as error:
         raise UserError(f"Cannot read the configuration {path!r}: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"The configuration {path!r} is not valid YAML: {error}") from error
+        raise UserError(
+            f"The configuration {path!r} is not valid YAML: {_in_a_line(error)}."
+        ) from error
     if not isinstance(values or {}, dict):
         raise UserError(f"The configuration {path!r} must hold `key: value` lines, got {values!r}.")
     return values or {}
+
+
+def _in_a_line(error: Exception) -> str:
+    """What is wrong and where, without the four lines or more that YAML takes for it."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def _override(values: dict, override: str) -> None:

@@ -1,15 +1,20 @@
 """`image-pipeline init`: a starter configuration from a look at a folder of images."""
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import shlex
+import shutil
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from image_pipeline.commands.shared import say
 
+_PROGRAM = "image-pipeline"
 _FORECAST_FILES = 50  # that are prepared on trial
 
 
@@ -43,21 +48,33 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     # Copies are found by their sizes, so not in a sample.
     copies = estimate_duplicates(source, refs) if has_files and len(some) == len(refs) else None
     _show(found_rows(layout, sizes, copies))
-    answers: Any = _ask(layout, sizes, yes)
+    with _explain_end_of_input():
+        answers: Any = _ask(layout, sizes, yes)
     text = write_starter(layout, sizes, answers)
     if has_files:
         _show(forecast_rows(_forecast(images_dir, layout, source, some, text, len(refs))))
     if not yes:
-        click.confirm(f"Write {output_path}?", default=True, abort=True)
+        with _explain_end_of_input():
+            wanted = click.confirm(f"Write {output_path}?", default=True)
+        if not wanted:
+            say("Nothing was written.", err=True)
+            sys.exit(1)
     with open(output_path, "w", encoding="utf-8") as file:
         file.write(text)
     # Training needs something to learn.
     is_labelled = layout.classes or layout.has_masks or layout.values
     verb = "run" if is_labelled else "ingest"
     say(
-        f"{output_path} is written. Next: image-pipeline {verb} --images {shlex.quote(images_dir)} "
-        f"--output out --config {output_path}"
+        f"{output_path} is written. Next: {_name_program()} {verb} "
+        f"--images {shlex.quote(images_dir)} --output out --config {shlex.quote(output_path)}"
     )
+
+
+def _name_program() -> str:
+    """What starts this program again: its path, where its name alone does not."""
+    called = sys.argv[0]
+    is_on_path = shutil.which(_PROGRAM) is not None
+    return _PROGRAM if is_on_path or os.path.basename(called) != _PROGRAM else shlex.quote(called)
 
 
 def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
@@ -123,12 +140,31 @@ def _check_guess(images_dir: str, layout: Any, sizes: Any) -> None:
     """Refuses a folder without images, and one whose masks' names follow no one rule."""
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.masks import explain_masks
+    from image_pipeline.init.found_rows import say_unread
 
     if layout.masks is not None and layout.masks.templates is None:
         raise UserError(explain_masks(images_dir, layout.masks))
     if sizes is None:
         found = layout.images + layout.others
-        raise UserError(f"{images_dir!r} must hold images, but none of its {found:,} files is one.")
+        unread = f" that is read ({say_unread(layout)}): convert them to JPEG or PNG"
+        raise UserError(
+            f"{images_dir!r} must hold images, but none of its {found:,} files is one"
+            f"{unread if layout.unread else ''}."
+        )
+
+
+@contextlib.contextmanager
+def _explain_end_of_input() -> Iterator[None]:
+    """Where nobody answers, `--yes` does."""
+    from image_pipeline.components.errors import UserError
+
+    try:
+        yield
+    except click.Abort as error:
+        say("")  # The question stands on a line that has not ended.
+        raise UserError(
+            "A question was not answered, so nothing was written; --yes takes the proposed answers."
+        ) from error
 
 
 def _ask(layout: Any, sizes: Any, yes: bool) -> Any:

@@ -85,14 +85,14 @@ def format_time(moment_ms: int) -> str:
 
 
 def list_changes(runs: Sequence[PastRun], run: PastRun) -> list[str]:
-    """The options that differ from those of the run before, with both values."""
+    """The options that differ from those of the run before, with both values, each once."""
     earlier = [each for each in runs if each.number < run.number]
     changes: list[str] = []
     for step in run.steps:
         before = [each for past in earlier for each in past.steps if _is_before(each, step)]
         if before:
             changes += _compare_options(step, before[-1])
-    return changes
+    return list(dict.fromkeys(changes))  # The Trainer has those of the steps before it, too.
 
 
 def _is_before(each: Step, step: Step) -> bool:

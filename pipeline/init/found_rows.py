@@ -31,6 +31,8 @@ def found_rows(layout: Layout, sizes: Sizes, copies: float | None) -> list[tuple
         rows.append(("bad rows", f"{layout.others:,}, to be quarantined"))
     elif layout.others:
         rows.append(("other files", f"{layout.others:,}, to be skipped or quarantined"))
+    if layout.unread:
+        rows.append(("not read", f"{say_unread(layout)}: convert them to JPEG or PNG"))
     rows += _label_rows(layout, kind)
     if layout.root_dir:
         rows.append(("paths start from", f"{layout.root_dir}, seen from the table's folder"))
@@ -63,6 +65,11 @@ def forecast_rows(forecast: Forecast) -> list[tuple[str, str]]:
     if forecast.bad_fraction:
         rows.append(("unusable", f"about {forecast.bad_fraction:.1%}, to be quarantined"))
     return rows
+
+
+def say_unread(layout: Layout) -> str:
+    """How many images of which endings are not read."""
+    return ", ".join(f"{count:,} {ending}" for ending, count in layout.unread.items())
 
 
 def _shape_rows(shapes: Shapes | None) -> list[tuple[str, str]]:

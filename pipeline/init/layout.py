@@ -11,6 +11,7 @@ from image_pipeline.components.sources.frames import VIDEO_ENDINGS
 from image_pipeline.components.sources.options import GeneratorOptions, VideoOptions
 from image_pipeline.components.sources.pairs import match_template
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 
 # ImageNet's synset; a name and a number, as in cat.12.jpg; all before the first underscore.
@@ -19,6 +20,8 @@ _FLAT_PATTERNS = (
     r"(?P<label>[^/]*?[^/\d._ -])[._ -]*\d+\.[^./]+$",
     r"(?P<label>[^/_]+)_.+",
 )
+_READ_ENDINGS = ENDINGS | {".apng", ".dib", ".mpo", ".npy"}
+_UNREAD_ENDINGS = IMAGE_ENDINGS - _READ_ENDINGS
 _KINDS = (ENDINGS, (".wav", ".flac"), VIDEO_ENDINGS, (".npy",), ("",))
 _FOLDERS = r"(?P<label>[^/]+)/.+"
 _ENOUGH = 0.9  # of the images must fit a guess; the rest will be quarantined
@@ -49,6 +52,8 @@ class Layout:
       video: for `ingest.video`, if the images are videos.
       generator: for `ingest.generator`, if one makes the images. Then all numbers are those of its
         first items: nobody knows how many there are.
+      unread: of the other files, those named as images that are not read, such as .heic: how many
+        have which ending.
     """
 
     kind: str
@@ -68,6 +73,7 @@ class Layout:
     levels: Sequence[int | str] = ()
     video: VideoOptions | None = None
     generator: GeneratorOptions | None = None
+    unread: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def kind_of_label(self) -> str:
@@ -93,13 +99,14 @@ def guess_layout(paths: Collection[str]) -> Layout:
     """
     images = list_images_of(paths)
     others = len(paths) - len(images)
-    return (
+    layout = (
         _guess_pairs(images, others)
         or _guess_splits(images, others)
         or _guess_folders(images, others)
         or _guess_names(images, others)
         or Layout("no classes", len(images), others)
     )
+    return dataclasses.replace(layout, unread=_count_unread(paths))
 
 
 def find_said(refs: Iterable[ImageRef]) -> Layout | None:
@@ -116,6 +123,11 @@ def list_images_of(paths: Collection[str]) -> list[str]:
     endings = [_ending(path) for path in paths]
     own = next((kind for kind in _KINDS if not set(kind).isdisjoint(endings)), ())
     return [path for path, ending in zip(paths, endings, strict=True) if ending in own]
+
+
+def _count_unread(paths: Iterable[str]) -> dict[str, int]:
+    endings = collections.Counter(map(_ending, paths))
+    return {each: endings[each] for each in sorted(endings) if each in _UNREAD_ENDINGS}
 
 
 def _ending(path: str) -> str:

@@ -8,6 +8,8 @@ from image_pipeline.show.words import format_estimate, format_measured
 # Of these a class's own figure has another name than that of all.
 _OF_CLASS = ("accuracy", "IoU", "AP50-95", "F1")
 _WAY_OUT = "look at the first ones, and correct the table or the folders that labels come from"
+_TOO_WEAK = "weak models doubt many labels that are right; make the model better first"
+_WEAK = 0.8  # As on the page of the report.
 
 
 def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -30,9 +32,7 @@ def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
     if compared := evaluation.get("compared"):
         rows.append(("against the last model", say_compared(compared)))
     if found := evaluation.get("mislabelled"):
-        agreed = f"by models that give {found['agreed']:.0%} of the labels"
-        text = f"{found['suspected']:,} of {found['judged']:,}, {agreed}, in {found['path']}"
-        rows.append(("labels in doubt", f"{text}: {_WAY_OUT}"))
+        rows.append(("labels in doubt", _say_doubt(found)))
     return rows
 
 
@@ -51,6 +51,16 @@ def say_compared(compared: Mapping[str, Any]) -> str:
         f"only now, {compared['only_earlier']:,} only before (McNemar's p = "
         f"{compared['p_value']:.2g})"
     )
+
+
+def _say_doubt(found: Mapping[str, Any]) -> str:
+    """How many labels are in doubt, and what to do about them."""
+    text = f"{found['suspected']:,} of {found['judged']:,}"
+    agreed = f"{text}, by models that give {found['agreed']:.0%} of the labels"
+    if not found["suspected"]:
+        return agreed
+    way_out = _TOO_WEAK if found["agreed"] < _WEAK else _WAY_OUT
+    return f"{agreed}, in {found['path']}: {way_out}"
 
 
 def _say_slice(name: str, rows: list[Mapping[str, Any]]) -> tuple[str, str]:

@@ -12,6 +12,8 @@ from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.show.rows import print_rows
 from image_pipeline.show.words import format_count
 
+_WAY_OUT = "repair or remove them, or raise it"
+
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
@@ -125,7 +127,9 @@ def warning_rows(
         )
     if forecast.bad_fraction > options.max_bad_fraction:
         allowed = f"ingest.max_bad_fraction={options.max_bad_fraction:g}"
-        rows.append(("too many bad files", f"more than {allowed}: the ingest would stop"))
+        rows.append(
+            ("too many bad files", f"more than {allowed}: the ingest would stop; {_WAY_OUT}")
+        )
     return rows
 
 

@@ -237,6 +237,16 @@ def test_a_small_disk_is_a_warning(folder):
     assert name == "disk too small" and "too little" in text
 
 
+def test_too_many_bad_files_are_a_warning_with_a_way_out(folder):
+    from image_pipeline.components.ingest.forecast import forecast_ingest
+
+    (folder / "images" / "cat").mkdir(exist_ok=True)
+    (folder / "images" / "cat" / "empty.jpg").write_bytes(b"")
+    forecast = forecast_ingest(str(folder / "images"), IngestOptions(), 100)
+    ((name, text),) = warning_rows(forecast, IngestOptions(), None)
+    assert name == "too many bad files" and "repair or remove them, or raise it" in text
+
+
 def test_free_disk_of_a_folder_that_does_not_exist_yet(tmp_path):
     assert free_disk_bytes(str(tmp_path / "a" / "b")) > 0
     assert free_disk_bytes("gs://bucket/folder") is None

@@ -78,8 +78,14 @@ def test_files_that_cannot_be_read_are_the_users_error(tmp_path):
     with pytest.raises(UserError, match="No such file"):
         load_config(str(tmp_path / "no.yaml"))
     (tmp_path / "bad.yaml").write_text("a: [")
-    with pytest.raises(UserError, match="not valid YAML"):
+    with pytest.raises(
+        UserError, match="not valid YAML: line 1, column 5: expected the node"
+    ) as told:
         load_config(str(tmp_path / "bad.yaml"))
+    (tmp_path / "bytes.yaml").write_bytes(b"a: \xff")
+    with pytest.raises(UserError, match=r"not valid YAML: .*can't decode byte 0xff"):
+        load_config(str(tmp_path / "bytes.yaml"))
+    assert "\n" not in str(told.value)
     (tmp_path / "list.yaml").write_text("- 1\n")
     with pytest.raises(UserError, match="must hold `key: value` lines"):
         load_config(str(tmp_path / "list.yaml"))

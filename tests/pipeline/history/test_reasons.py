@@ -132,6 +132,16 @@ def test_options_that_changed_are_listed_for_a_run():
     assert list_changes(runs, runs[1]) == ["ingest.seed 0 → 3"]
 
 
+def test_an_option_of_two_components_is_listed_once():
+    runs = []
+    for number, size in enumerate((224, 112)):
+        view = {"height_px": size}
+        transform = _step(2 * number, "ImageTransform", view=json.dumps(view))
+        trainer = _step(2 * number + 1, "Trainer", custom_config=json.dumps({"view": view}))
+        runs.append(PastRun(number + 1, "p", (transform, trainer)))
+    assert list_changes(runs, runs[1]) == ["view.height_px 224 → 112"]
+
+
 def test_many_reasons_are_cut():
     assert join_reasons(["a", "b", "c"]) == "a; b; c"
     assert join_reasons(["a", "b", "c", "d", "e"]) == "a; b; c; 2 more"

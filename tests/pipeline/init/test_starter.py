@@ -155,6 +155,10 @@ def test_class_folders_ingest_after_a_yes(tmp_path):
     path = tmp_path / "starter.yaml"
     declined = _init(images, "--output", path, input="\nn\n")
     assert declined.exit_code == 1 and not path.exists()
+    assert declined.output.endswith("Nothing was written.\n")
+    for answers in ("", "\n"):
+        with pytest.raises(UserError, match="not answered, so nothing was written; --yes takes"):
+            _init(images, "--output", path, input=answers)
     result = _init(images, "--output", path, input="\ny\n")
     assert result.exit_code == 0
     assert "class folders" in result.output and "2: cat (20), dog (20)" in result.output
@@ -252,6 +256,9 @@ def test_what_cannot_be_started_with_is_explained(tmp_path):
     (tmp_path / "text" / "a.txt").write_text("x")
     with pytest.raises(UserError, match="must hold images, but none of its 1 files is one"):
         _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
+    (tmp_path / "text" / "b.HEIC").write_text("x")
+    with pytest.raises(UserError, match=r"its 2 files is one that is read \(1 \.heic\): convert"):
+        _init(tmp_path / "text", "--output", tmp_path / "c.yaml", "--yes")
     (tmp_path / "c.yaml").write_text("mine")
     with pytest.raises(UserError, match="exists; choose another --output"):
         _init(tmp_path / "pairs", "--output", tmp_path / "c.yaml", "--yes")
@@ -326,3 +333,18 @@ def test_a_model_is_named_where_another_than_the_smallest_is_better(images, mode
 def test_fewer_images_are_seen_more_often(images, epochs):
     layout = Layout(kind="class folders", images=images, others=0, classes={"a": images})
     assert yaml.safe_load(write_starter(layout, SMALL))["training"]["epochs"] == epochs
+
+
+def test_the_next_command_can_be_copied(tmp_path, monkeypatch):
+    images = write_folder(tmp_path / "images", per_class=2)
+    program = tmp_path / "image-pipeline"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [".venv/bin/image-pipeline", "init"])
+    for number, (path, name) in enumerate(
+        [(tmp_path, "image-pipeline"), (tmp_path / "none", ".venv/bin/image-pipeline")]
+    ):
+        monkeypatch.setenv("PATH", str(path))
+        output = tmp_path / f"my config {number}.yaml"
+        told = _init(images, "--output", output, "--yes").output
+        assert f"Next: {name} run --images {images} --output out --config '{output}'\n" in told

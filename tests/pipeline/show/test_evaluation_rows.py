@@ -58,6 +58,23 @@ def test_what_tfma_measured_gets_intervals_and_what_it_is_compared_with(tmp_path
     )
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"suspected": 0}, "0 of 20, by models that give 90% of the labels"),
+        (
+            {"suspected": 9, "agreed": 0.52},
+            "9 of 20, by models that give 52% of the labels, in f.csv: weak models doubt many "
+            "labels that are right; make the model better first",
+        ),
+    ],
+)
+def test_labels_are_to_be_corrected_only_where_a_good_model_doubts_some(told, said):
+    found = FIGURES["mislabelled"] | {"path": "f.csv"} | told
+    rows = dict(evaluation_rows(MEASURED | {"mislabelled": found}))
+    assert rows["labels in doubt"] == said
+
+
 def test_tfma_s_intervals_stand_beside_those_of_other_figures(tmp_path):
     (tmp_path / "figures.json").write_text(json.dumps(FIGURES))
     jackknife = {"method": "jackknife", "overall": {"accuracy": (0.6, 0.9)}, "classes": {}}
