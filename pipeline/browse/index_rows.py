@@ -26,6 +26,7 @@ from image_pipeline.components.errors import UserError
 class IndexRows:
     """The rows of an index, of which only those that are asked for are read. Threads may share it.
 
+    Reading raises UserError once the data set has been replaced.
     A row group is that of a shard, so a row costs as much as its shard's part of the index.
     """
 
@@ -39,6 +40,7 @@ class IndexRows:
         self._data_dir, self._manifest = data_dir, manifest
         self._path = find_index_file(data_dir)
         try:
+            self._stat = files.stat_file(self._path)
             self._footer = pq.read_metadata(self._path)
         except (pa.ArrowException, OSError) as error:
             raise unreadable_index(data_dir, error) from error
@@ -96,4 +98,13 @@ class IndexRows:
             ) from error
 
     def _open(self) -> pq.ParquetFile:
+        try:
+            is_same = files.stat_file(self._path) == self._stat
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:  # Its rows would be others, of other records.
+            raise UserError(
+                f"{self._data_dir!r} has been replaced or removed meanwhile; start again to see "
+                "what is there now."
+            )
         return pq.ParquetFile(self._path, metadata=self._footer)

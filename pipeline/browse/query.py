@@ -1,7 +1,7 @@
 """What is searched for, and which rows that is: conditions on columns, a table at a time."""
 
 from collections.abc import Collection
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,8 @@ import pydantic
 
 from image_pipeline.browse.labels import Labels
 
+# As the index holds it.
+Side = Annotated[int, pydantic.Field(ge=0, lt=2**31)]
 Order = Literal["stored", "path", "smallest", "largest", "bytes"]
 State = Literal["", "stored", "quarantined", "duplicate", "skipped"]
 ORDERS, STATES = get_args(Order), get_args(State)
@@ -39,8 +41,8 @@ class Query(pydantic.BaseModel):
     split: str = ""
     state: State = ""
     reason: str = ""
-    least_px: pydantic.NonNegativeInt | None = None
-    most_px: pydantic.NonNegativeInt | None = None
+    least_px: Side | None = None
+    most_px: Side | None = None
     marked: bool = False
     order: Order = "stored"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from image_pipeline.components.dataset.lists import LEFT_OUT
+from image_pipeline.components.dataset.lists import LEFT_OUT, Skipped, read_list
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import SKIPPED
 from image_pipeline.components.ingest.unserved import (
@@ -12,7 +12,7 @@ from image_pipeline.components.ingest.unserved import (
     PROFILE,
     count_unserved,
 )
-from image_pipeline.components.names import printable
+from image_pipeline.components.names import decode_name, printable
 from image_pipeline.show.said import said_rows, summarize_said
 from image_pipeline.show.words import format_count
 
@@ -22,11 +22,15 @@ _MOST_NAMES = 5
 def summarize_data_set(examples_dir: str) -> dict[str, Any]:
     """The numbers of an ingest, with what is said of its images, see `summarize_said`.
 
-    And `unserved`, images that a served model sees differently.
+    And `unserved`, images that a served model sees differently, and `leave_out_unknown`: how many
+    paths of `ingest.leave_out` are of no image, with the first of them as `leave_out_examples`.
     """
     manifest = read_manifest(examples_dir)
     unserved = {"unserved": count_unserved(examples_dir)}
-    return summarize_manifest(manifest) | summarize_said(examples_dir, manifest) | unserved
+    unknown = find_unknown(examples_dir, manifest)
+    left_out = {"leave_out_unknown": len(unknown), "leave_out_examples": unknown[:_MOST_NAMES]}
+    said = summarize_said(examples_dir, manifest)
+    return summarize_manifest(manifest) | said | unserved | left_out
 
 
 def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
@@ -49,6 +53,14 @@ def summarize_manifest(manifest: Manifest) -> dict[str, Any]:
         "shards": {name: len(split.shards) for name, split in splits.items()},
         "bytes": sum(split.bytes for split in splits.values()),
     }
+
+
+def find_unknown(examples_dir: str, manifest: Manifest) -> list[str]:
+    """The paths of `ingest.leave_out` that are of no image, in order: of others, or misspelt."""
+    if not (named := set(manifest.options.get("leave_out", ()))):
+        return []
+    skipped = read_list(examples_dir, Skipped) if manifest.books.skipped else []
+    return sorted(named - {decode_name(each.path) for each in skipped if each.kind == LEFT_OUT})
 
 
 def find_missing_classes(classes: Mapping[str, Mapping[str, int]]) -> dict[str, list[str]]:
@@ -79,6 +91,11 @@ def ingest_rows(ingest: dict[str, Any]) -> list[tuple[str, str]]:
         )
         what = "skipped" if LEFT_OUT in ingest["skipped_kinds"] else "skipped, not images"
         rows.append((what, f"{ingest['skipped']:,} ({kinds}); see {SKIPPED}"))
+    if unknown := ingest.get("leave_out_unknown"):
+        names = ", ".join(map(printable, ingest["leave_out_examples"]))
+        more = ", …" * (unknown > len(ingest["leave_out_examples"]))
+        said = f"{format_count(unknown, 'path')} of ingest.leave_out: {names}{more}"
+        rows.append(("of no image", said))
     for split, names in ingest["missing_classes"].items():
         rows.append((f"not in {split}", _list_classes(names)))
     if ingest["conflicting_labels"]:

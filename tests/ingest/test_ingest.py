@@ -14,7 +14,11 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import shards
-from image_pipeline.show.ingest_summary import ingest_rows, summarize_manifest
+from image_pipeline.show.ingest_summary import (
+    ingest_rows,
+    summarize_data_set,
+    summarize_manifest,
+)
 from tests.drawings import draw, write_folder
 from tests.ingest_runs import ingest, read_files, read_lines
 
@@ -206,8 +210,11 @@ def test_what_is_left_out_is_skipped_by_its_path_whatever_it_is(tmp_path):
         (images / path).unlink()
     ingest(images, tmp_path / "without")
     assert read_sources(tmp_path / "without") == read_sources(tmp_path / "out")
-    rows = dict(ingest_rows(summarize_manifest(manifest)))
+    rows = dict(ingest_rows(summarize_data_set(str(tmp_path / "out"))))
     assert rows["skipped"].startswith("3 (left_out 3, for example cat/002.png)")
+    assert rows["of no image"] == "1 path of ingest.leave_out: not/there.png"
+    without = dict(ingest_rows(summarize_data_set(str(tmp_path / "without"))))
+    assert "of no image" not in without
 
 
 def read_sources(data_dir):

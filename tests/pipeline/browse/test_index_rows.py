@@ -52,3 +52,18 @@ def test_what_is_damaged_is_named(browsed, tmp_path):
     (data / "index.parquet").write_bytes(b"PAR1")
     with pytest.raises(UserError, match="was changed since ingest wrote it"):
         IndexRows(str(data), read_manifest(str(data)))
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_data_set_that_is_replaced_meanwhile_is_not_read_on(browsed, tmp_path, replace):
+    data = tmp_path / "data"
+    shutil.copytree(browsed.data, data)
+    rows = IndexRows(str(data), read_manifest(str(data)))
+    rows.read([3])
+    table = pq.read_table(data / "index.parquet")
+    (data / "index.parquet").unlink()
+    if replace:
+        pq.write_table(table.take(list(range(23, -1, -1))), data / "index.parquet")
+    for read in (lambda: rows.read([3]), lambda: list(rows.scan(["source"]))):
+        with pytest.raises(UserError, match="has been replaced or removed meanwhile"):
+            read()

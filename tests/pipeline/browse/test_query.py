@@ -66,6 +66,7 @@ def test_orders_have_keys(order, keys):
     [
         ({"order": "random"}, "'stored', 'path', 'smallest', 'largest' or 'bytes'"),
         ({"least_px": -1}, "greater than or equal to 0"),
+        ({"most_px": 2**63}, "less than 2147483648"),
         ({"paht": "x"}, "Extra inputs are not permitted"),
     ],
 )
