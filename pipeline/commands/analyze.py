@@ -8,7 +8,7 @@ from image_pipeline.commands.shared import BEAM, CONFIG, JSON, QUIET, SET, open_
 from image_pipeline.components.json_text import to_json
 
 
-@click.command()
+@click.command(short_help="Compute a data set's transform graph: statistics and classes.")
 @click.argument("data_set")
 @click.option("--output", "graph_dir", required=True, help="Folder for the transform graph.")
 @CONFIG

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from image_pipeline.run.template import AnalysisJob, IngestJob
 
 
-@click.command("compile")
+@click.command("compile", short_help="Write ingest and the analysis as a Dataflow template.")
 @click.option(
     "--runner",
     required=True,

@@ -8,7 +8,7 @@ from image_pipeline.commands.shared import JSON, quiet_libraries
 from image_pipeline.components.json_text import to_json
 
 
-@click.command()
+@click.command(short_help="Write a model as a LiteRT file, and compare its answers.")
 @click.argument("model_dir", metavar="MODEL")
 @click.option("--output", "path", required=True, help="The file to write, such as model.tflite.")
 @click.option(

@@ -6,7 +6,7 @@ from image_pipeline.commands.shared import JSON, say
 from image_pipeline.components.json_text import to_json
 
 
-@click.command()
+@click.command(short_help="List the runs in OUT: options, reasons, scores.")
 @click.argument("folder", metavar="OUT")
 @JSON
 def history(folder: str, as_json: bool) -> None:

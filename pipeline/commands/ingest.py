@@ -19,7 +19,7 @@ from image_pipeline.commands.shared import (
 from image_pipeline.components.json_text import to_json
 
 
-@click.command()
+@click.command(short_help="Write images as shuffled, sharded TFRecords.")
 @IMAGES
 @OUTPUT
 @CONFIG

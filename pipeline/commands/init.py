@@ -18,7 +18,7 @@ _PROGRAM = "image-pipeline"
 _FORECAST_FILES = 50  # that are prepared on trial
 
 
-@click.command()
+@click.command(short_help="Look at images, and write a configuration that suits them.")
 @click.argument("images_dir", metavar="IMAGES")
 @click.option("--output", "output_path", default="config.yaml", show_default=True)
 @click.option("--yes", is_flag=True, help="Write the guess without asking.")

@@ -6,7 +6,7 @@ from image_pipeline.commands.shared import JSON
 from image_pipeline.components.json_text import to_json
 
 
-@click.command()
+@click.command(short_help="Show the contract of a transform graph.")
 @click.argument("folder", metavar="OUT")
 @JSON
 def inspect(folder: str, as_json: bool) -> None:

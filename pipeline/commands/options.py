@@ -9,7 +9,7 @@ from image_pipeline.commands.shared import JSON, say
 from image_pipeline.components.json_text import to_json
 
 
-@click.command()
+@click.command(short_help="List the options, or tell all about one.")
 @click.argument("key", required=False, shell_complete=complete_option)
 @JSON
 @click.option("--markdown", is_flag=True, help="Print the page of the documentation.")

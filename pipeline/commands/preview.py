@@ -10,7 +10,7 @@ from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
 _ENDINGS = (".png", ".html")
 
 
-@click.command()
+@click.command(short_help="Draw what training sees of some images.")
 @click.argument("folder", metavar="DATA")
 @CONFIG
 @SET

@@ -9,7 +9,7 @@ import click
 from image_pipeline.commands.shared import BEAM, CONFIG, IMAGES, SET, quiet_libraries, say
 
 
-@click.command("submit")
+@click.command("submit", short_help="Start a run or a schedule on Kubeflow Pipelines.")
 @IMAGES
 @click.option("--root", "pipeline_root", required=True, help="URI for the steps' outputs.")
 @click.option("--push", "push_dir", required=True, help="URI for models that passed.")

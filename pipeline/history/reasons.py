@@ -23,6 +23,8 @@ _GROUPS = {
     ("Evaluator", "options"): "evaluation.",
     ("ImagePredictor", "options"): "inference.",
 }
+# Of steps that every run makes anew.
+_ALWAYS = {"SpanResolver": "each run looks for the latest spans"}
 _MOST_CHARACTERS, _MOST_REASONS = 40, 3
 
 
@@ -49,7 +51,7 @@ def explain_step(runs: Sequence[PastRun], step: Step) -> list[str]:
         reasons = ["it did not finish the last time"]
     if not reasons and not _has_outputs(previous):
         reasons = ["its earlier output is gone"]
-    return reasons or ["it was asked for"]
+    return reasons or [_ALWAYS.get(step.component, "it was asked for")]
 
 
 def explain_execution(metadata_path: str, number: int) -> str:

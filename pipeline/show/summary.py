@@ -41,6 +41,12 @@ from image_pipeline.show.rows import (
 from image_pipeline.show.words import format_count
 
 # The places shown: each one's component and output.
+# After a model that was not good enough.
+_WAYS_OUT = (
+    "What may help: more epochs (training.epochs), more images, or weights of another model "
+    "(training.weights); the report shows where it is wrong."
+)
+
 _PATHS = {
     "examples": ("ImageExampleGen", "examples"),
     "statistics": ("StatisticsGen", "statistics"),
@@ -189,6 +195,7 @@ def print_summary(summary: dict[str, Any], console: Console) -> None:
     if summary.get("blessed") is False:
         line = explain_refusal(summary.get("failures", ()), summary["paths"].get("model"))
         console.print(escape(line), soft_wrap=True)
+        console.print(_WAYS_OUT, soft_wrap=True)
 
 
 def _span_rows(spans: Sequence[int]) -> list[tuple[str, str]]:

@@ -279,7 +279,8 @@ def test_a_model_below_the_threshold_is_not_pushed(finished, folder):
     done = call(*_command(folder, *given), python=warm.python())
     assert done.returncode == 3, done.stderr + done.stdout
     assert "not blessed, so not pushed" in done.stdout
-    last = done.stdout.splitlines()[-1]
+    last, ways_out = done.stdout.splitlines()[-2:]
+    assert ways_out.startswith("What may help: more epochs (training.epochs), more images,")
     asked = (
         r"is 0\.\d+, but evaluation\.min_accuracy asks for at least 1\. The model is in /.*/model/"
     )

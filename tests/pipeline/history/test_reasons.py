@@ -116,6 +116,9 @@ def test_an_output_that_is_gone_is_made_again(tmp_path):
 
     assert _explain(first(tmp_path / "gone"), _step(2)) == ["its earlier output is gone"]
     assert _explain(first(tmp_path), _step(2)) == ["it was asked for"]
+    always = dataclasses.replace(_step(2), component="SpanResolver")
+    before = dataclasses.replace(first(tmp_path), component="SpanResolver")
+    assert _explain(before, always) == ["each run looks for the latest spans"]
 
 
 def test_a_span_is_compared_with_its_own_last_run():
