@@ -78,15 +78,17 @@ for (const table of all("table.long")) {
   table.after(more);
   cut();
 }
-function readCell(row, column) {
+function readCell(row, column, isNumber) {
   const text = row.cells[column].textContent.trim();
-  const number = /^[-+]?[\d.]/.test(text) ? parseFloat(text.replaceAll(",", "")) : NaN;
+  if (!isNumber) return text;
+  const number = parseFloat(text.replaceAll(",", ""));
   const unit = { kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 }[text.split(" ")[1]] || 1;
-  return Number.isNaN(number) ? text : number * unit;
+  return number * unit;
 }
-function compare(a, b) {
-  if (typeof a === typeof b) return typeof a === "number" ? a - b : a.localeCompare(b);
-  return typeof a === "number" ? -1 : 1;
+function compare(a, b, sign) {
+  if (typeof a === "string") return sign * a.localeCompare(b, undefined, { numeric: true });
+  const lacking = Number.isNaN(a) - Number.isNaN(b); // What is no number comes last, either way.
+  return lacking || Number.isNaN(a) ? lacking : sign * (a - b);
 }
 function sortBy(table, heading) {
   const column = heading.cellIndex;
@@ -94,7 +96,7 @@ function sortBy(table, heading) {
   const isNumber = heading.classList.contains("n");
   const sign = wasFirst ? (wasFirst === "ascending" ? -1 : 1) : isNumber ? -1 : 1;
   const ordered = [...table.tBodies[0].rows].sort(
-    (a, b) => sign * compare(readCell(a, column), readCell(b, column)));
+    (a, b) => compare(readCell(a, column, isNumber), readCell(b, column, isNumber), sign));
   for (const each of all("th", table.tHead)) each.removeAttribute("aria-sort");
   heading.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
   table.tBodies[0].append(...ordered);
