@@ -16,31 +16,36 @@ function openTarget() {
 addEventListener("hashchange", openTarget);
 openTarget();
 
-// Filter: by a figure's class, split, reason and path, and by a table row's class.
+// Filter: by a figure's class (any of its tags, or of its boxes' classes), split, reason and path,
+// and by a table row's class.
 const filter = one(".filter");
 const fields = all("select, input", filter);
 const figures = all("figure");
 const rows = all("tr[data-class]");
 const output = one("output", filter);
+const names = new Map(figures.map((figure) => [figure, JSON.parse(figure.dataset.names)]));
+const read = (figure, name) => (name === "class" ? names.get(figure) : [figure.dataset[name]]);
 for (const field of all("select", filter)) {
-  const values = new Set(figures.map((figure) => figure.dataset[field.name]).filter(Boolean));
+  const values = new Set(figures.flatMap((figure) => read(figure, field.name)).filter(Boolean));
   for (const value of [...values].sort()) field.add(new Option(value, value));
   field.parentElement.hidden = values.size === 0;
 }
-function isShown(data) {
+function isShown(figure) {
   return fields.every(({ name, value }) => {
     if (!value) return true;
-    if (name === "path") return (data.path || "").toLowerCase().includes(value.toLowerCase());
-    return data[name] === value;
+    if (name === "path") return figure.dataset.path.toLowerCase().includes(value.toLowerCase());
+    return read(figure, name).includes(value);
   });
 }
 function applyFilter() {
-  for (const figure of figures) figure.hidden = !isShown(figure.dataset);
+  for (const figure of figures) figure.hidden = !isShown(figure);
   const label = one("[name=class]", filter).value;
   for (const row of rows) row.hidden = Boolean(label) && row.dataset.class !== label;
   for (const group of all(".pictures")) {
     const own = all("figure", group);
     group.hidden = own.length > 0 && own.every((figure) => figure.hidden);
+    const whole = group.closest(".group");
+    if (whole) whole.hidden = group.hidden;
     const title = group.previousElementSibling;
     if (title && title.tagName === "H4") title.hidden = group.hidden;
   }
