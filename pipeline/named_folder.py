@@ -26,7 +26,7 @@ class Source:
       data_dir: the data set's folder.
       manifest: the data set's manifest.
       run: the run's folder; None for a data set alone.
-      graph_dir: the folder of the run's transform graph; None for a data set alone.
+      graph_dir: the folder of the run's transform graph; None for a data set alone, or before it.
       summary: the content of the run's `summary.json`; None if it was not asked for or is missing.
     """
 
@@ -91,7 +91,7 @@ def find_source(folder: str) -> Source:
 
 
 def find_whole_run(folder: str) -> Source:
-    """Like `find_source`, but for a finished run, finds what its summary describes.
+    """Like `find_source`, but finds what a finished run's summary describes, or just a data set.
 
     Raises:
       UserError: if the folder is neither a data set nor a run.
@@ -100,11 +100,19 @@ def find_whole_run(folder: str) -> Source:
     run = RunFolder(folder)
     summary = None if has_manifest(folder) else run.read_summary()
     if not summary:
-        return find_source(folder)
+        return _find_ingested(run) or find_source(folder)
     data_dir, graph_dir = (
         run.relocate(summary["paths"][name]) for name in ("examples", "transform_graph")
     )
     return Source(folder, data_dir, read_whole_manifest(data_dir), run, graph_dir, summary)
+
+
+def _find_ingested(run: RunFolder) -> Source | None:
+    """What a run that has not come as far as its first transform graph has: its last data set."""
+    data_sets = [] if run.list_graphs() else run.list_data_sets()
+    if not data_sets:
+        return None
+    return Source(run.path, data_sets[-1], read_whole_manifest(data_sets[-1]), run)
 
 
 def find_graph(folder: str) -> tuple[str, int]:

@@ -157,7 +157,7 @@ def refuse_type(found: str, dtype: str) -> BadImage:
 def _fit_color(
     pixels: np.ndarray, gray: bool, may_have_alpha: bool, background: tuple[int, int, int]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Converts to gray or RGB, laid on a colour where it is transparent."""
+    """Converts to gray or RGB, laid on a colour where it is transparent; notes what was changed."""
     found = count_channels(pixels)
     color, notes = pixels, tuple[str, ...]()
     if may_have_alpha and found in (2, 4):
@@ -169,6 +169,8 @@ def _fit_color(
         raise BadImage(UNSUPPORTED, f"{message}; ingest.prepare.channels={found} stores them")
     if color.ndim == 3 and color.shape[2] == 1:
         color = color[:, :, 0]
+    if (color.ndim == 2) != gray:
+        notes += ("color",) if gray else ("gray",)
     if color.dtype != np.float16:
         return convert_channels(color, gray), notes
     return convert_channels(color.astype(np.float32), gray).astype(np.float16), notes

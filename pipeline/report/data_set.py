@@ -134,6 +134,12 @@ class DataSet:
         said = self._cell(self.label, row)
         return ", ".join(said) if isinstance(said, list) else format_fact(said)
 
+    def list_names(self, row: int) -> list[str]:
+        """A record's class, its tags, or the classes of its boxes, each once; none of a value."""
+        if self.names is not None:
+            return sorted(set(self.names[row].as_py()))
+        return [] if self.label is not None else [self.index.classes[self.index.label[row]]]
+
     def read_boxes(self, row: int) -> NamedBoxes:
         """The boxes of a record; those of crowds say so."""
         sides = [self._cell(column, row) for column in _SIDES]

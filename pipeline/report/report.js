@@ -16,31 +16,36 @@ function openTarget() {
 addEventListener("hashchange", openTarget);
 openTarget();
 
-// Filter: by a figure's class, split, reason and path, and by a table row's class.
+// Filter: by a figure's class (any of its tags, or of its boxes' classes), split, reason and path,
+// and by a table row's class.
 const filter = one(".filter");
 const fields = all("select, input", filter);
 const figures = all("figure");
 const rows = all("tr[data-class]");
 const output = one("output", filter);
+const names = new Map(figures.map((figure) => [figure, JSON.parse(figure.dataset.names)]));
+const read = (figure, name) => (name === "class" ? names.get(figure) : [figure.dataset[name]]);
 for (const field of all("select", filter)) {
-  const values = new Set(figures.map((figure) => figure.dataset[field.name]).filter(Boolean));
+  const values = new Set(figures.flatMap((figure) => read(figure, field.name)).filter(Boolean));
   for (const value of [...values].sort()) field.add(new Option(value, value));
   field.parentElement.hidden = values.size === 0;
 }
-function isShown(data) {
+function isShown(figure) {
   return fields.every(({ name, value }) => {
     if (!value) return true;
-    if (name === "path") return (data.path || "").toLowerCase().includes(value.toLowerCase());
-    return data[name] === value;
+    if (name === "path") return figure.dataset.path.toLowerCase().includes(value.toLowerCase());
+    return read(figure, name).includes(value);
   });
 }
 function applyFilter() {
-  for (const figure of figures) figure.hidden = !isShown(figure.dataset);
+  for (const figure of figures) figure.hidden = !isShown(figure);
   const label = one("[name=class]", filter).value;
   for (const row of rows) row.hidden = Boolean(label) && row.dataset.class !== label;
   for (const group of all(".pictures")) {
     const own = all("figure", group);
     group.hidden = own.length > 0 && own.every((figure) => figure.hidden);
+    const whole = group.closest(".group");
+    if (whole) whole.hidden = group.hidden;
     const title = group.previousElementSibling;
     if (title && title.tagName === "H4") title.hidden = group.hidden;
   }
@@ -78,15 +83,17 @@ for (const table of all("table.long")) {
   table.after(more);
   cut();
 }
-function readCell(row, column) {
+function readCell(row, column, isNumber) {
   const text = row.cells[column].textContent.trim();
-  const number = /^[-+]?[\d.]/.test(text) ? parseFloat(text.replaceAll(",", "")) : NaN;
+  if (!isNumber) return text;
+  const number = parseFloat(text.replaceAll(",", ""));
   const unit = { kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12 }[text.split(" ")[1]] || 1;
-  return Number.isNaN(number) ? text : number * unit;
+  return number * unit;
 }
-function compare(a, b) {
-  if (typeof a === typeof b) return typeof a === "number" ? a - b : a.localeCompare(b);
-  return typeof a === "number" ? -1 : 1;
+function compare(a, b, sign) {
+  if (typeof a === "string") return sign * a.localeCompare(b, undefined, { numeric: true });
+  const lacking = Number.isNaN(a) - Number.isNaN(b); // What is no number comes last, either way.
+  return lacking || Number.isNaN(a) ? lacking : sign * (a - b);
 }
 function sortBy(table, heading) {
   const column = heading.cellIndex;
@@ -94,7 +101,7 @@ function sortBy(table, heading) {
   const isNumber = heading.classList.contains("n");
   const sign = wasFirst ? (wasFirst === "ascending" ? -1 : 1) : isNumber ? -1 : 1;
   const ordered = [...table.tBodies[0].rows].sort(
-    (a, b) => sign * compare(readCell(a, column), readCell(b, column)));
+    (a, b) => compare(readCell(a, column, isNumber), readCell(b, column, isNumber), sign));
   for (const each of all("th", table.tHead)) each.removeAttribute("aria-sort");
   heading.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
   table.tBodies[0].append(...ordered);

@@ -48,6 +48,14 @@ REASONS = {
     "duplicate": "Copies of another file",
     "gray": "Gray, stored as colour",
     "color": "Colour, stored as gray",
+    "bad_row": "Rows of a table or generator that cannot be used",
+    "wrong_type": "Rows with a value of the wrong type",
+    "no_path": "Rows of a table that name no file",
+    "no_label": "Images without a label",
+    "no_mask": "Images without a mask",
+    "unknown_label": "Labels that ingest.classes does not name",
+    "vanished": "Files that were gone when they were to be read",
+    "unreadable": "Files that the system does not let be read",
 }
 """Why a file is in quarantine, or is not a record of its own."""
 

@@ -86,9 +86,13 @@ def test_every_value_stays(name):
 
 
 def test_gray_becomes_rgb_and_rgb_gray_where_no_number_of_channels_is_asked_for():
-    repeated = values_of(prepare(save_png(DEEP_GRAY), dtype="uint16"))
-    np.testing.assert_array_equal(repeated, np.dstack([DEEP_GRAY] * 3))
-    luma = values_of(prepare(save_png(DEEP_RGB), dtype="uint16", color="gray"))[..., 0]
+    repeated = prepare(save_png(DEEP_GRAY), dtype="uint16")
+    assert (repeated.channels, repeated.notes) == (3, ("gray",))
+    assert prepare(save_png(DEEP_GRAY), dtype="uint16", color="gray").notes == ()
+    np.testing.assert_array_equal(values_of(repeated), np.dstack([DEEP_GRAY] * 3))
+    merged = prepare(save_png(DEEP_RGB), dtype="uint16", color="gray")
+    assert (merged.channels, merged.notes) == (1, ("color",))
+    luma = values_of(merged)[..., 0]
     np.testing.assert_allclose(luma, DEEP_RGB @ [0.299, 0.587, 0.114], atol=2)
     half = values_of(prepare(zoo.save_array(FLOATS.astype("f2")), dtype="float16"))
     np.testing.assert_array_equal(half, np.dstack([FLOATS.astype("f2")] * 3))

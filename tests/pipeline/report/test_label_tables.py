@@ -119,6 +119,20 @@ def test_the_page_of_values_tells_them_under_thumbnails(folder):
     assert "<figcaption><b>5.75</b>" in page
 
 
+def test_pictures_are_filtered_by_each_tag_and_each_class_of_boxes(folder):
+    expected = {
+        "tags": [sorted(tags_of(n)) for n in range(COUNT)],
+        "values": [[]] * COUNT,
+        "boxes": [sorted({box["category"] for box in boxes_of(n)}) for n in range(COUNT)],
+    }
+    for kind, names in expected.items():
+        data = _open(folder, kind)[1]
+        pictures = Pictures(data, Thumbnails(data, str(folder / kind)))
+        for row in range(COUNT):
+            shown = pictures.of_row(row)
+            assert json.loads(shown.names_json) == names[int(shown.path[:2])]
+
+
 def test_boxes_are_counted_by_class_size_and_image(folder):
     (boxes,) = describe_boxes(*_open(folder, "boxes")).values()
     of_split = [[boxes_of(n) for n in range(COUNT) if (n % 3 == 1) is held] for held in (False, 1)]

@@ -3,6 +3,7 @@ import shutil
 import pytest
 
 from image_pipeline.named_folder import find_whole_run
+from image_pipeline.report.page import write_report
 from image_pipeline.report.training import describe_versions
 from image_pipeline.run_config import read_config
 from tests.pipeline.report.conftest import CONFIG
@@ -16,6 +17,17 @@ def test_a_run_that_was_moved_is_found_where_it_is(run, run_dir, tmp_path):
     copy = tmp_path / "moved"
     shutil.copytree(run_dir, copy)
     assert find_whole_run(f"{copy}/").data_dir.startswith(f"{copy}/artifacts/")
+
+
+def test_a_run_that_ended_before_its_transform_graph_is_reported_by_its_data(run_dir, tmp_path):
+    examples = "artifacts/ImageExampleGen/examples"
+    shutil.copytree(f"{run_dir}/{examples}", tmp_path / examples)
+    shutil.copy(f"{run_dir}/metadata.db", tmp_path)
+    source = find_whole_run(f"{tmp_path}/")
+    assert source.data_dir == f"{tmp_path}/{examples}/1"
+    assert source.run and (source.graph_dir, source.summary) == (None, None)
+    write_report(str(tmp_path), None, str(tmp_path / "report.html"))
+    assert "it did not finish" in (tmp_path / "report.html").read_text()
 
 
 def test_the_options_are_the_runs_own(run):

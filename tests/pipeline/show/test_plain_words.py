@@ -25,6 +25,12 @@ def test_every_note_and_every_reason_of_an_image_has_words():
     assert {*OF_IMAGES} <= REASONS.keys() and PreparedImage
 
 
+def test_every_reason_that_code_gives_has_words():
+    code = "".join(path.read_text() for path in sorted(pathlib.Path("components").rglob("*.py")))
+    given = set(re.findall(r'(?:BadImage|_bad_row)\("([a-z_]+)"', code))
+    assert {"no_label", "wrong_type", "vanished"} <= given <= REASONS.keys()
+
+
 def test_keys_are_said_in_words_even_if_they_are_not_known():
     assert explain_note("icc") == "colour profile, converted to sRGB"
     assert explain_note("some_day") == "some day"
