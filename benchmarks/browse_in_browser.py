@@ -183,7 +183,7 @@ def write_photos(folder: pathlib.Path) -> None:
 
 def check(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterator[tuple[str, bool]]:
     """Uses the page; yields what was checked, and whether it is as it should be."""
-    count = "document.getElementById('count').textContent"
+    count = "document.getElementById('count')?.textContent"  # Not there before the page is.
     paths = "[...document.querySelectorAll('#grid .name')].map((each) => each.textContent)"
     tab.wait(f"{count} === '152 in all' && document.querySelectorAll('#grid button').length === 60")
     yield "a page of 60 of 152", True
@@ -254,9 +254,17 @@ def check_record(tab: Tab, folder: pathlib.Path, shots: pathlib.Path) -> Iterato
     tab.press("m")
     tab.wait("document.getElementById('marked').textContent === '1'")
     yield "m again takes the mark away", (folder / "marks.txt").read_text() == f"{name}\n"
+    tab.press("m")
+    tab.press("m")
+    tab.press("j")
+    tab.press("j")
+    tab.wait(f"{path} === 'ant/015.png'")
+    tab.evaluate("state.marking")
+    yield "keys in a row lose nothing", (folder / "marks.txt").read_text() == f"{name}\n"
     tab.press("Escape")
     tab.wait("!document.querySelector('dialog[open]')")
-    yield "Escape closes", True
+    focused = "document.activeElement.getAttribute('aria-label')"
+    yield "Escape closes, and leaves the focus there", tab.wait(focused).startswith("ant/015.png")
 
 
 def read_views(folder: pathlib.Path, path: str) -> dict[str, np.ndarray]:

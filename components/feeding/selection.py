@@ -15,7 +15,8 @@ from image_pipeline.components.dataset.index import (
 from image_pipeline.components.dataset.index_file import index_name
 from image_pipeline.components.dataset.manifest import has_manifest, read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.options import FeedingOptions, SubsetOptions
+from image_pipeline.components.messages import show
 from image_pipeline.components.order.balance import Weights
 from image_pipeline.components.order.order import (
     BalancedOrder,
@@ -122,10 +123,16 @@ def select(index: RecordIndex, feeding: FeedingOptions, training: bool) -> np.nd
             rows = rows[chosen]
     if not len(rows):
         raise UserError(
-            f"at least one record must be selected, but feeding.select ({select}) leaves none of "
-            f"{len(index)}; widen it."
+            "at least one record must be selected, but feeding.select "
+            f"({_describe(select)}) leaves none of {len(index)}; widen it."
         )
     return rows
+
+
+def _describe(select: SubsetOptions) -> str:
+    """What is set of it, in short: a list of paths may have thousands."""
+    chosen = select.model_dump(exclude_defaults=True)
+    return " ".join(f"{name}={show(value)}" for name, value in chosen.items())
 
 
 def _weights(

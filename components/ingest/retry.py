@@ -34,6 +34,7 @@ from image_pipeline.components.ingest.prepared_rows import (
     read_chunk_rows,
 )
 from image_pipeline.components.ingest.source_kind import kind_of
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
 from image_pipeline.components.sources.rows import LOST
@@ -92,7 +93,7 @@ def choose_options(stored: dict, given: IngestOptions | None) -> IngestOptions:
     asked = given or written
     old, new = flatten_options(written.stored_form()), flatten_options(asked.stored_form())
     different = [
-        f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
+        f"{key} was {show(old.get(key))}, now {show(new.get(key))}"
         for key in sorted(old | new)
         if old.get(key) != new.get(key)
     ]

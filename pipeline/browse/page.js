@@ -3,7 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const form = $("search"), grid = $("grid"), record = $("record");
-const state = { entries: [], page: 0, pages: 1, at: 0, opened: null, asked: 0 };
+const state = { entries: [], page: 0, pages: 1, at: 0, opened: null, asked: 0, opening: 0, marking: Promise.resolve() };
 
 async function ask(path, body) {
   const options = body === undefined ? {} : {
@@ -105,7 +105,12 @@ function select(place) {
   cards[state.at].focus();
 }
 
-async function mark(entry) {
+// One after another: each turns what the one before has made of it.
+function mark(entry) {
+  state.marking = state.marking.then(() => turnMark(entry));
+}
+
+async function turnMark(entry) {
   try {
     const wanted = !entry.is_marked;
     const answer = await ask("mark", { numbers: [entry.number], marked: wanted });
@@ -131,8 +136,10 @@ function showOpenedMark() {
 }
 
 async function open(number) {
+  const turn = ++state.opening;
   try {
     const told = await ask("record/" + number);
+    if (turn !== state.opening) return; // Another has been asked for meanwhile.
     state.opened = told.entry;
     $("record-path").textContent = told.entry.path;
     showOpenedMark();
@@ -255,7 +262,12 @@ $("back").onclick = () => step(-1);
 $("forth").onclick = () => step(1);
 $("mark").onclick = () => mark(state.opened);
 if ($("drawn")) $("drawn").onchange = () => drawPictures(state.told);
-record.addEventListener("close", () => { state.opened = null; select(state.at); });
+record.addEventListener("close", () => {
+  // The browser has given the focus back to the card that was opened first.
+  const place = state.opened ? state.entries.findIndex((each) => each.number === state.opened.number) : -1;
+  state.opened = null;
+  select(place < 0 ? state.at : place);
+});
 
 for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
   const field = form.elements[name];

@@ -16,6 +16,7 @@ from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 
 _NOTE = ".source.json"
@@ -98,7 +99,7 @@ def _compare_options(stored: dict, options: IngestOptions) -> str:
     new = flatten_options(options.stored_form())
     compared = flatten_options(stored).keys() & new.keys() - _FREE
     return "; ".join(
-        f"{key} was {old[key]!r}, now {new[key]!r}"
+        f"{key} was {show(old[key])}, now {show(new[key])}"
         for key in sorted(compared)
         if old[key] != new[key]
     )

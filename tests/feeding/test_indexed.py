@@ -243,6 +243,14 @@ def test_a_selection_of_nothing_is_an_error(train_shards):
         read(train_shards, feeding=_where("height > 1000"))
 
 
+def test_a_long_list_is_not_spelled_out_in_a_message(train_shards):
+    sources = read_table(train_shards, ["source"])["source"].to_pylist()
+    sources += [f"{number}.png" for number in range(5000)]
+    with pytest.raises(UserError, match=r"feeding.select \(leave_out=\(.*\.\.\.\)\)") as raised:
+        read(train_shards, feeding={"select": {"leave_out": sources}})
+    assert len(str(raised.value)) < 1000
+
+
 def _where(condition):
     return {"select": {"where": condition}}
 

@@ -52,6 +52,16 @@ def test_other_images_are_refused_unless_asked(folder):
         ingest(str(folder / "images"), str(folder / "out"), **OPTIONS)
 
 
+def test_a_long_list_is_not_spelled_out_in_a_message(folder):
+    first, second = ([f"{start + number}.png" for number in range(500)] for start in (0, 1))
+    out = str(folder / "listed")
+    ingest(str(folder / "images"), out, **OPTIONS, leave_out=first)
+    message = r"ingest.leave_out was \['0.png', .*, \.\.\.\], now"
+    with pytest.raises(UserError, match=message) as error:
+        ingest(str(folder / "images"), out, **OPTIONS, leave_out=second)
+    assert len(str(error.value)) < 1000
+
+
 def test_other_options_are_refused_unless_asked(folder):
     message = (
         r"with other options \(ingest.prepare.size_px was 256, now 64; ingest.seed was 0, now 1"
