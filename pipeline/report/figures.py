@@ -37,6 +37,7 @@ from image_pipeline.report.value_table import describe_values
 from image_pipeline.report.verdict import describe_verdict
 from image_pipeline.run_config import read_config
 from image_pipeline.show import own_figures
+from image_pipeline.show.evaluation_rows import WEAK
 
 _MOST_MISLABELLED = 24
 _NOT_A_RUN = "Only the report of a run has this; this is the report of a data set alone."
@@ -217,7 +218,8 @@ def _list_mislabelled(source: Source, data: DataSet) -> dict[str, Any]:
         for each in rows
         if each["record_id"] in found
     ]
-    return {"mislabelled": listed, "judged_labels": told, "doubted": told["suspected"]}
+    judged = {**told, "is_weak": told["agreed"] < WEAK}
+    return {"mislabelled": listed, "judged_labels": judged, "doubted": told["suspected"]}
 
 
 def _say_pair(doubt: dict[str, Any]) -> str:

@@ -98,6 +98,9 @@ def _notice_run(figures: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("anomalies", f"Columns that do not fit the schema: {anomalies:,}."))
     if (metrics := figures.get("metrics")) and not metrics.blessed:
         found.append(("verdict", "The model was not good enough to be pushed."))
+    if (judged := figures.get("judged_labels")) and judged["suspected"] and not judged["is_weak"]:
+        counts = f"{judged['suspected']:,} of {judged['judged']:,}"
+        found.append(("mislabelled", f"Labels in doubt: {counts}."))
     training: TrainingFigures | None = figures.get("training")
     return found + (_notice_training(training) if training else [])
 

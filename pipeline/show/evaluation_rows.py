@@ -9,7 +9,8 @@ from image_pipeline.show.words import format_estimate, format_measured
 _OF_CLASS = ("accuracy", "IoU", "AP50-95", "F1")
 _WAY_OUT = "look at the first ones, and correct the table or the folders that labels come from"
 _TOO_WEAK = "weak models doubt many labels that are right; make the model better first"
-_WEAK = 0.8  # As on the page of the report.
+WEAK = 0.8
+"""Judges that give less than this share of the labels doubt many that are right."""
 
 
 def evaluation_rows(evaluation: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -59,7 +60,7 @@ def _say_doubt(found: Mapping[str, Any]) -> str:
     agreed = f"{text}, by models that give {found['agreed']:.0%} of the labels"
     if not found["suspected"]:
         return agreed
-    way_out = _TOO_WEAK if found["agreed"] < _WEAK else _WAY_OUT
+    way_out = _TOO_WEAK if found["agreed"] < WEAK else _WAY_OUT
     return f"{agreed}, in {found['path']}: {way_out}"
 
 

@@ -32,6 +32,15 @@ def test_little_waiting_is_not_worth_a_notice(figures):
     assert not any("waited" in text for text in texts)
 
 
+def test_labels_in_doubt_are_noticed_if_their_judges_are_good(figures):
+    def texts(**judged):
+        told = {"judged": 2000, "suspected": 3, "is_weak": False} | judged
+        return [each.text for each in list_notices(figures | {"judged_labels": told})]
+
+    assert "Labels in doubt: 3 of 2,000." in texts()
+    assert not any("doubt" in text for text in texts(is_weak=True) + texts(suspected=0))
+
+
 def test_records_of_unknown_class_and_values_that_are_no_numbers_are_noticed(figures):
     curves = [Curve("auc", [0.5, None], None, None)]
     unknown = {"train": 0, "eval": 1200}
