@@ -136,6 +136,12 @@ def find_graph(folder: str) -> tuple[str, int]:
     return found[-1], len(found)
 
 
+def find_latest_data_set(folder: str) -> str:
+    """The latest data set in a run's output folder; any other folder is taken as it is."""
+    found = [] if has_manifest(folder) else RunFolder(folder).list_data_sets()
+    return found[-1] if found else folder
+
+
 def refuse_run(folder: str, command: str) -> None:
     """Refuses a run's folder where a data set is expected: it may hold several data sets.
 

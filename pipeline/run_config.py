@@ -31,18 +31,23 @@ def read_config(
       UserError: if they are not valid, or do not fit the run's transform graph.
     """
     stored = [] if path or source.run is None else _read_stored(source.run)
-    try:
-        config = load_config(path, [*stored, *overrides])
-    except UserError as error:
-        if not stored:
-            raise
-        raise UserError(
-            f"{error}\n(These are the options that the run {source.folder} was made with; if "
-            "another version of image-pipeline made it, give --config.)"
-        ) from error
+    if stored:
+        _check_stored(stored, source.folder)
+    config = load_config(path, [*stored, *overrides])
     if source.graph_dir is not None:
         _check_view(config, source.graph_dir)
     return config
+
+
+def _check_stored(stored: Sequence[str], folder: str) -> None:
+    """Checks a run's own options by themselves: what the user adds has errors of its own."""
+    try:
+        load_config(None, stored)
+    except UserError as error:
+        raise UserError(
+            f"{error}\n(These are the options that the run {folder} was made with; if another "
+            "version of image-pipeline made it, give --config.)"
+        ) from error
 
 
 def dump_stored(config: PipelineConfig) -> dict[str, Any]:

@@ -17,12 +17,15 @@ def quarantine() -> None:
 @click.argument("data_set")
 @JSON
 def list_quarantine(data_set: str, as_json: bool) -> None:
-    """List the files that ingest into DATA_SET rejected: path, reason and message."""
-    from image_pipeline.named_folder import refuse_run
+    """List the files that ingest rejected: path, reason and message.
+
+    DATA_SET is the folder that ingest wrote, or the output folder of a run, whose latest data set
+    is taken.
+    """
+    from image_pipeline.named_folder import find_latest_data_set
     from image_pipeline.show.quarantine import print_quarantine, read_quarantine
 
-    refuse_run(data_set, "quarantine list")
-    reasons, lines = read_quarantine(data_set)
+    reasons, lines = read_quarantine(find_latest_data_set(data_set))
     if as_json:
         click.echo(to_json({"reasons": reasons, "files": lines}))
     else:

@@ -84,7 +84,7 @@ def test_verify_of_no_folder_is_explained(tmp_path):
     assert message.startswith("There is no data set")
 
 
-@pytest.mark.parametrize("command", ["verify", "verify --epoch 0", "quarantine list", "analyze"])
+@pytest.mark.parametrize("command", ["verify", "verify --epoch 0", "analyze"])
 def test_where_a_run_is_named_its_data_set_is_told(folder, tmp_path, command):
     examples = tmp_path / "run" / "artifacts" / "ImageExampleGen" / "examples"
     for number in (9, 12):
@@ -118,6 +118,15 @@ def test_quarantine_list_shows_counts_then_files(folder):
     assert lines[4].startswith(r"dog/\xff[x].png  empty         ")
     files = json.loads(call("quarantine", "list", folder / "out", "--json")[1])["files"]
     assert [line["path"] for line in files] == ["cat/bad.png", "dog/\udcff[x].png"]
+
+
+def test_quarantine_list_takes_the_latest_data_set_of_a_run(folder, tmp_path):
+    examples = tmp_path / "run" / "artifacts" / "ImageExampleGen" / "examples"
+    shutil.copytree(folder / "out", examples / "12")
+    assert (
+        call("quarantine", "list", tmp_path / "run")[1]
+        == (call("quarantine", "list", folder / "out")[1])
+    )
 
 
 def test_quarantine_list_of_no_data_set_is_explained(tmp_path):

@@ -2,7 +2,8 @@ import shutil
 
 import pytest
 
-from image_pipeline.named_folder import find_whole_run
+from image_pipeline.components.errors import UserError
+from image_pipeline.named_folder import find_latest_data_set, find_whole_run
 from image_pipeline.report.page import write_report
 from image_pipeline.report.training import describe_versions
 from image_pipeline.run_config import read_config
@@ -17,6 +18,12 @@ def test_a_run_that_was_moved_is_found_where_it_is(run, run_dir, tmp_path):
     copy = tmp_path / "moved"
     shutil.copytree(run_dir, copy)
     assert find_whole_run(f"{copy}/").data_dir.startswith(f"{copy}/artifacts/")
+
+
+def test_the_latest_data_set_of_a_run_is_found_and_others_are_taken_as_they_are(run, run_dir):
+    assert find_latest_data_set(str(run_dir)) == run.data_dir
+    for folder in (run.data_dir, f"{run_dir}/nothing"):
+        assert find_latest_data_set(folder) == folder
 
 
 def test_a_run_that_ended_before_its_transform_graph_is_reported_by_its_data(run_dir, tmp_path):
@@ -36,6 +43,9 @@ def test_the_options_are_the_runs_own(run):
     versions = describe_versions(run, config)
     assert [name for name, _ in versions.options] == ["ingest", "view", "feeding", "training"]
     assert "batch_size: 4" in dict(versions.options)["feeding"]
+    with pytest.raises(UserError) as caught:
+        read_config(run, overrides=["feeding.batch_size=many"])
+    assert "batch_size" in str(caught.value) and "was made with" not in str(caught.value)
     rows = dict(versions.rows)
     assert rows["report by"].startswith("image-pipeline ")
     assert rows["preprocessing_fn"].startswith("image_pipeline.components.transform.preprocessing.")
