@@ -10,7 +10,7 @@ from image_pipeline.browse.originals import Originals
 from image_pipeline.browse.session import Session
 from image_pipeline.browse.views import Views, ViewSettings
 from image_pipeline.graph_folder import read_graph
-from image_pipeline.named_folder import Source, find_graph, find_source
+from image_pipeline.named_folder import Source, find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config
 from image_pipeline.show.random_steps import describe_steps
@@ -47,7 +47,9 @@ def open_session(asked: Asked) -> Session:
     Raises:
       UserError: if there is none, it was changed, or an option does not fit it.
     """
-    source = find_source(asked.data)
+    source = find_whole_run(asked.data)
+    if source.graph_dir is None:
+        source = dataclasses.replace(source, run=None)  # It has no options of training yet.
     settings = _choose_settings(asked, source)
     manifest = source.manifest
     catalogue = Catalogue(source.data_dir, manifest)

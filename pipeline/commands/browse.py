@@ -22,7 +22,11 @@ from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
     type=click.IntRange(1, 50),
     help="Training views of each record.",
 )
-@click.option("--seed", type=int, help="Seed of training, instead of the option training.seed.")
+@click.option(
+    "--seed",
+    type=click.IntRange(-(2**63), 2**63 - 1),
+    help="Seed of training, instead of the option training.seed.",
+)
 @click.option(
     "--marks",
     "marks_path",

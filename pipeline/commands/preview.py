@@ -23,7 +23,11 @@ _ENDINGS = (".png", ".html")
     help="Training views of each record.",
 )
 @click.option("--split", default="train", show_default=True, help="Split to take records from.")
-@click.option("--seed", type=int, help="Seed of training, instead of the option training.seed.")
+@click.option(
+    "--seed",
+    type=click.IntRange(-(2**63), 2**63 - 1),
+    help="Seed of training, instead of the option training.seed.",
+)
 @click.option(
     "--output",
     "output_path",

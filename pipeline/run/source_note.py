@@ -91,15 +91,16 @@ def _shares_files(output_dir: str, images_dir: str, options: IngestOptions) -> b
 
 
 def _compare_options(stored: dict, options: IngestOptions) -> str:
-    """What differs, for a message. Options that did not exist then do not count."""
+    """What differs, for a message. Of options that were not stored then, only set ones count."""
     try:
         old = flatten_options(IngestOptions.read_stored(stored).stored_form())
     except pydantic.ValidationError:
         return "those of another version"
-    new = flatten_options(options.stored_form())
-    compared = flatten_options(stored).keys() & new.keys() - _FREE
+    new, usual = (flatten_options(each.stored_form()) for each in (options, IngestOptions()))
+    is_set = {key for key in new if new[key] != usual.get(key)}
+    compared = (flatten_options(stored).keys() | is_set) - _FREE
     return "; ".join(
-        f"{key} was {show(old[key])}, now {show(new[key])}"
+        f"{key} was {show(old.get(key))}, now {show(new.get(key))}"
         for key in sorted(compared)
-        if old[key] != new[key]
+        if old.get(key) != new.get(key)
     )

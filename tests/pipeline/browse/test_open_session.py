@@ -41,6 +41,16 @@ def test_the_images_are_those_that_ingest_noted(browsed, tmp_path):
     assert session.originals.read(row) == (browsed.images / "cat" / "04.png").read_bytes()
 
 
+def test_a_run_that_has_only_ingested_is_shown_as_its_data_set(browsed, tmp_path):
+    shutil.copytree(browsed.data, tmp_path / "out/artifacts/ImageExampleGen/examples/3")
+    asked = Asked(str(tmp_path / "out"), marks_path=str(tmp_path / "marks.txt"))
+    session = open_session(asked)
+    assert session.views is None
+    assert len(session.catalogue.find(Query())) == len(
+        browsed.open(tmp_path).catalogue.find(Query())
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -52,6 +52,17 @@ def test_other_images_are_refused_unless_asked(folder):
         ingest(str(folder / "images"), str(folder / "out"), **OPTIONS)
 
 
+def test_an_option_that_was_not_set_before_is_another_option(folder):
+    message = r"ingest.leave_out was None, now \['cat/000.png'\]\); .*--replace"
+    with pytest.raises(UserError, match=message):
+        ingest(str(folder / "images"), str(folder / "out"), **OPTIONS, leave_out=["cat/000.png"])
+    assert _count(folder) == 20
+    more = {**OPTIONS, "leave_out": ["cat/000.png"]}
+    ingest(str(folder / "images"), str(folder / "out"), replace=True, **more)
+    with pytest.raises(UserError, match=r"ingest.leave_out was \['cat/000.png'\], now None"):
+        ingest(str(folder / "images"), str(folder / "out"), **OPTIONS)
+
+
 def test_a_long_list_is_not_spelled_out_in_a_message(folder):
     first, second = ([f"{start + number}.png" for number in range(500)] for start in (0, 1))
     out = str(folder / "listed")
