@@ -7,6 +7,7 @@ from typing import ClassVar, TypeVar
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
+from image_pipeline.components.errors import UserError
 
 CONFLICTING_LABEL = "conflicting_label"  # the reason for an undamaged file in quarantine
 LEFT_OUT = "left_out"  # the kind of a skipped file that the option leave_out names
@@ -70,9 +71,20 @@ L = TypeVar("L", bound=Line)
 
 
 def read_list(data_dir: str, kind: type[L]) -> list[L]:
-    """Reads one of a data set's lists; keys that this version does not know are ignored."""
+    """Reads one of a data set's lists; keys that this version does not know are ignored.
+
+    Raises:
+      UserError: if it is not there.
+    """
     known = {field.name for field in dataclasses.fields(kind)}
-    lines = map(json.loads, files.read_file(files.join(data_dir, kind.FILE)).splitlines())
+    try:
+        content = files.read_file(files.join(data_dir, kind.FILE))
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{data_dir!r} must hold {kind.FILE}, but it is gone; `image-pipeline verify` lists "
+            "all that is wrong, and ingest writes it anew."
+        ) from error
+    lines = map(json.loads, content.splitlines())
     return [kind(**{key: line[key] for key in line.keys() & known}) for line in lines]
 
 

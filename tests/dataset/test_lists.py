@@ -9,6 +9,7 @@ from image_pipeline.components.dataset.lists import (
     read_list,
     write_list,
 )
+from image_pipeline.components.errors import UserError
 
 pytestmark = pytest.mark.unit
 
@@ -72,3 +73,8 @@ def test_copies_are_kept_of_what_has_bytes_and_is_nowhere_else():
         Quarantined("6", "truncated", "", 7, "bb"),
     ]
     assert list(kept_copies(lines).items()) == [("aa", 3), ("bb", 7)]
+
+
+def test_a_list_that_is_gone_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"must hold quarantine.jsonl, .*image-pipeline verify"):
+        read_list(str(tmp_path), Quarantined)
