@@ -85,7 +85,7 @@ def test_tags_are_learned_evaluated_and_served(tmp_path):
     f1 = evaluation["overall"]["F1"]
     # Where every answer is right there is no range to speak of.
     assert ("<p>F1 1 on" if f1 == 1 else f"<p>F1 {f1:,.3f} (") in page
-    assert (f1 == 1) == (figures["metrics"]["interval"] is None) and "<h3>By tag" in page
+    assert (f1 == 1) == (figures["metrics"]["interval"] is None) and "<h4>By tag, " in page
     images = {row["name"]: row["counts"][1] for row in figures["tags"]["table"]["rows"]}
     assert {row["name"]: row["records"] for row in figures["metrics"]["classes"]} == images
 
@@ -107,5 +107,6 @@ def test_values_are_learned_evaluated_and_served(tmp_path):
     worst = figures["misses"]["worst"]
     assert [each["error"] for each in worst] == sorted((e["error"] for e in worst), reverse=True)
     assert {each["value"] for each in worst} <= {row["label"] for row in rows}
-    assert f"is {worst[0]['value']:,.5g}, predicted as {worst[0]['prediction']:,.5g}" in page
+    value, prediction = (f"{worst[0][key]:,.5g}" for key in ("value", "prediction"))
+    assert f"<b>{value}</b><span>predicted {prediction}</span>" in page
     assert "<p>Mean squared error" in page and "By class" not in page
