@@ -15,6 +15,7 @@ import tensorflow as tf
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.fast_resample import resample_window
 from image_pipeline.components.views.options import ViewOptions
 
 # Where serving's bits come from, whatever devices the machine has.
@@ -177,18 +178,20 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
     """Makes the deterministic view, the same bits as `views.graph.eval_view`.
 
     Where nothing is to be resized (stored by their shorter side, with the right `crop_fraction`)
-    that is a cut; otherwise TensorFlow's antialiased resize does it, since OpenCV's gives other
-    bits.
+    that is a cut. Images of floats are left to TensorFlow, whose sums are rounded.
 
     Args:
       pixels: [height, width, channels] of any stored type.
       view: the input's size.
       out: `view.dtype` [view.height_px, view.width_px, view.channels], which gets the result.
     """
-    height, width = pixels.shape[:2]
-    if views.resized_size((height, width), view) == (height, width):
-        top, left = (height - view.height_px) // 2, (width - view.width_px) // 2
+    size = pixels.shape[:2]
+    resized = views.resized_size(size, view)
+    top, left = (resized[0] - view.height_px) // 2, (resized[1] - view.width_px) // 2
+    if resized == size:
         out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
+    elif pixels.dtype == out.dtype == np.uint8:
+        resample_window(pixels, resized, (top, left), out)
     else:
         with _CPU():
             out[...] = _trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()

@@ -26,8 +26,46 @@ def test_it_is_the_window_of_tensorflow_s_antialiased_resize(data):
     top, left = offset
     expected = whole[top : top + window[0], left : left + window[1]]
     assert result.dtype == tf.uint8 and result.shape == (*window, channels)
-    # Half a gray level of rounding; and single precision, which places samples anew.
-    assert np.abs(result.numpy() - expected).max() <= 0.5 + 2e-2
+    # Half a gray level of rounding, a sixteenth between the two directions; and both's weights.
+    assert np.abs(result.numpy() - expected).max() <= 0.5 + 1 / 16 + 8e-2
+
+
+@pytest.mark.parametrize(
+    ("size", "resized", "expected"),
+    [
+        # Of triangles two pixels wide to either side: 1, 3, 3, 1 eighths, cut off at the ends.
+        ((4, 1), (2, 1), [[[(3 * 0 + 3 * 8 + 80) / 7], [(8 + 3 * 80 + 3 * 160) / 7]]]),
+        ((1, 2), (1, 4), [[[0]], [[2]], [[6]], [[8]]]),
+    ],
+    ids=["shrunk", "enlarged"],
+)
+def test_weights_are_those_of_the_triangle(size, resized, expected):
+    image = np.array([0, 8, 80, 160], np.uint8)[: size[0] * size[1]].reshape(*size, 1)
+    result = resample_window(tf.constant(image), tf.constant(resized), tf.constant([0, 0]), resized)
+    assert result.numpy().ravel().tolist() == [round(each) for each in np.ravel(expected)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    sides=st.tuples(st.integers(1, 3000), st.integers(1, 40)),
+    level=st.integers(0, 255),
+    target=st.integers(1, 30),
+)
+def test_what_is_of_one_level_stays_so(sides, level, target):
+    image = tf.fill([*sides, 1], tf.constant(level, tf.uint8))
+    result = resample_window(
+        image, tf.constant([target, target]), tf.constant([0, 0]), (target,) * 2
+    )
+    assert np.unique(result.numpy()).tolist() == [level]
+
+
+def test_floats_are_averaged_unrounded():
+    image = np.random.default_rng(5).uniform(-1e4, 6e4, (37, 53, 2)).astype(np.float32)
+    result = resample_window(
+        tf.constant(image), tf.constant([17, 20]), tf.constant([2, 3]), (15, 9)
+    )
+    expected = tf.image.resize(image, [17, 20], antialias=True).numpy()[2:17, 3:12]
+    np.testing.assert_allclose(result, expected, atol=6e4 * 1e-5)
 
 
 def test_a_photo_s_view_is_pillow_s():
