@@ -5,7 +5,7 @@ times as long, each of them reading and writing the whole batch.
 """
 
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -68,13 +68,14 @@ def finish(
     training: bool,
     moved: Moved | None = None,
     at_once: int | None = None,
+    names: Sequence[str] | None = None,
 ) -> tf.data.Dataset:
     """Turns what `ImageBatches.read` gives into what `input_fn` gives, so many batches at once.
 
     The other arguments are those of `make_finish`.
     """
     count = at_once or batches_in_work()
-    function = make_finish(graph, feeding, view, training, moved)
+    function = make_finish(graph, feeding, view, training, moved, names)
     return images.map(function, num_parallel_calls=count, deterministic=True)
 
 
@@ -96,6 +97,7 @@ def make_finish(
     view: ViewOptions,
     training: bool,
     moved: Moved | None = None,
+    names: Sequence[str] | None = None,
 ) -> Callable[[Mapping[str, tf.Tensor]], tuple[Any, Any]]:
     """Makes the function that ends the input pipeline.
 
@@ -105,6 +107,7 @@ def make_finish(
       view: the images' size.
       training: whether random steps are taken.
       moved: whether the labels are the images' masks or boxes.
+      names: of all classes that occur, where they are known.
 
     Returns:
       A function of a batch as `ImageBatches.read` gives it to images and labels, see `input_fn`.
@@ -118,11 +121,12 @@ def make_finish(
         check_steps(feeding.augment, view.dtype, view.channels)
     augment = make_augment(feeding, view, moved) if training else _take_as_they_are
     pixels = _make_pixels(graph, feeding, view)
+    number = None if graph is None or moved else graph.number_labels(names)
 
     def finish_batch(batch: Mapping[str, tf.Tensor]) -> tuple[Any, Any]:
         views = augment(_take_views(batch, moved), batch.get(KEY), batch.get(MIRRORED))
         return _add_columns(pixels(views.images), batch, feeding), make_labels(
-            batch, views, graph, feeding
+            batch, views, graph, feeding, number
         )
 
     return finish_batch

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -27,6 +27,9 @@ from image_pipeline.components.views.options import ViewOptions
 # because importing tf.Transform would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
 _WHITE = (255, 255, 255)
+# Of more classes, a table for each data set would take longer than it saves.
+_MOST_NAMES = 2**16
+_NAMES_AT_ONCE = 64
 _DTYPES: dict[tf.DType, Dtype] = {tf.string: "bytes", tf.int64: "int64", tf.float32: "float32"}
 
 
@@ -156,6 +159,41 @@ class TransformGraph(tf.Module):
         if isinstance(label, tf.RaggedTensor):
             label = multi_hot(label, len(self.class_names))
         return outputs[contract.IMAGE_OUTPUT], label
+
+    def number_labels(
+        self, names: Sequence[str] | None
+    ) -> Callable[[Mapping[str, tf.Tensor]], tf.Tensor]:
+        """What becomes of labels, for data sets, which would copy the whole graph for each epoch.
+
+        Args:
+          names: of all classes that occur, where they are known: they are looked up at once.
+
+        Returns:
+          A function from batches to the labels that the graph itself gives.
+        """
+        if names is None or self._column_specs or len(names) > _MOST_NAMES:
+            return lambda batch: self(batch)[1]
+        keys, ids = tf.constant(list(names), tf.string), tf.constant(self.find_ids(names), tf.int64)
+        initializer = tf.lookup.KeyValueTensorInitializer(keys, ids)
+        table = tf.lookup.StaticHashTable(initializer, default_value=-1)
+        return lambda batch: table.lookup(batch[contract.LABEL_INPUT])
+
+    def find_ids(self, labels: Sequence[str]) -> list[int]:
+        """The ids that the graph gives to labels: some at a time, each comes with a blank image."""
+        (specs,), _ = self.input_signature
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def look_up(names: tf.Tensor) -> tf.Tensor:
+            blank = {
+                key: tf.zeros([tf.size(names), *spec.shape[1:]], spec.dtype)
+                for key, spec in specs.items()
+                if key != contract.LABEL_INPUT
+            }
+            return self({**blank, contract.LABEL_INPUT: names})[1]
+
+        names = [label.encode() for label in labels]
+        parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]
+        return [int(i) for part in parts for i in look_up(tf.constant(part, tf.string)).numpy()]
 
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """`transform_images`, compiled by XLA; None where that gives other bits."""

@@ -117,10 +117,11 @@ def input_fn(
     labels = find_label(files) if graph is None else graph.columns
     columns = find_columns(files, feeding, labels)
     # Draw which records, in which order; read and decode them; crop and resize: uint8 batches.
-    images = ImageBatches(files, view, feeding, passes, columns).read()
+    images = ImageBatches(files, view, feeding, passes, columns)
     # Take the random steps; apply the transform graph.
     moved = moved_in(columns)
-    finished = finish(images, graph, feeding, view, passes.training, moved)
+    names = images.class_names
+    finished = finish(images.read(), graph, feeding, view, passes.training, moved, names=names)
     # The next batch is made while the model works on this one.
     return keep_ready(finished, feeding.prefetch_batches)
 
@@ -207,6 +208,11 @@ class ImageBatches:
         held = self._records.plan_memory(use or passes.mode)
         held += self._records.hold_decoded(held)
         _LOG.info(budget.check_budget(held, feeding, use or passes.mode))
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The classes that occur, by the index; None where shards are streamed."""
+        return None if self._records.index is None else self._records.index.classes
 
     def read(self) -> tf.data.Dataset:
         """Runs all stages up to the images.

@@ -1,6 +1,6 @@
 """What a model is to answer for a batch: classes, tags, values, masks or boxes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +14,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
+
+Number = Callable[[Mapping[str, tf.Tensor]], tf.Tensor]
 
 
 def check_mixing(feeding: FeedingOptions, moved: Moved | None, has_graph: bool) -> None:
@@ -43,6 +45,7 @@ def make_labels(
     views: Batch,
     graph: TransformGraph | None,
     feeding: FeedingOptions,
+    number: Number | None = None,
 ) -> Any:
     """Makes the labels of a batch.
 
@@ -51,6 +54,7 @@ def make_labels(
       views: what the random steps have made of it.
       graph: the transform graph; None to leave labels as records have them.
       feeding: which steps were taken, and which boxes count.
+      number: `TransformGraph.number_labels`; None to ask the whole graph.
 
     Returns:
       See `input_fn`.
@@ -64,7 +68,7 @@ def make_labels(
         return _untransformed(batch)
     count = batch[contract.LABEL_INPUT].shape[0]  # None where batches differ in size
     # Of the whole graph only the label is used, so TensorFlow prunes its pixels away.
-    labels = graph(batch)[1]
+    labels = graph(batch)[1] if number is None else number(batch)
     labels = tf.ensure_shape(labels, [count, *labels.shape[1:]])
     return _mix(labels, views.own_share, graph) if feeding.mixes_labels else labels
 

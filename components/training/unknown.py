@@ -17,7 +17,6 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Mode, Passes
 from image_pipeline.components.feeding.records import open_records
 from image_pipeline.components.feeding.selection import select
-from image_pipeline.components.transform.classes import find_ids
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -47,7 +46,7 @@ def count_unknown(
         records.index.label[select(records.index, feeding, mode == "train")], return_counts=True
     )
     names = [records.index.classes[code] for code in codes.tolist()]
-    return int(counts[np.array(find_ids(transform, names), np.int64) < 0].sum())
+    return int(counts[np.array(transform.find_ids(names), np.int64) < 0].sum())
 
 
 def leave_out_unknown(model: keras.Model) -> None:

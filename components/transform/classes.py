@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.dataset.record import Column
@@ -17,8 +16,6 @@ from image_pipeline.components.views.options import ViewOptions
 
 # Statistics that `labels.label_ids` leaves in the graph.
 CLASS_STATISTICS = ("class_names", "class_counts", "class_priors", "class_weights")
-
-_NAMES_AT_ONCE = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +60,7 @@ def count_classes(
     counts: collections.Counter[int] = collections.Counter()
     labels = list(analysed)
     for number, label in zip(
-        find_ids(TransformGraph(transform_graph_dir), labels), labels, strict=True
+        TransformGraph(transform_graph_dir).find_ids(labels), labels, strict=True
     ):
         counts[number] += analysed[label]
     total = sum(counts[number] for number in range(len(classes)))
@@ -76,24 +73,6 @@ def count_classes(
         )
         for number, row in enumerate(classes)
     ]
-
-
-def find_ids(graph: TransformGraph, labels: list[str]) -> list[int]:
-    """The ids that a graph gives to labels: some at a time, each comes with a blank image."""
-    (specs,), _ = graph.input_signature
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def look_up(names: tf.Tensor) -> tf.Tensor:
-        blank = {
-            key: tf.zeros([tf.size(names), *spec.shape[1:]], spec.dtype)
-            for key, spec in specs.items()
-            if key != contract.LABEL_INPUT
-        }
-        return graph({**blank, contract.LABEL_INPUT: names})[1]
-
-    names = [label.encode() for label in labels]
-    parts = [names[n : n + _NAMES_AT_ONCE] for n in range(0, len(names), _NAMES_AT_ONCE)]
-    return [int(i) for part in parts for i in look_up(tf.constant(part, tf.string)).numpy()]
 
 
 def is_named_by_label(

@@ -1,0 +1,44 @@
+"""Labels by a table of the known classes are those of the whole graph."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from image_pipeline.components import contract
+from image_pipeline.components.feeding.graph import TransformGraph
+from tests import graphs
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return TransformGraph(graphs.shared_graph_dir())
+
+
+def number(graph, names, labels):
+    (specs,), _ = graph.input_signature
+    images = tf.zeros([len(labels), *specs[contract.IMAGE_INPUT].shape[1:]], tf.uint8)
+    batch = {contract.IMAGE_INPUT: images, contract.LABEL_INPUT: tf.constant(labels)}
+    data = tf.data.Dataset.from_tensors(batch).map(graph.number_labels(names))
+    return next(data.as_numpy_iterator()), graph(batch)[1].numpy()
+
+
+@pytest.mark.parametrize("are_known", [True, False])
+def test_they_are_those_of_the_graph(graph, are_known):
+    labels = [*graph.class_names, "no class", "", graph.class_names[0]]
+    found, expected = number(graph, sorted(set(labels)) if are_known else None, labels)
+    assert found.dtype == np.int64 and found.tolist() == expected.tolist()
+    assert found.tolist()[:2] == [0, 1] and found[-3] == -1
+
+
+def test_with_known_names_a_data_set_holds_no_graph(graph):
+    def count_nodes(names):
+        function = graph.number_labels(names)
+        label = tf.TensorSpec([None], tf.string)
+        image = graph.input_signature[0][0][contract.IMAGE_INPUT]
+        specs = {contract.IMAGE_INPUT: image, contract.LABEL_INPUT: label}
+        traced = tf.function(function).get_concrete_function(specs)
+        return len(traced.graph.as_graph_def().library.function)
+
+    assert count_nodes(graph.class_names) == 0 < count_nodes(None)
