@@ -53,7 +53,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable .
 	@echo "  compiling what a run imports …"
-	@PYTHONDONTWRITEBYTECODE= TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -c "import $(IMPORTED)"
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c "import $(IMPORTED)" 2> $(VENV)/imports.log || \
+	  { cat $(VENV)/imports.log; exit 1; }
 	@touch $@
 	@echo "  done."
 

@@ -16,10 +16,10 @@ LIBRARIES = {
     *("tfx", "tfx_bsl"),
 }
 
-# TFX's public interface is `tfx.v1`, which imports all of TFX and Google's AI Platform: 1.5 to 2.5 s
-# at each start. So its classes are taken from where it has them (test_pipeline.py compares), and
-# only what compiles for Kubeflow imports it. Of Beam-based components, drivers and resolvers of
-# one's own it has nothing. By module, what is taken from it.
+# TFX's public interface is `tfx.v1`, which imports all of TFX and Google's AI Platform: that takes
+# 1.5 to 2.5 s more at each start. So its classes are taken from where it has them (test_pipeline.py
+# compares), and only what compiles for Kubeflow imports it. Of Beam-based components, drivers and
+# resolvers of one's own it has nothing. By module, what is taken from it.
 MODULES = {
     "tfx.components": {"ExampleValidator", "SchemaGen", "Trainer"},
     "tfx.components.evaluator": {"component", "executor"},
