@@ -3,8 +3,14 @@
 import os
 from collections.abc import Sequence
 
-from tfx import v1 as tfx
+from ml_metadata.proto import metadata_store_pb2
+from tfx.components import ExampleValidator, SchemaGen, Trainer
 from tfx.dsl.components.base.base_component import BaseComponent
+from tfx.orchestration import metadata
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.orchestration.pipeline import Pipeline
+from tfx.proto import pusher_pb2, trainer_pb2
+from tfx.types.channel import Channel
 
 # isort: split
 # After TFX, which provides a stand-in for a module that this needs and tfx-bsl 1.21 lacks.
@@ -37,14 +43,14 @@ _USED_IN_TRAINING = (
 
 def create_pipeline(
     config: PipelineConfig,
-    images_dir: str | tfx.dsl.experimental.RuntimeParameter,
+    images_dir: str | RuntimeParameter,
     pipeline_root: str,
     push_dir: str,
-    fingerprint: str | tfx.dsl.experimental.RuntimeParameter = "",
+    fingerprint: str | RuntimeParameter = "",
     metadata_path: str | None = None,
     beam_args: tuple[str, ...] = (),
-    span: int | tfx.dsl.experimental.RuntimeParameter | None = None,
-) -> tfx.dsl.Pipeline:
+    span: int | RuntimeParameter | None = None,
+) -> Pipeline:
     """Composes the components.
 
     Args:
@@ -101,7 +107,7 @@ def create_pipeline(
     predictors = _create_predictors(config, model, evaluator.outputs["blessing"])
 
     before_training = [example_gen, *span_resolvers, *checks, image_transform, *start_resolvers]
-    return tfx.dsl.Pipeline(
+    return Pipeline(
         pipeline_name=config.name,
         pipeline_root=pipeline_root,
         components=[
@@ -134,23 +140,19 @@ def _find_store_root(pipeline_root: str) -> str:
 
 
 def _span_parameter(
-    span: int | tfx.dsl.experimental.RuntimeParameter | None,
-) -> str | tfx.dsl.experimental.RuntimeParameter:
+    span: int | RuntimeParameter | None,
+) -> str | RuntimeParameter:
     if span is None:
         return LATEST
     return str(span) if isinstance(span, int) else span
 
 
-def _check_columns(
-    examples: tfx.dsl.Channel, further: Sequence[record.Column]
-) -> list[BaseComponent]:
+def _check_columns(examples: Channel, further: Sequence[record.Column]) -> list[BaseComponent]:
     """Infers a schema from statistics, then checks the examples of all splits against it."""
     statistics_gen = StatisticsGen(examples=examples, stats_options=statistics_options(further))
     statistics = statistics_gen.outputs["statistics"]
-    schema_gen = tfx.components.SchemaGen(statistics=statistics, infer_feature_shape=True)
-    example_validator = tfx.components.ExampleValidator(
-        statistics=statistics, schema=schema_gen.outputs["schema"]
-    )
+    schema_gen = SchemaGen(statistics=statistics, infer_feature_shape=True)
+    example_validator = ExampleValidator(statistics=statistics, schema=schema_gen.outputs["schema"])
     return [statistics_gen, schema_gen, example_validator]
 
 
@@ -169,17 +171,17 @@ def _choose_cache_dir(config: PipelineConfig, pipeline_root: str) -> str | None:
 
 def _create_trainer(
     config: PipelineConfig,
-    examples: tfx.dsl.Channel,
-    transform_graph: tfx.dsl.Channel,
-    start: tfx.dsl.Channel | None,
-) -> tfx.components.Trainer:
-    return tfx.components.Trainer(
+    examples: Channel,
+    transform_graph: Channel,
+    start: Channel | None,
+) -> Trainer:
+    return Trainer(
         run_fn="image_pipeline.components.training.trainer.run_fn",
         examples=examples,
         transform_graph=transform_graph,
         base_model=start,
-        train_args=tfx.proto.TrainArgs(splits=["train"]),
-        eval_args=tfx.proto.EvalArgs(splits=["eval"]),
+        train_args=trainer_pb2.TrainArgs(splits=["train"]),
+        eval_args=trainer_pb2.EvalArgs(splits=["eval"]),
         custom_config={
             "view": config.view.model_dump(mode="json"),
             "feeding": config.feeding.model_dump(mode="json"),
@@ -202,18 +204,18 @@ def _version_of_training(config: PipelineConfig) -> str:
     )
 
 
-def _create_pusher(model: tfx.dsl.Channel, blessing: tfx.dsl.Channel, push_dir: str) -> Pusher:
+def _create_pusher(model: Channel, blessing: Channel, push_dir: str) -> Pusher:
     return Pusher(
         model=model,
         model_blessing=blessing,
-        push_destination=tfx.proto.PushDestination(
-            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=push_dir)
+        push_destination=pusher_pb2.PushDestination(
+            filesystem=pusher_pb2.PushDestination.Filesystem(base_directory=push_dir)
         ),
     )
 
 
 def _create_predictors(
-    config: PipelineConfig, model: tfx.dsl.Channel, blessing: tfx.dsl.Channel
+    config: PipelineConfig, model: Channel, blessing: Channel
 ) -> list[ImagePredictor]:
     """The step for `inference.images`; none if there are none."""
     if config.inference.images is None:
@@ -221,8 +223,8 @@ def _create_predictors(
     return [ImagePredictor(model, blessing, config.inference, config.ingest)]
 
 
-def _metadata_connection(path: str | None):
+def _metadata_connection(path: str | None) -> metadata_store_pb2.ConnectionConfig | None:
     if path is None:
         return None
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    return tfx.orchestration.metadata.sqlite_metadata_connection_config(path)
+    return metadata.sqlite_metadata_connection_config(path)

@@ -10,10 +10,12 @@ import copy
 from typing import Any
 
 import apache_beam as beam
-from tfx import v1 as tfx
+from tfx.components.evaluator import component as evaluator_component
 from tfx.components.evaluator import executor as evaluator
+from tfx.components.statistics_gen import component as statistics_component
 from tfx.components.statistics_gen import executor as statistics_gen
 from tfx.dsl.components.base import base_beam_executor, executor_spec
+from tfx.types import standard_artifacts
 
 from image_pipeline.components import files
 from image_pipeline.components.beam.job_pipeline import JobPipeline
@@ -42,8 +44,8 @@ class _JobExecutor(base_beam_executor.BaseBeamExecutor):
 
 
 def _name_for_beam(
-    examples: tfx.types.standard_artifacts.Examples,
-) -> tfx.types.standard_artifacts.Examples:
+    examples: standard_artifacts.Examples,
+) -> standard_artifacts.Examples:
     """The artifact with a URI that Beam's sources read."""
     named = copy.deepcopy(examples)
     named.uri = name_for_beam(examples.uri)
@@ -58,13 +60,13 @@ class EvaluatorExecutor(_JobExecutor, evaluator.Executor):
     """Measures a model."""
 
 
-class StatisticsGen(tfx.components.StatisticsGen):
+class StatisticsGen(statistics_component.StatisticsGen):
     """Statistics of the columns that describe images."""
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(StatisticsGenExecutor)
 
 
-class Evaluator(tfx.components.Evaluator):
+class Evaluator(evaluator_component.Evaluator):
     """Measures a model, and blesses it if it is good enough."""
 
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(EvaluatorExecutor)

@@ -31,7 +31,13 @@ from image_pipeline.components.evaluation.mislabelled import Doubts, find_suspec
 from image_pipeline.components.evaluation.outliers import find_outliers
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.tasks.options import EvaluationOptions
-from image_pipeline.components.tasks.signatures import CLASSES, IMAGE_BYTES, SERVE_IMAGES
+from image_pipeline.components.tasks.signatures import (
+    CLASSES,
+    IMAGE_BYTES,
+    PIXELS,
+    SERVE_IMAGES,
+    SERVE_PIXELS,
+)
 from image_pipeline.components.trees import fetch_tree
 
 COLUMNS = ("filename", "split", "label", "likelier", "score", "likelier_score", "record_id")
@@ -125,7 +131,12 @@ def write_findings(
 
 def read_names(model: Any) -> list[str]:
     """The names that an exported model has for its output values; none of numbers."""
-    answered = model.signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
+    if SERVE_PIXELS in model.signatures:  # A tenth of the graph that decodes files: 0.6 s less.
+        ask = model.signatures[SERVE_PIXELS]
+        _, inputs = ask.structured_input_signature
+        answered = ask(**{PIXELS: tf.zeros([1, *inputs[PIXELS].shape[1:]], inputs[PIXELS].dtype)})
+    else:
+        answered = model.signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
     return [name.decode() for name in answered[CLASSES][0].numpy()] if CLASSES in answered else []
 
 

@@ -5,9 +5,9 @@ import tempfile
 from typing import Any
 
 from google.protobuf import json_format
-from tfx import v1 as tfx
-from tfx.components.pusher import executor as pusher
+from tfx.components.pusher import component, executor
 from tfx.dsl.components.base import executor_spec
+from tfx.proto import pusher_pb2
 from tfx.types import artifact_utils
 
 from image_pipeline.components import files
@@ -17,12 +17,12 @@ from image_pipeline.components.trees import send_tree
 _DESTINATION, _PUSHED = "push_destination", "pushed_model"  # as TFX's Pusher calls them
 
 
-class PusherExecutor(pusher.Executor):
+class PusherExecutor(executor.Executor):
     """Pushes a blessed model."""
 
     def Do(self, input_dict: dict, output_dict: dict, exec_properties: dict[str, Any]) -> None:
         """Lets TFX push to a folder of this machine, which is then copied to the store."""
-        destination = tfx.proto.PushDestination()
+        destination = pusher_pb2.PushDestination()
         json_format.Parse(exec_properties[_DESTINATION], destination)
         base_dir = destination.filesystem.base_directory
         if files.is_known_to_tensorflow(base_dir):
@@ -39,7 +39,7 @@ class PusherExecutor(pusher.Executor):
                 pushed.set_string_custom_property("pushed_destination", uri)
 
 
-class Pusher(tfx.components.Pusher):
+class Pusher(component.Pusher):
     """Copies a model that passed to where servers look for it."""
 
     EXECUTOR_SPEC = executor_spec.ExecutorClassSpec(PusherExecutor)

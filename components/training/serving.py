@@ -139,7 +139,9 @@ class ServedModel(tf.Module):
         self._stored_type, self._sound = stored_type, sound
         self.views_spec = tf.TensorSpec([None, *self._size()], view.dtype)
         # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow.
-        self.predict_views = tf.function(self.predict, input_signature=[self.views_spec])
+        self.predict_views = tf.function(
+            self.predict, input_signature=[self.views_spec], autograph=False
+        )
         # Not all are weights to Keras: seeds of noise used in inference, plain tf.Variables.
         used = self.predict_views.get_concrete_function().graph.variables
         kept = {id(weight) for weight in self.weights}
@@ -242,7 +244,11 @@ def _check_answers(
 def _batch_signature(
     function: Callable, input_name: str, spec: tf.TensorSpec | None = None
 ) -> tf.types.experimental.GenericFunction:
-    """Makes a signature of one input, string [batch] unless `spec` is another."""
+    """Makes a signature of one input, string [batch] unless `spec` is another.
+
+    Nothing here needs autograph, which would translate each function first: a quarter of the time
+    that tracing takes. Models were traced without it before they were trained (`model_check`).
+    """
     spec = spec or tf.TensorSpec([None], tf.string)
     named = tf.TensorSpec(spec.shape, spec.dtype, name=input_name)
-    return tf.function(function).get_concrete_function(named)
+    return tf.function(function, autograph=False).get_concrete_function(named)

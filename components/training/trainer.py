@@ -140,6 +140,7 @@ def _fit(run: _Run, checked: CheckedModel) -> None:
     set_length(model, training.epochs, steps)
     stopping = EarlyStopping(model, training)
     start, checkpoints = resume(run.fn_args, model, training, steps, stopping.state)
+    _build_optimizer(model)
     clock = EpochClock(model)
     # The loss is checked before a checkpoint is stored, which holds what `stopping` knows.
     stop = _watch_loss(run, start, checkpoints)
@@ -173,6 +174,15 @@ def _fit(run: _Run, checked: CheckedModel) -> None:
     write_history(run.fn_args.model_run_dir, history)
     for trace in profile:
         trace.write_summary()
+
+
+def _build_optimizer(model: keras.Model) -> None:
+    """Makes the optimizer's variables: made within the first step, they have it traced twice.
+
+    A training step of the user's own may give the optimizer other weights than the model's.
+    """
+    if type(model).train_step is keras.Model.train_step and not model.optimizer.built:
+        model.optimizer.build(model.trainable_variables)
 
 
 def _watch_loss(run: _Run, start: Position, checkpoints: Sequence[Checkpoints]) -> StopAtNonFinite:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tfx import v1 as tfx
-from tfx.orchestration.pipeline import RunOptions
+from tfx.orchestration.local.local_dag_runner import LocalDagRunner
+from tfx.orchestration.pipeline import Pipeline, RunOptions
 from tfx.orchestration.portable import launcher
 
 from image_pipeline.components import progress
@@ -69,7 +69,7 @@ def run_locally(
     return [*taken, *runs]
 
 
-def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> tfx.dsl.Pipeline:
+def _create_pipeline(plan: RunPlan, fingerprint: str, span: int | None) -> Pipeline:
     return create_pipeline(
         plan.config,
         plan.images_dir,
@@ -113,7 +113,7 @@ def _begin_evaluation(runs: Sequence[ComponentRun]) -> None:
 
 def _launch(
     metadata_path: str,
-    pipeline: tfx.dsl.Pipeline,
+    pipeline: Pipeline,
     part: Part,
     runs: _Runs,
     earlier_span: int | None = None,
@@ -121,7 +121,7 @@ def _launch(
     """Runs a part of a pipeline; an earlier span's components are named after it."""
     finish = functools.partial(runs.finish, earlier_span=earlier_span)
     with _observe_components(metadata_path, runs.start, finish):
-        tfx.orchestration.LocalDagRunner().run(pipeline, _to_run_options(part))
+        LocalDagRunner().run(pipeline, _to_run_options(part))
 
 
 def _to_run_options(part: Part) -> RunOptions | None:

@@ -1,6 +1,13 @@
 """The nodes that look up results of earlier runs: earlier spans, and the latest good model."""
 
-from tfx import v1 as tfx
+from tfx.components import Trainer
+from tfx.dsl.components.common.resolver import Resolver
+from tfx.dsl.input_resolution.strategies.latest_blessed_model_strategy import (
+    LatestBlessedModelStrategy,
+)
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.types import standard_artifacts
+from tfx.types.channel import Channel
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.component import ImageExampleGen
@@ -18,8 +25,8 @@ START_RESOLVER = "StartResolver"
 def join_spans(
     example_gen: ImageExampleGen,
     options: SpanOptions,
-    span: int | tfx.dsl.experimental.RuntimeParameter | None,
-) -> tuple[tfx.dsl.Channel, list[tfx.dsl.Resolver]]:
+    span: int | RuntimeParameter | None,
+) -> tuple[Channel, list[Resolver]]:
     """The examples to train on, and the node that finds earlier ones, if they are wanted.
 
     Raises:
@@ -33,12 +40,12 @@ def join_spans(
             "find earlier spans, and spans to choose from: give --images a pattern such as "
             "day-{SPAN}, or leave spans.window at 1."
         )
-    resolver = tfx.dsl.Resolver(
+    resolver = Resolver(
         strategy_class=LatestSpans,
         config={"newest": span, "count": 0 if options.window == "all" else options.window},
         # From all runs; `outputs` would be only this run's.
-        examples=tfx.dsl.Channel(
-            type=tfx.types.standard_artifacts.Examples,
+        examples=Channel(
+            type=standard_artifacts.Examples,
             producer_component_id=example_gen.id,
             output_key="examples",
         ),
@@ -48,8 +55,8 @@ def join_spans(
 
 
 def find_baseline(
-    trainer: tfx.components.Trainer, options: EvaluationOptions
-) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
+    trainer: Trainer, options: EvaluationOptions
+) -> tuple[Channel | None, list[Resolver]]:
     """The model to compare with, and the node that finds it, if one is wanted."""
     if options.min_improvement is None:
         return None, []
@@ -61,7 +68,7 @@ def find_baseline(
 
 def find_start(
     transform: ImageTransform, options: TrainingOptions
-) -> tuple[tfx.dsl.Channel | None, list[tfx.dsl.Resolver]]:
+) -> tuple[Channel | None, list[Resolver]]:
     """The model to train on from, and the node that finds it, if one is wanted."""
     if options.warm_start == "none":
         return None, []
@@ -71,10 +78,10 @@ def find_start(
     return resolver.outputs["model"], [resolver]
 
 
-def _find_latest_blessed(name: str) -> tfx.dsl.Resolver:
-    kinds = tfx.types.standard_artifacts
-    return tfx.dsl.Resolver(
-        strategy_class=tfx.dsl.experimental.LatestBlessedModelStrategy,
-        model=tfx.dsl.Channel(type=kinds.Model),
-        model_blessing=tfx.dsl.Channel(type=kinds.ModelBlessing),
+def _find_latest_blessed(name: str) -> Resolver:
+    kinds = standard_artifacts
+    return Resolver(
+        strategy_class=LatestBlessedModelStrategy,
+        model=Channel(type=kinds.Model),
+        model_blessing=Channel(type=kinds.ModelBlessing),
     ).with_id(name)

@@ -164,7 +164,7 @@ RUN = ("run", "--images", "images", "--output", "out", *_SMALL)
 
 
 def test_a_run_stops_while_tfx_is_imported(folder, tmp_path):
-    out = _interrupt(tmp_path, "tfx.v1", signal.SIGINT, *_in(folder, RUN))
+    out = _interrupt(tmp_path, "tfx.components", signal.SIGINT, *_in(folder, RUN))
     assert out.startswith("40 files, 2 classes")
 
 

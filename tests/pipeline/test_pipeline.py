@@ -5,9 +5,11 @@ import json
 import pytest
 from tfx.components.util import udf_utils
 
+from image_pipeline import pipeline
 from image_pipeline.components.errors import UserError
 from image_pipeline.config import load_config
 from image_pipeline.pipeline import create_pipeline
+from image_pipeline.run import local, resolvers
 
 pytestmark = pytest.mark.unit
 
@@ -26,9 +28,28 @@ pytestmark = pytest.mark.unit
 def test_the_analyzer_cache_is_kept_beside_the_outputs_of_all_runs(root, overrides, cache_dir):
     config = load_config(None, overrides)
     images_dir = "gs://bucket/day-{SPAN}"
-    pipeline = create_pipeline(config, images_dir, root, "gs://bucket/push", span=7)
-    (transform,) = [each for each in pipeline.components if each.id == "ImageTransform"]
+    created = create_pipeline(config, images_dir, root, "gs://bucket/push", span=7)
+    (transform,) = [each for each in created.components if each.id == "ImageTransform"]
     assert transform.exec_properties["cache_dir"] == cache_dir
+
+
+def test_what_is_taken_from_tfx_is_what_its_public_interface_gives():
+    from tfx import v1
+
+    public = (v1.components, v1.dsl, v1.dsl.experimental, v1.orchestration)
+    given = {name: getattr(module, name) for module in public for name in dir(module)}
+    modules = (local, pipeline, resolvers)
+    taken = {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, type) and value.__module__.startswith("tfx.") and name in given
+    }
+    assert set(taken) == {
+        *("Channel", "ExampleValidator", "LatestBlessedModelStrategy", "LocalDagRunner"),
+        *("Pipeline", "Resolver", "RuntimeParameter", "SchemaGen", "Trainer"),
+    }
+    assert taken == {name: given[name] for name in taken}
 
 
 MASKS = 'ingest.masks={images: "a/{key}.*", masks: "b/{key}.*"}'

@@ -3,6 +3,7 @@ import json
 import pathlib
 import types
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -70,6 +71,18 @@ def test_on_one_device_a_strategy_changes_nothing(trained, tmp_path):
     for name, values in trained[0]["metrics"].items():
         assert history["metrics"][name] == pytest.approx(values, rel=1e-5)
     assert history["input_wait_seconds_per_epoch"] is None
+
+
+def test_a_step_is_traced_once(train_only, monkeypatch):
+    traced, step = [], keras.Model.train_step
+
+    def train_step(model, batch):
+        traced.append(batch)
+        return step(model, batch)
+
+    monkeypatch.setattr(keras.Model, "train_step", train_step)
+    train_only(training={"model": "small"})  # Adam has variables of its own.
+    assert len(traced) == 1
 
 
 def test_another_learning_rate_goes_on_from_the_checkpoint_that_is_named(train_only, tmp_path):
