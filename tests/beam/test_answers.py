@@ -4,7 +4,8 @@ import threading
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions, TypeOptions
-from apache_beam.runners.worker.statesampler import DEFAULT_SAMPLING_PERIOD_MS, StateSampler
+from apache_beam.runners.worker import statesampler
+from apache_beam.runners.worker.statesampler import StateSampler
 from apache_beam.transforms import core, userstate
 from apache_beam.utils.counters import CounterFactory
 
@@ -103,5 +104,6 @@ def test_state_and_timers_are_looked_for_once_per_function(monkeypatch):
 
 def test_a_sampler_looks_often_while_a_job_runs():
     with answer_once():
-        assert StateSampler("a", CounterFactory()).sampling_period_ms == 10
-    assert StateSampler("a", CounterFactory()).sampling_period_ms == DEFAULT_SAMPLING_PERIOD_MS
+        sampler = statesampler.StateSampler("a", CounterFactory())
+        assert isinstance(sampler, StateSampler) and sampler.sampling_period_ms == 10
+    assert statesampler.StateSampler is StateSampler
