@@ -1,8 +1,8 @@
 """What Beam asks again at every step of a job is answered once, and no step waits for its sampler.
 
 For each of a job's hundreds of steps Beam parses the flags some ten times, inspects the methods of
-its function as often, and looks through all of them for state and timers: over a third of a small job's
-CPU. A thread that looks which step is at work every 200 ms is waited for at a stage's end.
+its function as often, and looks through all of them for state and timers: over a third of a small
+job's CPU. The thread that looks every 200 ms which step is at work is waited for at a stage's end.
 """
 
 import contextlib
