@@ -3,21 +3,26 @@
 Paths are `str`; names that are not UTF-8 are as `os.fsdecode` returns them.
 """
 
+import concurrent.futures
 import contextlib
 import errno
+import functools
 import glob
+import io
 import os
 import shutil
 import stat
 import tempfile
 import uuid
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores import remote
+from image_pipeline.components.threads import start
 
 _GROWTH_BYTES = 2**16
+_SENT_BYTES = 2**24  # A disk of 500 MB/s writes it in 30 ms.
 _PREFIXES, _NAMES = ("tfrecord:",), ("tfds:", "source:", "generator:")
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
 
@@ -173,8 +178,8 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
     temporary = _name_temporary(path, uuid.uuid4().hex)
     try:
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        with open(temporary, "wb") as file:
-            yield file
+        with io.BufferedWriter(_SteadyFile(temporary)) as file:
+            yield file  # type: ignore[misc]
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -188,6 +193,37 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
                 "what is finished is kept."
             ) from error
         raise
+
+
+class _SteadyFile(io.FileIO):
+    """Sends what is written to the disk in the meantime, so that the end has little to wait for."""
+
+    def __init__(self, path: str):
+        """Opens a file to be written anew."""
+        super().__init__(path, "wb")
+        self._unsent = 0
+        self._sending: concurrent.futures.Future[None] | None = None
+
+    def write(self, data: Any) -> int:
+        """Writes; an error in sending earlier data is raised here, or when the file is closed."""
+        written = super().write(data)
+        self._unsent += written
+        if self._unsent >= _SENT_BYTES and (self._sending is None or self._sending.done()):
+            self._await_sent()
+            self._unsent, self._sending = 0, start(functools.partial(os.fsync, self.fileno()))
+        return written
+
+    def close(self) -> None:
+        """Closes the file once nothing is being sent."""
+        try:
+            self._await_sent()
+        finally:
+            super().close()
+
+    def _await_sent(self) -> None:
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.result()
 
 
 def check_writable(path: str) -> None:

@@ -9,7 +9,7 @@ import concurrent.futures
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 # Threads that read an object store: at 50 ms a request, 1,280 files a second.
@@ -62,6 +62,19 @@ def map_in_order(
             yield from pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)  # After an error, nothing new is started.
+
+
+def take_ahead(items: Iterable[Item]) -> Generator[Item, None, None]:
+    """Yields the items, the next of which is made in a thread while one is used.
+
+    An error in making an item is raised in its place; who stops early waits for one item at most.
+    """
+    source, end = iter(items), object()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, source, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, source, end)
+            yield item  # type: ignore[misc]
 
 
 def call_together(*functions: Callable[[], Any]) -> list[Any]:

@@ -46,6 +46,36 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_large_file_is_sent_while_it_is_written_and_whole_in_the_end(tmp_path, monkeypatch):
+    sent = []
+
+    def send(descriptor, real=os.fsync):
+        sent.append(os.fstat(descriptor).st_size)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", send)
+    block, path = os.urandom(2**20), tmp_path / "file"
+    with files.write_atomically(str(path)) as file:
+        for _ in range(40):
+            file.write(block)
+        assert sent
+    assert path.read_bytes() == 40 * block
+    assert sent[-1] == 40 * len(block)
+
+
+@pytest.mark.parametrize("blocks", [16, 40])
+def test_what_the_disk_refused_in_the_meantime_fails_the_write(tmp_path, monkeypatch, blocks):
+    failures = [OSError(errno.ENOSPC, "x")]
+    monkeypatch.setattr(os, "fsync", lambda _: failures and (_ for _ in ()).throw(failures.pop()))
+    with (
+        pytest.raises(UserError, match=os.strerror(errno.ENOSPC)),
+        files.write_atomically(str(tmp_path / "file")) as file,
+    ):
+        for _ in range(blocks):
+            file.write(bytes(2**20))
+    assert not list(tmp_path.iterdir()) and not failures
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_place_that_cannot_be_written_is_the_users_error(tmp_path, code):
     with (

@@ -12,6 +12,7 @@ from image_pipeline.components.threads import (
     call_within,
     map_in_order,
     start,
+    take_ahead,
     usable_cores,
 )
 
@@ -47,6 +48,32 @@ def test_an_error_comes_in_its_place():
     assert next(results) == 1
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+@given(st.lists(st.integers(), max_size=20))
+def test_what_is_made_ahead_comes_in_order(items):
+    assert list(take_ahead(iter(items))) == items
+
+
+def test_the_next_item_is_made_while_one_is_used():
+    is_made = threading.Event()
+
+    def make():
+        yield 1
+        is_made.set()
+        yield 2
+        raise AssertionError("Too far ahead.")
+
+    items = take_ahead(make())
+    assert next(items) == 1 and is_made.wait(60)
+    items.close()
+
+
+def test_an_error_in_making_an_item_comes_in_its_place():
+    items = take_ahead(1 // item for item in [1, 0, 1])
+    assert next(items) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(items)
 
 
 def test_calls_wait_together_and_answer_in_their_order():

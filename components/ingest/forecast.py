@@ -20,13 +20,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
+from image_pipeline.components.ingest.framed_records import record_values
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
 from image_pipeline.components.ingest.prepare import count_threads
 from image_pipeline.components.ingest.prepare_source import prepare_source
-from image_pipeline.components.ingest.shards import record_values
 from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.threads import map_in_order

@@ -1,11 +1,12 @@
 """Writes one shard: copies prepared images, in order, into a TFRecord file that appears whole."""
 
 import collections
+import contextlib
 import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -19,19 +20,12 @@ from image_pipeline.components.dataset.index_file import (
     index_name,
     index_schema,
 )
-from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES, frame
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, HEADER_BYTES
 from image_pipeline.components.ingest.fence import check_run
+from image_pipeline.components.ingest.framed_records import BATCH_ROWS, frame_records
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
-from image_pipeline.components.sources.column_types import feature_value
-from image_pipeline.components.threads import call_together, start
-
-# The columns that a record needs, and those that locate its stored image.
-_RECORD_ROWS = [
-    *("chunk", "payload_offset", "payload_length"),
-    *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
-    "mask_length",
-]
+from image_pipeline.components.threads import call_together, start, take_ahead
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,23 +121,24 @@ def _write_records(
     shard: BinaryIO,
     index: pa.ipc.RecordBatchFileWriter,
 ) -> dict:
-    """Writes records and index entries, a thousand at a time; describes the shard."""
-    digest, offset = hashlib.sha256(), 0
-    class_ids = None if task.classes is None else {n: i for i, n in enumerate(task.classes)}
-    columns = record.all_columns(task.further, task.has_masks, class_ids is not None)
+    """Writes the records, then their entries in the index; describes the shard.
+
+    The next records are read and encoded while the last ones are hashed and written.
+    """
+    digest = hashlib.sha256()
+    written: list[int] = []
     with open_payloads(rows, work_dir) as payloads:
-        for batch in rows.to_batches(max_chunksize=1024):
-            lengths = []
-            for row in batch.select(_RECORD_ROWS).to_pylist():
-                payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
-                values = record_values(row, payload, task.further, class_ids)
-                data = record.encode_example(values, columns)
-                framed = frame(data)
-                shard.write(framed)
-                digest.update(framed)
-                lengths.append(len(data))
-            index.write_batch(_index_batch(batch, task, offset, np.array(lengths)))
-            offset += sum(lengths) + len(lengths) * (HEADER_BYTES + FOOTER_BYTES)
+        framed = frame_records(rows, payloads, task)
+        with contextlib.closing(take_ahead(framed)) as blocks:
+            for block, of_block in blocks:
+                shard.write(block)
+                digest.update(block)
+                written += of_block
+    lengths, offset = np.array(written, np.int64), 0
+    for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
+        of_batch, lengths = np.split(lengths, [len(batch)])
+        index.write_batch(_index_batch(batch, task, offset, of_batch))
+        offset += int((of_batch + HEADER_BYTES + FOOTER_BYTES).sum())
     described = {"records": len(rows), "size_bytes": offset, "sha256": digest.hexdigest()}
     return described | _count_answers(task, rows)
 
@@ -169,41 +164,6 @@ def _count_pixels(rows: pa.Table) -> dict[str, int]:
     ):
         counts.update(dict(zip(ids, pixels, strict=True)))
     return {str(each): counts[each] for each in sorted(counts)}
-
-
-def record_values(
-    row: dict,
-    payload: bytes,
-    further: Sequence[record.Column] = (),
-    class_ids: Mapping[str, int] | None = None,
-) -> dict[str, record.Value]:
-    """The record of a source's row and its payload, with a table's further columns.
-
-    Args:
-      row: see `prepared_rows.ROW_SCHEMA`.
-      payload: the mask, if there is one, and the image, as they are stored.
-      further: the table's further columns.
-      class_ids: the number of each class; None if records do not have it.
-    """
-    said = json.loads(row["further"]) if further else ()
-    mask_length = row.get("mask_length") or 0
-    masks = {record.MASK: payload[:mask_length], record.MASK_FORMAT: b"png"} if mask_length else {}
-    ids = {} if class_ids is None else {record.LABEL_ID: class_ids[row["label"]]}
-    return {
-        **masks,
-        **ids,
-        **{c.key: feature_value(value) for c, value in zip(further, said, strict=True)},
-        record.IMAGE: payload[mask_length:],
-        record.FORMAT: row["format"].encode(),
-        record.HEIGHT: row["height"],
-        record.WIDTH: row["width"],
-        record.CHANNELS: row["channels"],
-        record.COLORSPACE: record.name_colorspace(row["channels"]),
-        record.FILENAME: row["path"],
-        record.SOURCE_ID: row["record_id"].hex().encode(),
-        record.SHA256: row["sha256"].hex().encode(),
-        record.LABEL: row["label"].encode(),
-    }
 
 
 def _index_batch(

@@ -4,7 +4,10 @@ import threading
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions, TypeOptions
-from apache_beam.transforms import core
+from apache_beam.runners.worker import statesampler
+from apache_beam.runners.worker.statesampler import StateSampler
+from apache_beam.transforms import core, userstate
+from apache_beam.utils.counters import CounterFactory
 
 from image_pipeline.components.beam.answers import answer_once
 
@@ -13,6 +16,14 @@ pytestmark = pytest.mark.beam
 
 class _Step(beam.DoFn):
     def process(self, element, window=beam.DoFn.WindowParam, *more, scale=2):
+        yield element
+
+
+COUNT = beam.DoFn.StateParam(userstate.CombiningValueStateSpec("count", sum))
+
+
+class _Counting(beam.DoFn):
+    def process(self, element, count=COUNT):
         yield element
 
 
@@ -74,3 +85,25 @@ def test_after_overlapping_jobs_of_threads_beams_own_functions_are_back():
         assert options.view_as(TypeOptions) is options.view_as(TypeOptions)
     thread.join()
     assert (core.get_signature, PipelineOptions.view_as) == own
+
+
+def test_state_and_timers_are_looked_for_once_per_function(monkeypatch):
+    asked = []
+
+    def find(dofn, real=userstate.get_dofn_specs):
+        asked.append(dofn)
+        return real(dofn)
+
+    monkeypatch.setattr(userstate, "get_dofn_specs", find)
+    steps = [_Step(), _Counting()]
+    with answer_once():
+        stateful = [userstate.is_stateful_dofn(step) for step in steps * 2]
+    assert stateful == [False, True] * 2 and asked == steps
+    assert userstate.get_dofn_specs is find
+
+
+def test_a_sampler_looks_often_while_a_job_runs():
+    with answer_once():
+        sampler = statesampler.StateSampler("a", CounterFactory())
+        assert isinstance(sampler, StateSampler) and sampler.sampling_period_ms == 10
+    assert statesampler.StateSampler is StateSampler

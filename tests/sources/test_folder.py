@@ -4,9 +4,16 @@ import pathlib
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import label_of, match_pattern
-from image_pipeline.components.sources.folder import LISTED_BEFORE, NOT_A_FILE, OUTSIDE, list_images
+from image_pipeline.components.sources.folder import (
+    LISTED_BEFORE,
+    NOT_A_FILE,
+    OUTSIDE,
+    list_images,
+    read_below,
+)
 from image_pipeline.components.sources.references import ImageRef, fingerprint_refs, make_chunks
 
 pytestmark = pytest.mark.unit
@@ -180,3 +187,21 @@ def test_folders_may_be_nested_deeper_than_pythons_calls(tmp_path):
         os.unlink(f"{folder}/x.jpg")
         for each in reversed(folders):
             os.rmdir(each)
+
+
+@pytest.mark.parametrize("path", ["a/1.png", "link.png", "folder/1.png", "a/../../out/1.png"])
+def test_a_file_is_read_only_if_its_path_stays_inside(tmp_path, path):
+    """A path without a link or a way up is not resolved; all others are."""
+    root, out = tmp_path / "images", tmp_path / "out"
+    for folder in (root / "a", out):
+        folder.mkdir(parents=True)
+        (folder / "1.png").write_bytes(folder.name.encode())
+    (root / "link.png").symlink_to(out / "1.png")
+    (root / "folder").symlink_to(out)
+    reference = ImageRef(path, 1, 0)
+    assert read_below(str(root), reference, 9, True) == (b"a" if path == "a/1.png" else b"out")
+    if path == "a/1.png":
+        assert read_below(str(root), reference, 9, False) == b"a"
+    else:
+        with pytest.raises(BadImage, match="leaves the images folder"):
+            read_below(str(root), reference, 9, False)
