@@ -21,9 +21,6 @@ _RECORD_ROWS = [
     *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
     "mask_length",
 ]
-_BATCH_ROWS = 1024  # Rows as Python's objects at a time.
-# Of records that are hashed and written at once: a thread is handed a hundred of usual size.
-_BLOCK_BYTES = 2**21
 
 
 def frame_records(
