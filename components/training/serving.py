@@ -21,7 +21,7 @@ from image_pipeline.components.feeding.graph import (
 )
 from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.served.checked import take_views
-from image_pipeline.components.served.decode import decode_image
+from image_pipeline.components.served.decode import trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
 from image_pipeline.components.served.values import decode_values, explain_unread
 from image_pipeline.components.tasks.classification import CLASSIFICATION
@@ -174,7 +174,8 @@ class ServedModel(tf.Module):
         if self._has_values:
             image = decode_values(file, self._stored_type, self._view)
         else:
-            image = decode_image(file, self._view.channels, self._background, self._sound)
+            decode = trace_decoder(self._view.channels, self._background, self._sound)
+            image = decode(file)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
         return views.eval_view(image, self._view), window
