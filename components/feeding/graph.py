@@ -171,7 +171,9 @@ class TransformGraph(tf.Module):
         Returns:
           A function from batches to the labels that the graph itself gives.
         """
-        if names is None or self._column_specs or len(names) > _MOST_NAMES:
+        label = self._loaded.transform_fn.structured_outputs[contract.LABEL_OUTPUT]
+        is_id = label.dtype == tf.int64 and label.shape.rank == 1  # Others' graphs may give more.
+        if names is None or self._column_specs or len(names) > _MOST_NAMES or not is_id:
             return lambda batch: self(batch)[1]
         keys, ids = tf.constant(list(names), tf.string), tf.constant(self.find_ids(names), tf.int64)
         initializer = tf.lookup.KeyValueTensorInitializer(keys, ids)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.transform.labels import label_ids
 from tests import graphs
 
 pytestmark = pytest.mark.unit
@@ -42,3 +43,15 @@ def test_with_known_names_a_data_set_holds_no_graph(graph):
         return len(traced.graph.as_graph_def().library.function)
 
     assert count_nodes(graph.class_names) == 0 < count_nodes(None)
+
+
+def test_what_is_no_id_is_left_to_the_graph(tmp_path):
+    def one_hot(inputs):
+        ids = label_ids(inputs[contract.LABEL_INPUT])
+        images = tf.cast(inputs[contract.IMAGE_INPUT], tf.float32)
+        return {contract.IMAGE_OUTPUT: images, contract.LABEL_OUTPUT: tf.one_hot(ids, 2)}
+
+    graph = TransformGraph(graphs.write_graph(tmp_path, (8, 8), preprocessing_fn=one_hot))
+    found, expected = number(graph, graph.class_names, graph.class_names)
+    np.testing.assert_array_equal(found, expected)
+    assert found.tolist() == [[1, 0], [0, 1]]
