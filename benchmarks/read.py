@@ -31,7 +31,7 @@ from bench.raw import ROOT, add_json_argument, write_raw
 from rivals import protocol
 from rivals.data import make_data
 from rivals.install import BENCHMARKS, QUIET, find_pythons, write_packs
-from rivals.reference import make_reference
+from rivals.reference import Reference, make_reference
 from rivals.registry import READERS
 
 # Who reads unless --readers says otherwise: the nearest rivals, and the limit.
@@ -50,11 +50,20 @@ GOALS = {
 
 
 class Reader:
-    """A reader's process, from its start to its end."""
+    """A reader's process, from its start to its end.
+
+    Attributes:
+      name: its name in `READERS`.
+      start: its first answer; None if it ended before that.
+      faults: what is wrong with what it read.
+      rounds: its answers of the timed epochs.
+    """
 
     def __init__(self, name: str, python: str, task: str, arguments: argparse.Namespace) -> None:
-        """Starts it; `unsupported` is set if it does not know the task."""
+        """Starts it."""
         self.name, self._log = name, pathlib.Path(arguments.keep, f"{name}.log")
+        self.faults: list[str] = []
+        self.rounds: list[dict[str, Any]] = []
         is_small = protocol.TASKS[task].data == "cifar"
         size = arguments.cifar_batch_size if is_small else arguments.batch_size
         rival = READERS[name]
@@ -73,30 +82,50 @@ class Reader:
                 env=os.environ | QUIET,
             )
         self.start = self._answer()
-        self.rounds: list[dict[str, Any]] = []
 
-    def ask(self, command: str) -> dict[str, Any]:
-        """Has an epoch read: "check" or "go"."""
+    def check(self, reference: Reference) -> None:
+        """Has an epoch read of which every pixel is looked at."""
+        answer = self._ask("check")
+        self.faults += reference.list_faults(answer) if answer else []
+
+    def time_epoch(self, reference: Reference) -> None:
+        """Has an epoch read against the clock."""
+        answer = self._ask("go")
+        if answer:
+            self.rounds.append(answer)
+            if answer["labels"] != reference.labels:
+                self.faults.append("labels differ in a timed epoch")
+
+    def _ask(self, command: str) -> dict[str, Any] | None:
+        if self._process.poll() is not None:
+            return None
         assert self._process.stdin is not None
         print(command, file=self._process.stdin, flush=True)
         return self._answer()
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self) -> dict[str, Any] | None:
+        """The next answer; None, and a fault, if the process ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name} ended:\n{self._log.read_text()[-3000:]}")
-        return json.loads(line)
+        if line:
+            return json.loads(line)
+        self._process.wait()
+        said = self._log.read_text().strip().splitlines()
+        self.faults.append(f"it ended: {said[-1] if said else 'without a word'}")
+        self.rounds.clear()  # A ratio's pairs are of whole sets of rounds.
+        return None
 
-    def list_figures(self, faults: list[str]) -> dict[str, Any]:
+    def list_figures(self) -> dict[str, Any]:
         """What is kept of it: images, seconds and peak memory of every round."""
         names = ("images", "wall_s", "cpu_s", "peak_mb")
         rounds = [{name: answer[name] for name in names} for answer in self.rounds]
-        return {"imported_mb": self.start["imported_mb"], "faults": faults, "rounds": rounds}
+        imported_mb = self.start["imported_mb"] if self.start else None
+        return {"imported_mb": imported_mb, "faults": self.faults, "rounds": rounds}
 
     def close(self) -> None:
         """Lets the process end."""
-        self._process.communicate()
+        if self._process.poll() is None:
+            self._process.communicate()
 
 
 def run_task(
@@ -104,53 +133,54 @@ def run_task(
 ) -> dict[str, dict[str, Any]]:
     """Checks and times all readers of one task, and prints the table; returns what it says."""
     reference = make_reference(protocol.open_job(task, arguments.keep, 1, 1))
+    readers = []
     with contextlib.ExitStack() as stack:
-        readers, faults = [], {}
         for name, python in pythons.items():
             reader = Reader(name, python, task, arguments)
             stack.callback(reader.close)
-            if "unsupported" not in reader.start:
-                faults[name] = reference.list_faults(reader.ask("check"))
+            if not reader.start or "unsupported" not in reader.start:
+                reader.check(reference)
                 readers.append(reader)
         for _ in range(arguments.repeats):
             for reader in readers:
-                reader.rounds.append(reader.ask("go"))
-    for reader in readers:
-        if any(answer["labels"] != reference.labels for answer in reader.rounds):
-            faults[reader.name].append("labels differ in a timed epoch")
-    report(task, readers, faults)
-    return {reader.name: reader.list_figures(faults[reader.name]) for reader in readers}
+                reader.time_epoch(reference)
+    report(task, readers)
+    return {reader.name: reader.list_figures() for reader in readers}
 
 
-def report(task: str, readers: list[Reader], faults: dict[str, list[str]]) -> None:
+def report(task: str, readers: list[Reader]) -> None:
     """A line a reader; then ours against each other one, and the goals."""
-    first = readers[0].rounds[0]
-    print(f"\n{task}: {first['images']:,} images, medians of {len(readers[0].rounds)} rounds")
+    print(f"\n{task}, medians of the rounds")
     print(
         f"  {'':<20}{'CPU s/1,000':>13}{'least':>9}{'images/s':>11}{'peak MiB':>10}{'imports':>9}"
     )
     for reader in readers:
-        rounds = reader.rounds
-        cpu = [1e3 * answer["cpu_s"] / answer["images"] for answer in rounds]
-        rate = statistics.median(answer["images"] / answer["wall_s"] for answer in rounds)
-        print(
-            f"  {reader.name:<20}{statistics.median(cpu):>13.4f}{min(cpu):>9.4f}{rate:>11,.0f}"
-            f"{rounds[-1]['peak_mb']:>10,.0f}{reader.start['imported_mb']:>9,.0f}"
-            f"  {'; '.join(faults[reader.name]) or 'checked'}"
-        )
-    ours = [reader for reader in readers if reader.name == "ours"]
+        said = "; ".join(reader.faults) or "checked"
+        print(f"  {reader.name:<20}{_describe_rounds(reader)}  {said}")
+    ours = [reader for reader in readers if reader.name == "ours" and reader.rounds]
     for reader in readers:
-        if ours and reader is not ours[0]:
-            _print_ratio(task, ours[0], reader, bool(faults["ours"]))
+        if ours and reader.rounds and reader is not ours[0]:
+            _print_ratio(task, ours[0], reader)
 
 
-def _print_ratio(task: str, ours: Reader, other: Reader, is_faulty: bool) -> None:
+def _describe_rounds(reader: Reader) -> str:
+    if not reader.rounds or not reader.start:
+        return ""
+    cpu = [1e3 * answer["cpu_s"] / answer["images"] for answer in reader.rounds]
+    rate = statistics.median(answer["images"] / answer["wall_s"] for answer in reader.rounds)
+    return (
+        f"{statistics.median(cpu):>13.4f}{min(cpu):>9.4f}{rate:>11,.0f}"
+        f"{reader.rounds[-1]['peak_mb']:>10,.0f}{reader.start['imported_mb']:>9,.0f}"
+    )
+
+
+def _print_ratio(task: str, ours: Reader, other: Reader) -> None:
     pairs = zip(ours.rounds, other.rounds, strict=True)
     ratio = statistics.median(mine["cpu_s"] / theirs["cpu_s"] for mine, theirs in pairs)
     goal = GOALS[task].get(other.name)
     verdict = ""
     if goal is not None:
-        met = "met" if ratio <= goal and not is_faulty else "missed"
+        met = "met" if ratio <= goal and not ours.faults else "missed"
         verdict = f"  (goal: at most {goal:.2f}, {met})"
     print(f"  ours / {other.name + ':':<21}{ratio:>6.2f} of its CPU time{verdict}")
 

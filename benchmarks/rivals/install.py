@@ -23,7 +23,8 @@ def find_pythons(arguments: argparse.Namespace) -> tuple[dict[str, str], dict[st
         rival = READERS[name]
         try:
             python = given.get(name) or _make(rival.environment, arguments.build)
-            _import(python, rival.module)
+            if rival.environment is not None:
+                _import(python, rival.module)
         except (NotInstalledError, OSError) as error:
             left_out[name] = str(error).splitlines()[-1]
             print(f"{name} is left out: {left_out[name]}", flush=True)

@@ -16,6 +16,7 @@ from rivals import protocol
 
 AUTOTUNE = tf.data.AUTOTUNE
 _SHUFFLED_RECORDS = 1_000
+_READ = ("image/encoded", "image/class/text")
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
@@ -23,13 +24,11 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
     tf.config.threading.set_inter_op_parallelism_threads(job.threads)
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     builder = tfds.builder_from_directory(pathlib.Path(job.meta["shards"][0]).parents[1])
-    records = builder.as_dataset(
-        "train",
-        shuffle_files=job.task.training,
-        decoders={"image/encoded": tfds.decode.SkipDecoding()},
-    )
-    names = builder.info.features["image/class/label"].names
-    ids = tf.constant([job.meta["classes"].index(name) for name in names], tf.int64)
+    skipped = {"image/encoded": tfds.decode.SkipDecoding()}
+    decoders = tfds.decode.PartialDecoding(dict.fromkeys(_READ, True), decoders=skipped)
+    records = builder.as_dataset("train", shuffle_files=job.task.training, decoders=decoders)
+    keys, ids = tf.constant(job.meta["classes"]), tf.range(len(job.meta["classes"]))
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, ids), -1)
     if job.task.training:
         records = records.shuffle(_SHUFFLED_RECORDS)
     view = _random_view if job.task.training else _centre_view
@@ -37,7 +36,7 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
     def make_example(record: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
         image = view(record["image/encoded"], job.task.size_px)
         normalised = (image - job.meta["mean"]) / job.meta["std"]
-        return normalised, tf.gather(ids, record["image/class/label"])
+        return normalised, table.lookup(record["image/class/text"])
 
     examples = records.map(make_example, num_parallel_calls=AUTOTUNE)
     batches = examples.batch(job.batch_size).prefetch(AUTOTUNE)
