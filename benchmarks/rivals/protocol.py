@@ -27,7 +27,7 @@ CENTRE_FRACTION = 0.875
 CIFAR_PAD_PX, CIFAR_CUTOUT_PX, CIFAR_DEGREES = 4, 8, 5
 # A timed epoch looks at one pixel in so many a side, which proves delivery and costs nothing.
 _SAMPLED = 32
-_IDLE_CPU_S, _POLL_S, _MAX_POLLS = 0.002, 0.1, 50
+_IDLE_CPU_S, _POLL_S, _MAX_POLLS = 0.004, 0.1, 50
 
 
 @dataclasses.dataclass(frozen=True)
