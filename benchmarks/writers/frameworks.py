@@ -43,7 +43,7 @@ def count_ffcv(target: str) -> int:
     """Samples of the file."""
     from ffcv.reader import Reader
 
-    return Reader(f"{target}/images.beton").num_samples
+    return int(Reader(f"{target}/images.beton").num_samples)
 
 
 def write_litdata(photos: str, target: str) -> None:

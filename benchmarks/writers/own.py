@@ -112,5 +112,5 @@ def count_records(target: str) -> int:
     """Records of all TFRecord files."""
     import tensorflow as tf
 
-    paths = [str(path) for path in pathlib.Path(target).rglob("*.tfrecord*") if path.is_file()]
+    paths = [str(path) for path in pathlib.Path(target).rglob("*tfrecord*") if path.is_file()]
     return sum(1 for _ in tf.data.TFRecordDataset(paths))
