@@ -18,7 +18,7 @@ IMPORTED := image_pipeline.api, image_pipeline.run.local, image_pipeline.report.
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo notebook test quick check options docs pictures flink spark prism interop end-to-end browse-check image-check lock clean
+.PHONY: demo notebook test quick check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -90,6 +90,16 @@ interop: $(READY)  ## docs/interop.md with PyTorch, Grain, TFDS, Keras on JAX, M
 
 end-to-end: $(READY)  ## training fed in three ways; make end-to-end IMAGES=cifar, its train/, test/
 	$(BIN)/python -m benchmarks.end_to_end --images $(IMAGES) --write docs/end-to-end.md
+
+bench: $(READY)  ## every benchmark (1.5 hours, 10 GB); make bench IMAGES=photos CIFAR=cifar ONLY="read write"
+	$(BIN)/python -m benchmarks.bench run $(if $(IMAGES),--images $(IMAGES)) \
+	  $(if $(CIFAR),--cifar $(CIFAR)) $(if $(ONLY),--only $(ONLY))
+
+bench-smoke: $(READY)  ## a few minutes' worth of it, beside the committed ratios; make bench-smoke IMAGES=photos
+	$(BIN)/python -m benchmarks.bench smoke --images $(IMAGES)
+
+bench-page: $(READY)  ## benchmarks/RESULTS.md from the raw results in benchmarks/results
+	$(BIN)/python -m benchmarks.bench page
 
 browse-check: $(READY)  ## the page of `browse` used in a real Chromium; SHOTS=folder keeps pictures
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python -m benchmarks.browse_in_browser $(if $(SHOTS),--screenshots $(SHOTS))

@@ -1,6 +1,7 @@
 """Ingest beside the bare loop of the same libraries and beside a hand-written script.
 
     python benchmarks/ingest.py --images FOLDER [--copies 5] [--repeats 5] [--srgb-only]
+        [--json FILE]
 
 FOLDER holds photos, in any layout. All three do the same job on the same files: decode, resize the
 shorter side to 256 pixels, encode as JPEG with quality 90. The bare loop runs on one core and keeps
@@ -28,6 +29,7 @@ import cv2
 import simplejpeg
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bench.raw import add_json_argument, write_raw
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.ingest.options import IngestOptions
@@ -126,6 +128,7 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--srgb-only", action="store_true")
+    add_json_argument(parser)
     arguments = parser.parse_args()
     cv2.setNumThreads(0)
     times: dict[str, list[tuple[float, float]]] = {"bare loop": [], "ours": [], "script": []}
@@ -145,6 +148,7 @@ def main() -> None:
             times["script"].append(measure(lambda t=target: run_script(pool, paths, t)))
             shutil.rmtree(target)
     report(times, len(paths))
+    write_raw(arguments.json, "ingest", arguments, {"images": len(paths), "ways": times})
 
 
 def _warm_up(_: int) -> None:

@@ -1,6 +1,7 @@
 """The order of training beside what tf.data's shuffle buffers make of it.
 
     python benchmarks/order.py [--records 100000] [--classes 100] [--shards 50] [--views 10]
+        [--json FILE]
 
 The records are ids, stored sorted by class in shards of equal size: what is measured is the order
 in which they come, not the reading. An ideal order is a random permutation by NumPy, and for two of
@@ -10,11 +11,12 @@ the figures there is a formula, too. Time and memory come first, before TensorFl
 import argparse
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
 
+from bench.raw import add_json_argument, write_raw
 from image_pipeline.components.order import quality
 from image_pipeline.components.order.batches import batch_positions
 from image_pipeline.components.order.order import Order, ShuffledOrder, ViewsOrder
@@ -25,19 +27,18 @@ if TYPE_CHECKING:
 BATCH_SIZE, BUFFERS, CYCLE = 64, (1_000, 10_000), 16
 
 
-def report_cost() -> None:
+def report_cost() -> list[dict[str, Any]]:
     """Prints how long a permuted order takes to set up and to draw from, and what it holds."""
     print("cost of a permuted order, one thread:")
     print(
         f"  {'records':>13}  {'rows':<6}{'set up':>10}{'resident':>11}{'first batch':>14}"
         f"{'batch of 64':>14}{'of 1024':>12}{'in bulk':>18}"
     )
-    _print_cost(range(10**7))
-    _print_cost(range(10**9))
-    _print_cost(range(10**7), as_array=True)
+    sizes = ((10**7, False), (10**9, False), (10**7, True))
+    return [_print_cost(range(count), as_array) for count, as_array in sizes]
 
 
-def _print_cost(rows: range, as_array: bool = False) -> None:
+def _print_cost(rows: range, as_array: bool) -> dict[str, Any]:
     before, started = _resident_mb(), time.perf_counter()
     order = ShuffledOrder(np.arange(len(rows)) if as_array else rows, seed=0)
     set_up_ms = 1e3 * (time.perf_counter() - started)
@@ -50,6 +51,13 @@ def _print_cost(rows: range, as_array: bool = False) -> None:
         f"{resident_mb:>8.1f} MB{first_ms:>11.2f} ms{small_ms:>11.3f} ms{large_ms:>9.3f} ms"
         f"{rate:>8.1f} million/s"
     )
+    return {
+        "records": len(rows),
+        "as_array": as_array,
+        "set_up_ms": set_up_ms,
+        "batch_of_64_ms": small_ms,
+        "resident_mb": resident_mb,
+    }
 
 
 def _batch_s(order: Order, batch_size: int, batches: int = 200) -> float:
@@ -97,7 +105,7 @@ def draw_rows(order: Order, epoch: int) -> np.ndarray:
     return order.draw(epoch, np.arange(order.length)).rows
 
 
-def report_quality(records: int, classes: int, shards: int) -> None:
+def report_quality(records: int, classes: int, shards: int) -> dict[str, dict[str, float]]:
     """Prints the figures of two successive epochs, side by side."""
     labels = np.arange(records) * classes // records
     generator, ours = np.random.default_rng(0), ShuffledOrder(range(records), seed=0)
@@ -108,10 +116,14 @@ def report_quality(records: int, classes: int, shards: int) -> None:
     print(f"\n{records:,} records sorted by class, {classes} classes, {shards} shards:")
     print(f"  {'':<32}{'rank corr.':>11}{'neighbours':>12}{'classes in':>12}{'run of one':>12}")
     print(f"  {'':<32}{'with stored':>11}{'repeated':>12}{'batch of 64':>12}{'class':>12}")
+    found = {}
     for name, (first, second) in epochs.items():
         assert np.array_equal(np.sort(first), np.arange(records)), name
-        _print_figures(name, quality.measure_quality(first, second, labels, BATCH_SIZE))
-    _print_figures("expected of an ideal", quality.ideal_quality(labels, BATCH_SIZE))
+        found[name] = quality.measure_quality(first, second, labels, BATCH_SIZE)
+    found["expected of an ideal"] = quality.ideal_quality(labels, BATCH_SIZE)
+    for name, figures in found.items():
+        _print_figures(name, figures)
+    return {name: dataclasses.asdict(figures) for name, figures in found.items()}
 
 
 def _print_figures(name: str, figures: quality.ShuffleQuality) -> None:
@@ -119,7 +131,7 @@ def _print_figures(name: str, figures: quality.ShuffleQuality) -> None:
     print(f"  {name:<32}{correlation:>11.4f}{repeated:>12.3%}{in_batch:>12.2f}{run:>12.3f}")
 
 
-def report_views(records: int, views: int) -> None:
+def report_views(records: int, views: int) -> dict[str, dict[str, float]]:
     """Prints how close together the views of one image come."""
     import tensorflow as tf
 
@@ -134,9 +146,12 @@ def report_views(records: int, views: int) -> None:
     )
     print(f"\n{views} views of each of {records:,} images (ours promises {ours.min_distance():,}):")
     print(f"  {'':<32}{'batches of 64 with two':>24}{'least distance':>18}")
+    found = {}
     for name, ids in sequences.items():
-        repeats = quality.repeats_in_batches(ids, BATCH_SIZE)
-        print(f"  {name:<32}{repeats:>24.2%}{quality.min_distance(ids):>18,}")
+        repeats, distance = quality.repeats_in_batches(ids, BATCH_SIZE), quality.min_distance(ids)
+        print(f"  {name:<32}{repeats:>24.2%}{distance:>18,}")
+        found[name] = {"batches_with_two": float(repeats), "least_distance": int(distance)}
+    return found
 
 
 def main() -> None:
@@ -146,10 +161,13 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=100)
     parser.add_argument("--shards", type=int, default=50)
     parser.add_argument("--views", type=int, default=10)
+    add_json_argument(parser)
     arguments = parser.parse_args()
-    report_cost()
-    report_quality(arguments.records, arguments.classes, arguments.shards)
-    report_views(arguments.records, arguments.views)
+    cost = report_cost()
+    qualities = report_quality(arguments.records, arguments.classes, arguments.shards)
+    views = report_views(arguments.records, arguments.views)
+    raw = {"cost": cost, "quality": qualities, "views": views}
+    write_raw(arguments.json, "order", arguments, raw)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """ImageTransform's analysis beside tf.Transform's usual way with images, and beside ingest.
 
-    python benchmarks/transform.py --images FOLDER [--copies 1] [--repeats 3]
+    python benchmarks/transform.py --images FOLDER [--copies 1] [--repeats 3] [--json FILE]
 
 FOLDER holds photos, in any layout. They are ingested (256 px, JPEG 90); then two ways give the same
 statistics and the same normalised images of the same shards, by the same Beam runner:
@@ -32,6 +32,8 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from bench.raw import add_json_argument, write_raw
 
 SHARDS = 2  # of both sizes, so that what a shard costs is in the fixed part
 SMALL = 8  # the smaller size is every eighth photo
@@ -207,12 +209,19 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--measure", nargs=3, metavar=("WAY", "SOURCE", "TARGET"))
+    add_json_argument(parser)
     arguments = parser.parse_args()
     if arguments.measure:
         print(json.dumps(dataclasses.asdict(measure_here(*arguments.measure))))
     elif arguments.images:
         with tempfile.TemporaryDirectory() as scratch:
-            report(run_all(scratch, arguments.images, arguments.copies, arguments.repeats))
+            found = run_all(scratch, arguments.images, arguments.copies, arguments.repeats)
+        report(found)
+        raw = {
+            way: [[dataclasses.asdict(cost) for cost in pair] for pair in pairs]
+            for way, pairs in found.items()
+        }
+        write_raw(arguments.json, "analysis", arguments, raw)
     else:
         parser.error("--images is needed")
 

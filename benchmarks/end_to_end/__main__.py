@@ -1,7 +1,7 @@
 """One recipe and one model, fed in three ways, from files to accuracy; and a slow input's floors.
 
     python -m benchmarks.end_to_end --images CIFAR [--epochs 3] [--step-ms 20] [--smoke]
-        [--write docs/end-to-end.md] [--only recipe | slow]
+        [--write docs/end-to-end.md] [--only recipe | slow] [--json FILE]
 
 CIFAR has `train/<class>/<file>` and `test/<class>/<file>`, JPEG or PNG. The recipe is that of
 well-known CIFAR-10 threads: reflect-pad by 4, random crop of 32, flip, rotation by up to 5 degrees,
@@ -29,6 +29,7 @@ import sys
 import tempfile
 from typing import Any
 
+from benchmarks.bench.raw import add_json_argument, write_raw
 from benchmarks.documents import write_into
 from benchmarks.end_to_end import slow_input
 from benchmarks.end_to_end.feeds import FEEDS
@@ -41,7 +42,7 @@ NAMES = {
 
 
 def run_recipe(arguments: argparse.Namespace) -> str:
-    """The tables of the recipe, as Markdown."""
+    """The tables of the recipe, as Markdown; the raw results go where the command line says."""
     measured = {}
     for feed in FEEDS:
         with tempfile.TemporaryDirectory() as folder:
@@ -52,6 +53,7 @@ def run_recipe(arguments: argparse.Namespace) -> str:
             print(f"{NAMES[feed]} …", file=sys.stderr, flush=True)
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             measured[feed] = json.loads(done.stdout.splitlines()[-1])
+    write_raw(arguments.json, "end_to_end", arguments, measured)
     first = next(iter(measured.values()))
     images, steps = f"{first['images']:,}", f"{first['steps']:,}"
     return "\n".join(
@@ -120,6 +122,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="everything in small")
     parser.add_argument("--write", help="a document whose tables are replaced")
     parser.add_argument("--only", choices=["recipe", "slow"])
+    add_json_argument(parser)
     arguments = parser.parse_args()
     if arguments.smoke:
         arguments.epochs, arguments.batch_size, arguments.step_ms = 2, 20, 5

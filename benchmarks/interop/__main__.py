@@ -24,8 +24,9 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image
 
+from benchmarks.bench.environments import make_environment
 from benchmarks.documents import write_into
-from benchmarks.interop.environments import ENVIRONMENTS, find_environment, make_environment
+from benchmarks.interop.environments import ENVIRONMENTS, find_environment
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "interop.md"
@@ -122,7 +123,11 @@ def main() -> None:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "interop")
     parser.add_argument("--write", action="store_true", help="the table, into the document")
     arguments = parser.parse_args()
-    pythons = {name: make_environment(name, arguments.build.resolve()) for name in ENVIRONMENTS}
+    build_dir = arguments.build.resolve()
+    pythons = {
+        name: make_environment(environment, build_dir / name)
+        for name, environment in ENVIRONMENTS.items()
+    }
     pythons[_HERE] = sys.executable
     failed = False
     with tempfile.TemporaryDirectory() as name:

@@ -104,8 +104,13 @@ def centre_view(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def random_crop(image: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """A crop by torchvision's rule (`RandomResizedCrop.get_params`): a view of the image."""
-    height, width = image.shape[:2]
+    """A random crop: a view of the image."""
+    top, left, rows, columns = draw_crop(*image.shape[:2], generator)
+    return image[top : top + rows, left : left + columns]
+
+
+def draw_crop(height: int, width: int, generator: np.random.Generator) -> tuple[int, int, int, int]:
+    """A crop by torchvision's rule (`RandomResizedCrop.get_params`): top, left, rows, columns."""
     least, most = (math.log(aspect) for aspect in protocol.CROP_ASPECT)
     for _ in range(_CROP_TRIES):
         area = height * width * generator.uniform(*protocol.CROP_AREA)
@@ -114,9 +119,9 @@ def random_crop(image: np.ndarray, generator: np.random.Generator) -> np.ndarray
         if 0 < rows <= height and 0 < columns <= width:
             top = int(generator.integers(height - rows + 1))
             left = int(generator.integers(width - columns + 1))
-            return image[top : top + rows, left : left + columns]
+            return top, left, rows, columns
     side = min(height, width)
-    return image[(height - side) // 2 :, (width - side) // 2 :][:side, :side]
+    return (height - side) // 2, (width - side) // 2, side, side
 
 
 def centre_crop(image: np.ndarray) -> np.ndarray:

@@ -42,6 +42,8 @@ def make_data(
         links = _link_photos(pathlib.Path(images_dir), root / "photos", records)
         for name in ("stored", "raw", "originals"):
             _make_data_set(root, name, links, "stored")
+        for name in ("stored", "originals"):
+            _describe_for_tfds(root / name / "records")
     if cifar_dir is not None:
         links = _link_small(pathlib.Path(cifar_dir), root / "small", small)
         _make_data_set(root, "cifar", links, "cifar")
@@ -91,6 +93,14 @@ def _make_data_set(root: pathlib.Path, name: str, images: pathlib.Path, graph: s
     }
     meta["format"] = _pack(folder, meta)
     (folder / "meta.json").write_text(json.dumps(meta))
+
+
+def _describe_for_tfds(records: pathlib.Path) -> None:
+    """Two files beside the shards, with which TFDS reads them as its own."""
+    from image_pipeline.components.dataset.as_tfds import write_tfds_metadata
+
+    if not (records / "dataset_info.json").exists():
+        write_tfds_metadata(str(records))
 
 
 def _class_name(entry: Any) -> str:

@@ -11,8 +11,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import re
-import resource
 import sys
 import time
 import zlib
@@ -21,13 +19,15 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from rivals.usage import cpu_s, peak_mb
+
 CROP_AREA, CROP_ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)
 # Of the shorter side, what the centre view keeps: 224 of 256 pixels.
 CENTRE_FRACTION = 0.875
 CIFAR_PAD_PX, CIFAR_CUTOUT_PX, CIFAR_DEGREES = 4, 8, 5
 # A timed epoch looks at one pixel in so many a side, which proves delivery and costs nothing.
 _SAMPLED = 32
-_IDLE_CPU_S, _POLL_S, _MAX_POLLS = 0.002, 0.1, 50
+_IDLE_CPU_S, _POLL_S, _MAX_POLLS = 0.004, 0.1, 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Job:
       batch_size: images a batch.
       threads: threads that may work.
       meta: the folder's `meta.json`: mean and std of each channel in grey levels, classes, graph.
+      decoder: who decodes JPEGs, where a reader has the choice.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Job:
     batch_size: int
     threads: int
     meta: dict[str, Any]
+    decoder: str = ""
 
     def load_records(self) -> np.ndarray:
         """The records: structured [images] of offset, length, height, width and label."""
@@ -120,8 +122,10 @@ def parse_job() -> Job:
     parser.add_argument("--data", required=True, help="the folder of all data sets")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--decoder", default="")
     arguments = parser.parse_args()
-    return open_job(arguments.task, arguments.data, arguments.batch_size, arguments.threads)
+    job = open_job(arguments.task, arguments.data, arguments.batch_size, arguments.threads)
+    return dataclasses.replace(job, decoder=arguments.decoder)
 
 
 def open_job(name: str, data: str, batch_size: int, threads: int) -> Job:
@@ -129,6 +133,11 @@ def open_job(name: str, data: str, batch_size: int, threads: int) -> Job:
     data_dir = pathlib.Path(data, TASKS[name].data)
     meta = json.loads((data_dir / "meta.json").read_text())
     return Job(name, TASKS[name], data_dir, batch_size, threads, meta)
+
+
+def packed_dir(data_dir: pathlib.Path, name: str) -> pathlib.Path:
+    """Where `pack.py` writes a data set in a rival's own format."""
+    return data_dir / f"as-{name}"
 
 
 def _claim_stdout() -> TextIO:
@@ -197,20 +206,3 @@ def check_epoch(read_epoch: ReadEpoch) -> dict[str, Any]:
         "std": std.tolist(),
         "distinct": len(views),
     }
-
-
-def cpu_s() -> float:
-    """User and system seconds of all threads of this process."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def peak_mb() -> float:
-    """The most memory that this process has had resident, in MiB.
-
-    From /proc, because `getrusage` also counts the parent's at the time of the fork.
-    """
-    status = pathlib.Path("/proc/self/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert found is not None, "Linux says so of every process"
-    return int(found[1]) / 1024

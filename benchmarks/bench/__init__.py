@@ -1,0 +1,1 @@
+"""What the benchmarks share: raw results, environments, and the page of all results."""
