@@ -18,6 +18,7 @@ from image_pipeline.components.transform.record_batches import (
     input_specs,
     read_view_batches,
 )
+from image_pipeline.components.transform.sums_analyzer import GivesSums
 from image_pipeline.components.transform.traced_function import PreprocessingFn
 
 
@@ -39,7 +40,7 @@ class AnalyzeImages(beam.PTransform):
         """
         shards = spans | "Shards[All]" >> beam.FlatMap(_list_shards)
         batches = shards | "All" >> _ReadBatches(self.task)
-        config = adapter_config(self.task.view, self.task.columns)
+        config = adapter_config(self.task.view, self.task.wanted)
         transform_fn = (batches, config) | "Analyze" >> tft_beam.AnalyzeDataset(
             self.preprocessing_fn
         )
@@ -74,7 +75,7 @@ class AnalyzeNewImages(beam.PTransform):
         cache = root | "ReadCache" >> tft_beam.analyzer_cache.ReadAnalysisCacheFromFS(
             self.cache_dir, list(spans)
         )
-        specs = input_specs(self.task.view, self.task.columns)
+        specs = input_specs(self.task.view, self.task.wanted.columns)
         uncovered = analysis_graph_builder.get_analysis_dataset_keys(
             self.preprocessing_fn, specs, set(spans), cache, force_tf_compat_v1=False
         )
@@ -85,7 +86,7 @@ class AnalyzeNewImages(beam.PTransform):
         transform_fn, found = (
             data,
             cache,
-            adapter_config(self.task.view, self.task.columns),
+            adapter_config(self.task.view, self.task.wanted),
         ) | "Analyze" >> tft_beam.AnalyzeDatasetWithCache(
             self.preprocessing_fn, pipeline=root.pipeline
         )
@@ -101,7 +102,7 @@ class AnalyzeNewImages(beam.PTransform):
 
 
 @dataclasses.dataclass
-class _ReadBatches(beam.PTransform):
+class _ReadBatches(GivesSums):
     task: GraphTask
 
     def expand(self, shards: beam.PCollection) -> beam.PCollection:
@@ -115,7 +116,7 @@ class _ReadBatches(beam.PTransform):
                 read_view_batches,
                 task.view,
                 task.options.batch_size,
-                task.columns,
+                task.wanted,
                 task.options.analyze_fraction,
             )
             | "Count" >> beam.Map(_count_batch)  # RecordBatch

@@ -19,7 +19,6 @@ from image_pipeline.components.transform.classes import (
     list_classes,
 )
 from image_pipeline.components.transform.options import TransformOptions
-from image_pipeline.components.transform.statistics import read_statistics
 from image_pipeline.components.views.options import ViewOptions
 
 # Statistics that are listed under other names.
@@ -29,6 +28,7 @@ _SHORT = 64  # most values of a statistic listed in full; longer ones are only d
 
 def summarize(
     output_dir: str,
+    found: dict[str, np.ndarray],
     spans: Sequence[Span],
     view: ViewOptions,
     options: TransformOptions,
@@ -39,6 +39,7 @@ def summarize(
 
     Args:
       output_dir: the transform graph's folder.
+      found: the graph's statistics.
       spans: the analysed data sets.
       view: the model's input.
       function_version: a hash of the `preprocessing_fn`'s source.
@@ -47,7 +48,6 @@ def summarize(
     Raises:
       RuntimeError: if the analysis saw another number of records than the data sets hold.
     """
-    found = read_statistics(output_dir)
     check_records(int(found["records"]), sum(span.records for span in spans))
     label = label_column(spans[0].further)
     classes = [] if label == LABEL_COLUMNS["float"] else list_classes(found, output_dir)

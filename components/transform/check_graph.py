@@ -8,7 +8,6 @@ import tensorflow as tf
 from image_pipeline.components import contract
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.transform.statistics import read_statistics
 
 # How far an image's output may move, relative to the greatest value, when its neighbours change:
 # matrix products round differently for other batch sizes (float32: 6e-8 a step).
@@ -24,10 +23,9 @@ def check_graph(transform_graph_dir: str, views: Mapping[str, np.ndarray], name:
       name: the preprocessing_fn's dotted path, for messages.
 
     Raises:
-      UserError: if a statistic or an output is NaN or infinite, if there is not one output for
-        each image, or if an image's output depends on its neighbours in the batch.
+      UserError: if an output is NaN or infinite, if there is not one output for each image, or if
+        an image's output depends on its neighbours in the batch.
     """
-    check_statistics(read_statistics(transform_graph_dir), name)
     graph = TransformGraph(transform_graph_dir)
     batch = make_probe(views)
     together = _run(graph, batch, name)

@@ -2,17 +2,14 @@
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from image_pipeline.components import contract
-from image_pipeline.components.dataset.record import Column
 from image_pipeline.components.feeding.graph import TransformGraph, read_class_names
 from image_pipeline.components.transform.check_function import reach_inputs
-from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.traced_function import PreprocessingFn, trace
-from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.components.transform.traced_function import Traced
 
 # Statistics that `labels.label_ids` leaves in the graph.
 CLASS_STATISTICS = ("class_names", "class_counts", "class_priors", "class_weights")
@@ -75,10 +72,7 @@ def count_classes(
     ]
 
 
-def is_named_by_label(
-    function: PreprocessingFn, view: ViewOptions, columns: Sequence[Column]
-) -> bool:
+def is_named_by_label(traced: Traced) -> bool:
     """Whether a record's class depends on its label alone, and on no further column."""
-    traced = trace(function, input_specs(view, columns))
     reached = reach_inputs(traced, traced.outputs[contract.LABEL_OUTPUT])
     return reached <= {contract.LABEL_INPUT}

@@ -16,12 +16,12 @@ from typing import Any
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract, files
-from image_pipeline.components.dataset.record import Column
-from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.analysis_file import summarize, write_summary
-from image_pipeline.components.transform.check_graph import check_graph
+from image_pipeline.components.transform.check_graph import check_graph, check_statistics
 from image_pipeline.components.transform.options import TransformOptions
+from image_pipeline.components.transform.statistics import read_statistics
+from image_pipeline.components.transform.view_reader import Wanted, read_views
 from image_pipeline.components.trees import copy_tree, send_tree
 from image_pipeline.components.views.options import ViewOptions
 
@@ -36,7 +36,7 @@ class GraphTask:
     Attributes:
       output_dir: where the graph and `analysis.json` are written.
       view: the model's input.
-      columns: the further columns that the `preprocessing_fn` reads.
+      wanted: what the analysis reads of a record.
       function_version: a hash of its source.
       is_named_by_label: whether a record's class depends on its label alone.
     """
@@ -44,7 +44,7 @@ class GraphTask:
     output_dir: str
     view: ViewOptions
     options: TransformOptions
-    columns: tuple[Column, ...]
+    wanted: Wanted
     function_version: str
     is_named_by_label: bool
 
@@ -66,9 +66,12 @@ def finish_graph(
     with tempfile.TemporaryDirectory() as graph_dir:
         copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))
         copy_tree(metadata_dir, os.path.join(graph_dir, _METADATA_DIR))
+        found = read_statistics(graph_dir)
+        check_statistics(found, task.options.preprocessing_fn)
         _check_result(graph_dir, spans, task)
         summary = summarize(
             graph_dir,
+            found,
             spans,
             task.view,
             task.options,
@@ -117,5 +120,7 @@ def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
 
 def _check_result(graph_dir: str, spans: Sequence[Span], task: GraphTask) -> None:
     shard = next(shard for span in spans for shard in span.shards)
-    views = next(read_views([shard], task.view, 1, task.columns).as_numpy_iterator())
+    first = next(read_views(shard, task.view, 1, Wanted(columns=task.wanted.columns)))
+    assert first.images is not None
+    views = {contract.IMAGE_INPUT: first.images, contract.LABEL_INPUT: first.labels, **first.values}
     check_graph(graph_dir, views, task.options.preprocessing_fn)

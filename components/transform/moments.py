@@ -8,6 +8,8 @@ merged in float64 (Chan et al. 1979), whose last digits depend on these.
 import tensorflow as tf
 import tensorflow_transform as tft
 
+from image_pipeline.components.transform.sums_analyzer import add_sums
+
 _ROUNDING = 1e-12  # relative; float32 values that differ at all differ by 6e-8
 
 
@@ -29,6 +31,8 @@ def channel_mean_and_std(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         std = tf.sqrt(tf.maximum(variance, 0.0))
         # Of equal values the variance is what was rounded, not always 0.
         return mean, tf.where(std <= _ROUNDING * tf.abs(mean), tf.zeros_like(std), std)
+    if (sums := add_sums(images)) is not None:
+        return mean_and_std_from_sums(*sums)
     pixels = tf.cast(images, tf.int32)
     count = tft.sum(tf.ones_like(pixels[..., :1]))
     return mean_and_std_from_sums(count, _sum_pixels(pixels), _sum_pixels(tf.square(pixels)))

@@ -1,7 +1,6 @@
 """Shards to Arrow batches of pixels, and how those become tensors in tf.Transform."""
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,22 +11,27 @@ from tfx_bsl.public import tfxio
 
 from image_pipeline.components import contract, progress
 from image_pipeline.components.dataset import record
-from image_pipeline.components.feeding.input_fn import read_views
-from image_pipeline.components.transform.record_sample import keep_records
+from image_pipeline.components.transform.sums_analyzer import SUMS
+from image_pipeline.components.transform.view_reader import (
+    ALL_PIXELS,
+    ViewBatch,
+    Wanted,
+    read_views,
+)
 from image_pipeline.components.views.options import ViewOptions
 
-_ARROW = {"bytes": pa.binary(), "int64": pa.int64(), "float32": pa.float32()}
+_ARROW = {
+    "bytes": pa.list_(pa.binary()),
+    "int64": pa.list_(pa.int64()),
+    "float32": pa.list_(pa.float32()),
+}
 _TENSOR = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 _PIXELS = {"uint8": pa.uint8(), "float32": pa.float32()}
 _LABEL = record.Column(contract.LABEL_INPUT, "bytes")
 
 
 def read_view_batches(
-    shard: str,
-    view: ViewOptions,
-    batch_size: int,
-    columns: Sequence[record.Column],
-    fraction: float,
+    shard: str, view: ViewOptions, batch_size: int, wanted: Wanted, fraction: float
 ) -> Iterator[pa.RecordBatch]:
     """Decodes one shard, in threads, to the views that evaluation and serving also see.
 
@@ -35,67 +39,67 @@ def read_view_batches(
       shard: path of a TFRecord file.
       view: the model's input.
       batch_size: images a batch.
-      columns: further columns.
+      wanted: what is read of each record.
       fraction: share of the records that is read, see `keep_records`.
 
     Yields:
-      Batches of `contract`'s inputs, the pixels flattened.
+      Batches of `contract`'s inputs, as `adapter_config` describes them.
     """
-    keep = None if fraction == 1 else functools.partial(keep_records, fraction=fraction)
-    batches = read_views([shard], view, batch_size, columns, keep)
-    for batch in batches.as_numpy_iterator():
-        images = batch.pop(contract.IMAGE_INPUT)
-        progress.advance(len(images))
-        yield make_record_batch(images, batch, columns)
+    for batch in read_views(shard, view, batch_size, wanted, fraction):
+        progress.advance(len(batch.labels))
+        yield make_record_batch(batch, wanted.columns)
 
 
-def make_record_batch(
-    images: np.ndarray,
-    values: Mapping[str, Sequence | np.ndarray],
-    columns: Sequence[record.Column] = (),
-) -> pa.RecordBatch:
+def make_record_batch(batch: ViewBatch, columns: Sequence[record.Column] = ()) -> pa.RecordBatch:
     """Wraps a batch for tf.Transform; pixels are not copied.
 
     Args:
-      images: uint8 or float32 [B, H, W, C].
-      values: the label's and the further columns' by their keys: B values each.
+      batch: of B records.
       columns: the further columns.
 
     Returns:
-      A column of lists of pixels (a fixed-size list would not reach the graph) and list columns of
-      one value each.
+      List columns of one value each, before them one of lists of pixels (a fixed-size list would
+      not reach the graph), after them one of lists of sums, as far as the batch has them.
     """
-    count, size = len(images), images[0].size
-    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * np.int32(size))
-    arrays = [pa.ListArray.from_arrays(offsets, pa.array(images.reshape(-1)))]
-    arrays += [
-        pa.array([[value] for value in values[column.key]], pa.list_(_ARROW[column.dtype]))
+    values = {_LABEL.key: batch.labels, **batch.values}
+    own = {
+        column.key: pa.array([[value] for value in values[column.key]], _ARROW[column.dtype])
         for column in (_LABEL, *columns)
-    ]
-    names = [contract.IMAGE_INPUT, _LABEL.key, *(column.key for column in columns)]
-    return pa.RecordBatch.from_arrays(arrays, names)
+    }
+    pixels = {} if batch.images is None else {contract.IMAGE_INPUT: _list_rows(batch.images)}
+    sums = {} if batch.sums is None else {SUMS: _list_rows(batch.sums)}
+    return pa.RecordBatch.from_pydict(pixels | own | sums)
 
 
-def adapter_config(
-    view: ViewOptions, columns: Sequence[record.Column] = ()
-) -> tfxio.TensorAdapterConfig:
-    """How the columns become tensors: [B, H, W, C], string [B], and what is further read."""
+def _list_rows(rows: np.ndarray) -> pa.ListArray:
+    """A list of each row's values: [B, ...] is not copied."""
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * np.int32(rows[0].size)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rows.reshape(-1)))
+
+
+def adapter_config(view: ViewOptions, wanted: Wanted = ALL_PIXELS) -> tfxio.TensorAdapterConfig:
+    """How the columns become tensors: [B, H, W, C], string [B], and what is further read.
+
+    What is not wanted of a graph's inputs is left out, as if it were a projection of TFXIO: the
+    graph has that input, and no analyzer needs it. The sums never become a tensor.
+    """
     shape = (view.height_px, view.width_px, view.channels)
-    scalars = (_LABEL, *columns)
-    kinds = [
-        (contract.IMAGE_INPUT, _PIXELS[view.dtype]),
-        *((c.key, _ARROW[c.dtype]) for c in scalars),
-    ]
-    representations = {contract.IMAGE_INPUT: _dense(contract.IMAGE_INPUT, shape)}
-    representations |= {column.key: _dense(column.key, ()) for column in scalars}
-    schema = pa.schema([(key, pa.list_(kind)) for key, kind in kinds])
-    return tfxio.TensorAdapterConfig(schema, representations)
+    scalars = {column.key: _ARROW[column.dtype] for column in (_LABEL, *wanted.columns)}
+    representations = {key: _dense(key, ()) for key in scalars}
+    kinds = scalars
+    if wanted.pixels:
+        representations[contract.IMAGE_INPUT] = _dense(contract.IMAGE_INPUT, shape)
+        kinds = {contract.IMAGE_INPUT: pa.list_(_PIXELS[view.dtype])} | kinds
+    if wanted.sums:
+        kinds = kinds | {SUMS: pa.list_(pa.int64())}
+    specs = input_specs(view, wanted.columns)
+    return tfxio.TensorAdapterConfig(pa.schema(kinds), representations, specs)
 
 
 def input_specs(
     view: ViewOptions, columns: Sequence[record.Column] = ()
 ) -> dict[str, tf.TensorSpec]:
-    """What a `preprocessing_fn` gets, as `adapter_config` makes it."""
+    """What a `preprocessing_fn` gets."""
     shape = (None, view.height_px, view.width_px, view.channels)
     return {contract.IMAGE_INPUT: tf.TensorSpec(shape, tf.as_dtype(view.dtype))} | {
         column.key: tf.TensorSpec((None,), _TENSOR[column.dtype]) for column in (_LABEL, *columns)

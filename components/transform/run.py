@@ -14,6 +14,7 @@ from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.transform import span_cache
+from image_pipeline.components.transform.analysed_inputs import find_wanted
 from image_pipeline.components.transform.analysed_sets import Span, read_spans
 from image_pipeline.components.transform.analysis import AnalyzeImages, AnalyzeNewImages
 from image_pipeline.components.transform.analysis_file import check_unknown_classes
@@ -25,7 +26,7 @@ from image_pipeline.components.transform.function_errors import find_function_er
 from image_pipeline.components.transform.lint import check_random
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.record_batches import input_specs
-from image_pipeline.components.transform.traced_function import PreprocessingFn, guard
+from image_pipeline.components.transform.traced_function import PreprocessingFn, Traced, guard
 from image_pipeline.components.views.options import ViewOptions
 
 
@@ -130,15 +131,15 @@ def plan_graph(
     Raises:
       UserError: if the function cannot be used.
     """
-    function = load_preprocessing_fn(view, options, further)
-    columns = choose_inputs(options, further)
+    function, traced = _load_function(view, options, further)
+    wanted = find_wanted(traced, choose_inputs(options, further))
     return function, GraphTask(
         output_dir=output_dir,
         view=view,
         options=options,
-        columns=columns,
+        wanted=wanted,
         function_version=function_version(options.preprocessing_fn),
-        is_named_by_label=not columns or is_named_by_label(function, view, columns),
+        is_named_by_label=is_named_by_label(traced),
     )
 
 
@@ -150,9 +151,10 @@ def find_spans(examples_dirs: Sequence[str], task: GraphTask) -> list[Span]:
     """
     spans = read_spans(examples_dirs, task.view, task.options)
     columns = choose_inputs(task.options, _find_further(spans, task.options))
-    if columns != task.columns:
+    planned = task.wanted.columns
+    if columns != planned:
         raise UserError(
-            f"the job analyses the columns {task.columns}, but the data sets {list(examples_dirs)} "
+            f"the job analyses the columns {planned}, but the data sets {list(examples_dirs)} "
             f"have {columns}; compile the template again."
         )
     check_unknown_classes(spans, task.options)
@@ -196,6 +198,13 @@ def load_preprocessing_fn(
     Raises:
       UserError: if there is no such function, or it cannot be used.
     """
+    return _load_function(view, options, further)[0]
+
+
+def _load_function(
+    view: ViewOptions, options: TransformOptions, further: Sequence[Column]
+) -> tuple[PreprocessingFn, Traced]:
+    """The function of `load_preprocessing_fn`, and its trace."""
     name = options.preprocessing_fn
     function = load_named("transform.preprocessing_fn", name)
     if not callable(function):
@@ -208,4 +217,4 @@ def load_preprocessing_fn(
     check_outputs(traced, name)
     check_dependencies(traced, name)
     check_vocabulary(traced, name)
-    return guard(function, name)
+    return guard(function, name), traced

@@ -16,6 +16,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform import statistics
+from image_pipeline.components.transform.sums_analyzer import offer_sums
 
 PreprocessingFn = Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]
 
@@ -63,8 +64,10 @@ def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
     """
 
     def preprocessing_fn(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        records = tft.sum(tf.ones_like(inputs[contract.IMAGE_INPUT][:, 0, 0, 0], tf.int64))
-        outputs = _call(function, name, inputs)
+        images, labels = inputs[contract.IMAGE_INPUT], inputs[contract.LABEL_INPUT]
+        records = tft.sum(tf.ones_like(labels, tf.int64))
+        with offer_sums(images, labels):
+            outputs = _call(function, name, inputs)
         _check_kind(outputs, name, record.TAGS in inputs)
         label = statistics.keep_statistics(
             outputs[contract.LABEL_OUTPUT], [statistics.name_statistic("records", records)]

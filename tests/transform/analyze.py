@@ -3,12 +3,13 @@
 import tempfile
 
 import apache_beam as beam
+import numpy as np
 import tensorflow_transform.beam as tft_beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from image_pipeline.components import contract
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.transform.record_batches import adapter_config, make_record_batch
+from image_pipeline.components.transform.view_reader import ViewBatch
 from image_pipeline.components.views.options import ViewOptions
 
 VIEW = ViewOptions(height_px=6, width_px=5)
@@ -22,7 +23,8 @@ def make_pipeline():
 def analyze(folder, batches, preprocessing_fn, view=VIEW):
     """Writes the transform graph of `[(images, labels), …]` to a folder."""
     record_batches = [
-        make_record_batch(images, {contract.LABEL_INPUT: labels}) for images, labels in batches
+        make_record_batch(ViewBatch(np.array(labels, object), {}, images))
+        for images, labels in batches
     ]
     with (
         tempfile.TemporaryDirectory() as scratch,

@@ -31,6 +31,7 @@ from image_pipeline.components.tasks.signatures import PROBABILITIES, SERVE_IMAG
 from image_pipeline.components.training import serving
 from image_pipeline.components.transform.labels import label_ids
 from image_pipeline.components.transform.record_batches import adapter_config, read_view_batches
+from image_pipeline.components.transform.view_reader import ALL_PIXELS
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import draw_smooth
@@ -133,7 +134,7 @@ def _as_images(values, view) -> np.ndarray:
 
 def _seen_by_analysis(data_set, view) -> np.ndarray:
     adapter = tfxio.TensorAdapter(adapter_config(view))
-    batches = read_view_batches(data_set.shard, view, 3, (), 1)
+    batches = read_view_batches(data_set.shard, view, 3, ALL_PIXELS, 1)
     tensors = [adapter.ToBatchTensors(batch)[contract.IMAGE_INPUT] for batch in batches]
     assert all(tensor.dtype == tf.uint8 for tensor in tensors)
     return np.concatenate(tensors)
