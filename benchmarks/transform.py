@@ -39,7 +39,8 @@ SHARDS = 2  # of both sizes, so that what a shard costs is in the fixed part
 SMALL = 8  # the smaller size is every eighth photo
 VIEW = {"height_px": 224, "width_px": 224, "crop_fraction": 0.875}
 INGEST = {
-    "label_pattern": r"(?P<label>\d+)-.+",  # the copy's number
+    # The photo's folder: copies have one label, as files of the same content must.
+    "label_pattern": r"\d+-(?P<label>.+?)-.+",
     "duplicates": "keep_all",
     "max_bad_fraction": 1,
     "splits": {"train": 1.0},
