@@ -5,9 +5,9 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-
-from benchmarks.interop.__main__ import draw_images
+from PIL import Image
 
 pytestmark = pytest.mark.e2e
 
@@ -16,7 +16,13 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    return draw_images(tmp_path_factory.mktemp("photos"), each=8)
+    """JPEGs of 240 x 320 px, smooth and of full contrast, as photos are."""
+    folder, generator = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
+    for number in range(8):
+        small = Image.fromarray(generator.integers(0, 256, (12, 16, 3), np.uint8))
+        image = small.resize((320, 240), Image.Resampling.BICUBIC)
+        image.save(folder / f"{number}.jpg", quality=90)
+    return folder
 
 
 def _run(script, photos, tmp_path, *arguments):
@@ -29,23 +35,16 @@ def _run(script, photos, tmp_path, *arguments):
 
 
 def test_readers_are_checked_and_timed(photos, tmp_path):
-    names = ["ours", "bare loop", "tf.data", "keras"]
-    options = ["--readers", *names, "--tasks", "train_jpeg", "val_jpeg", "--records", "128"]
-    tasks = _run("read.py", photos, tmp_path, *options)["tasks"]
-    assert list(tasks["train_jpeg"]) == names[:3], "Keras does not know the task"
-    assert list(tasks["val_jpeg"]) == names
-    for reader in tasks["val_jpeg"].values():
-        assert [entry["images"] for entry in reader["rounds"]] == [128]
-    # The others' fast inverse DCT is a level too dark, which is much in drawings of few levels.
-    assert [tasks["val_jpeg"][name]["faults"] for name in names[:2]] == [[], []]
-
-
-def test_a_reader_that_cannot_run_is_said(photos, tmp_path):
-    options = ["--readers", "bare loop", "dali", "--python-dali", sys.executable]
+    names = ["ours", "bare loop", "keras"]
+    options = ["--readers", *names, "dali", "--python-dali", sys.executable]
     options += ["--tasks", "val_jpeg", "--records", "64"]
     results = _run("read.py", photos, tmp_path, *options)
     assert results["left_out"] == {"dali": "ModuleNotFoundError: No module named 'nvidia'"}
-    assert list(results["tasks"]["val_jpeg"]) == ["bare loop"]
+    readers = results["tasks"]["val_jpeg"]
+    assert list(readers) == names
+    for name, reader in readers.items():
+        assert reader["faults"] == [], name
+        assert [entry["images"] for entry in reader["rounds"]] == [64]
 
 
 def test_writers_write_every_photo(photos, tmp_path):
