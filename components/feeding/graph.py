@@ -27,8 +27,8 @@ from image_pipeline.components.views.options import ViewOptions
 # because importing tf.Transform would cost every reader of batches ten seconds.
 _SAVED_MODEL_DIR = "transform_fn"
 _WHITE = (255, 255, 255)
-# Of more classes, a table for each data set would take longer than it saves.
-_MOST_NAMES = 2**16
+# Of more classes, a table would take longer than it saves in one epoch.
+_MOST_NAMES = 2**12
 _NAMES_AT_ONCE = 64
 _DTYPES: dict[tf.DType, Dtype] = {tf.string: "bytes", tf.int64: "int64", tf.float32: "float32"}
 
@@ -171,9 +171,9 @@ class TransformGraph(tf.Module):
         Returns:
           A function from batches to the labels that the graph itself gives.
         """
-        label = self._loaded.transform_fn.structured_outputs[contract.LABEL_OUTPUT]
-        is_id = label.dtype == tf.int64 and label.shape.rank == 1  # Others' graphs may give more.
-        if names is None or self._column_specs or len(names) > _MOST_NAMES or not is_id:
+        # The analysis makes sure that a class depends on the label alone; others' graphs may not.
+        is_ours = bool(_read_analysis(self._folder))
+        if names is None or self._column_specs or len(names) > _MOST_NAMES or not is_ours:
             return lambda batch: self(batch)[1]
         keys, ids = tf.constant(list(names), tf.string), tf.constant(self.find_ids(names), tf.int64)
         initializer = tf.lookup.KeyValueTensorInitializer(keys, ids)

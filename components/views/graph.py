@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.components.views.resample import resample_window
+from image_pipeline.components.views.resample_floats import resample_floats
 
 
 def decode_image(encoded: tf.Tensor, channels: int) -> tf.Tensor:
@@ -98,10 +99,11 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
     size = tf.shape(image)[:2]
     resized_size, offset = _place_view(size, target, view)
     window = (view.height_px, view.width_px)
+    resample = resample_window if image.dtype == tf.uint8 else resample_floats
     cropped = tf.cond(
         tf.reduce_all(resized_size == size),
         lambda: tf.slice(image, [*tf.unstack(offset), 0], [*window, view.channels]),
-        lambda: resample_window(image, resized_size, offset, window),
+        lambda: resample(image, resized_size, offset, window),
     )
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
 

@@ -13,6 +13,8 @@ WEIGHT_ONE = 2**13
 BETWEEN = 8
 # Lines of the result that one matrix product makes: few, since most of a larger matrix is zero.
 _BLOCK = 8
+# Columns are averaged in strips, of which the floats take so much: a camera's photo has many.
+_STRIP_BYTES = 2**23
 
 
 def resample_window(
@@ -21,34 +23,28 @@ def resample_window(
     """Resizes an image, antialiased, and cuts out a window, whose pixels alone are computed.
 
     Args:
-      image: uint8 or float32 [height, width, channels], the channels known.
+      image: uint8 [height, width, channels], the channels known.
       size: int32 [2], height and width of the resized image, in pixels.
       offset: int32 [2], top and left of the window in it.
       window: height and width of the window; it must lie inside.
 
     Returns:
-      [*window, channels] of the same type. Of float32 neither weights nor results are rounded.
+      uint8 [*window, channels].
     """
     (rows, columns), channels = window, image.shape[-1]
-    is_exact = image.dtype == tf.uint8
     height, width = tf.unstack(tf.shape(image)[:2])
     with tf.device("/CPU:0"):  # A GPU may multiply matrices with fewer bits.
-        down, down_weights = _find_taps(height, size[0], offset[0], rows, is_exact)
-        across, across_weights = _find_taps(width, size[1], offset[1], columns, is_exact)
+        down, weights = _find_taps(height, size[0], offset[0], rows)
+        across, across_weights = _find_taps(width, size[1], offset[1], columns)
         left, breadth = across[0, 0], across[-1, -1] - across[0, 0] + 1
-        needed = tf.cast(image[:, left : left + breadth], tf.float32)
-        lines = tf.reshape(needed, [height, breadth * channels])
-        lines = _average(lines, down, down_weights * BETWEEN, rows)
-        lines = tf.round(lines) if is_exact else lines
-        turned = tf.transpose(tf.reshape(lines, [rows, breadth, channels]), [1, 0, 2])
-        lines = tf.reshape(turned, [breadth, rows * channels])
+        lines = _average_columns(image, left, breadth, down, weights * BETWEEN, rows)
         lines = _average(lines, across - left, across_weights * (1 / BETWEEN), columns)
-        pixels = tf.cast(tf.round(lines), tf.uint8) if is_exact else lines
+        pixels = tf.cast(tf.round(lines), tf.uint8)
         return tf.transpose(tf.reshape(pixels, [columns, rows, channels]), [1, 0, 2])
 
 
 def _find_taps(
-    side: tf.Tensor, resized: tf.Tensor, offset: tf.Tensor, count: int, is_exact: bool
+    side: tf.Tensor, resized: tf.Tensor, offset: tf.Tensor, count: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Which pixels make those of the window along one side, and their weights, in blocks.
 
@@ -61,25 +57,23 @@ def _find_taps(
       resized: int32 scalar, that of the resized image.
       offset: int32 scalar, where in that the window begins.
       count: its length.
-      is_exact: whether weights are multiples of 1 / `WEIGHT_ONE`.
 
     Returns:
-      int32 [blocks, places], pixels from 0 to side - 1, and their float32 [blocks, `_BLOCK`,
-      places]. The last block repeats the last pixel's weights.
+      int32 [blocks, places], pixels from 0 to side - 1, and their float32 [blocks, lines, places],
+      multiples of 1 / `WEIGHT_ONE`. The last block repeats the last pixel's weights.
     """
     side, resized, offset = (tf.cast(each, tf.int64) for each in (side, resized, offset))
-    reach = 2 * tf.maximum(side, resized)
-    blocks = -(-count // _BLOCK)
-    numbers = tf.minimum(tf.range(blocks * _BLOCK, dtype=tf.int64), count - 1)
-    middles = tf.reshape((2 * (offset + numbers) + 1) * side, [blocks, _BLOCK])
+    reach, block = 2 * tf.maximum(side, resized), min(_BLOCK, count)
+    blocks = -(-count // block)
+    numbers = tf.minimum(tf.range(blocks * block, dtype=tf.int64), count - 1)
+    middles = tf.reshape((2 * (offset + numbers) + 1) * side, [blocks, block])
     first = (middles[:, 0] - reach - resized) // (2 * resized) + 1
-    most = (2 * (_BLOCK - 1) * side + 2 * reach + 2 * resized - 1) // (2 * resized)
+    most = (2 * (block - 1) * side + 2 * reach + 2 * resized - 1) // (2 * resized)
     places = first[:, tf.newaxis, tf.newaxis] + tf.range(most)
     distances = tf.abs((2 * places + 1) * resized - middles[..., tf.newaxis])
     is_inside = (places >= 0) & (places < side)
     heights = tf.where(is_inside, tf.maximum(reach - distances, 0), 0)
-    weights = _share_out(heights) if is_exact else _divide(heights)
-    return tf.cast(tf.clip_by_value(places[:, 0], 0, side - 1), tf.int32), weights
+    return tf.cast(tf.clip_by_value(places[:, 0], 0, side - 1), tf.int32), _share_out(heights)
 
 
 def _share_out(heights: tf.Tensor) -> tf.Tensor:
@@ -90,11 +84,49 @@ def _share_out(heights: tf.Tensor) -> tf.Tensor:
     return tf.cast(shares, tf.float32) * (1 / WEIGHT_ONE)
 
 
-def _divide(heights: tf.Tensor) -> tf.Tensor:
-    return tf.cast(heights / tf.reduce_sum(heights, axis=-1, keepdims=True), tf.float32)
+def _average_columns(
+    image: tf.Tensor,
+    left: tf.Tensor,
+    breadth: tf.Tensor,
+    places: tf.Tensor,
+    weights: tf.Tensor,
+    count: int,
+) -> tf.Tensor:
+    """Weighted means along the height, rounded, of some columns, strip by strip.
+
+    Args:
+      image: uint8 [height, width, channels].
+      left: int32 scalar, the first column.
+      breadth: int32 scalar, how many columns.
+      places: see `_find_taps`.
+      weights: see `_find_taps`.
+      count: how many means each column gets.
+
+    Returns:
+      float32 [breadth, count * channels]: turned, so that the width is the first axis.
+    """
+    channels = image.shape[-1]
+    step = tf.maximum(_STRIP_BYTES // (4 * channels * tf.size(places)), 1)
+    strips = (breadth + step - 1) // step
+    found = tf.TensorArray(
+        tf.float32, strips, infer_shape=False, element_shape=[None, count * channels]
+    )
+
+    def average_strip(number: tf.Tensor, found: tf.TensorArray) -> tuple:
+        start = left + number * step
+        strip = image[:, start : tf.minimum(start + step, left + breadth)]
+        lines = tf.reshape(strip, [tf.shape(image)[0], -1])
+        means = tf.round(_average(lines, places, weights, count))
+        turned = tf.transpose(tf.reshape(means, [count, -1, channels]), [1, 0, 2])
+        return number + 1, found.write(number, tf.reshape(turned, [-1, count * channels]))
+
+    _, found = tf.while_loop(
+        lambda number, _: number < strips, average_strip, (0, found), parallel_iterations=1
+    )
+    return found.concat()
 
 
 def _average(lines: tf.Tensor, places: tf.Tensor, weights: tf.Tensor, count: int) -> tf.Tensor:
-    """Weighted means of lines: float32 [length, values] → [count, values]."""
-    averages = tf.matmul(weights, tf.gather(lines, places))
+    """Weighted means of lines: uint8 or float32 [length, values] → float32 [count, values]."""
+    averages = tf.matmul(weights, tf.cast(tf.gather(lines, places), tf.float32))
     return tf.reshape(averages, [-1, tf.shape(lines)[1]])[:count]
