@@ -96,7 +96,7 @@ bench: $(READY)  ## every benchmark (1.5 hours, 10 GB); make bench IMAGES=photos
 	  $(if $(CIFAR),--cifar $(CIFAR)) $(if $(ONLY),--only $(ONLY))
 
 bench-smoke: $(READY)  ## a few minutes' worth of it, beside the committed ratios; make bench-smoke IMAGES=photos
-	$(BIN)/python -m benchmarks.bench smoke --images $(IMAGES)
+	$(BIN)/python -m benchmarks.bench smoke $(if $(IMAGES),--images $(IMAGES))
 
 bench-page: $(READY)  ## benchmarks/RESULTS.md from the raw results in benchmarks/results
 	$(BIN)/python -m benchmarks.bench page

@@ -28,6 +28,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.fits import fit_line
+from bench.folders import photos
 from bench.raw import add_json_argument, write_raw
 from rivals.install import QUIET
 from rivals.usage import cpu_s
@@ -150,7 +151,7 @@ def run_all(arguments: argparse.Namespace, scratch: pathlib.Path) -> dict[str, A
 def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", help="a folder of photos")
+    parser.add_argument("--images", type=photos, help="a folder of photos")
     parser.add_argument("--sizes", nargs="+", type=int, default=[1, 3, 10, 30])
     parser.add_argument("--records", type=int, default=0, help="photos to take; 0: all")
     parser.add_argument("--repeats", type=int, default=3)

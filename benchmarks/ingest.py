@@ -29,6 +29,7 @@ import cv2
 import simplejpeg
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bench.folders import photos
 from bench.raw import add_json_argument, write_raw
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
@@ -124,7 +125,7 @@ def copy_photos(source: str, target: str, copies: int, srgb_only: bool) -> list[
 def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", required=True)
+    parser.add_argument("--images", type=photos, required=True, help="a folder of photos")
     parser.add_argument("--copies", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--srgb-only", action="store_true")
@@ -134,17 +135,17 @@ def main() -> None:
     times: dict[str, list[tuple[float, float]]] = {"bare loop": [], "ours": [], "script": []}
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory())
-        photos = os.path.join(scratch, "photos")
-        os.makedirs(photos)
-        paths = copy_photos(arguments.images, photos, arguments.copies, arguments.srgb_only)
+        folder = os.path.join(scratch, "photos")
+        os.makedirs(folder)
+        paths = copy_photos(arguments.images, folder, arguments.copies, arguments.srgb_only)
         pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(usable_cores()))
         pool.map(_warm_up, range(4 * usable_cores()))
-        run_ours(photos, os.path.join(scratch, "warm-up"))
+        run_ours(folder, os.path.join(scratch, "warm-up"))
         for repeat in range(arguments.repeats):
             target = os.path.join(scratch, f"out-{repeat}")
             os.makedirs(target)
             times["bare loop"].append(measure(lambda: run_bare_loop(paths)))
-            times["ours"].append(measure(lambda t=target: run_ours(photos, f"{t}/ours")))
+            times["ours"].append(measure(lambda t=target: run_ours(folder, f"{t}/ours")))
             times["script"].append(measure(lambda t=target: run_script(pool, paths, t)))
             shutil.rmtree(target)
     report(times, len(paths))

@@ -27,6 +27,7 @@ import sys
 import tempfile
 from typing import Any
 
+from bench.folders import classes, photos
 from bench.raw import ROOT, add_json_argument, write_raw
 from rivals import protocol
 from rivals.data import make_data
@@ -210,8 +211,8 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     """Reads the command line, and leaves out tasks that have no data."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", help="a folder of photos")
-    parser.add_argument("--cifar", help="a folder of class folders of 32-px images")
+    parser.add_argument("--images", type=photos, help="a folder of photos")
+    parser.add_argument("--cifar", type=classes, help="a folder of class folders of 32-px images")
     parser.add_argument("--records", type=int, default=2048, help="photos; repeated to be so many")
     parser.add_argument("--cifar-records", type=int, default=50_000)
     parser.add_argument("--batch-size", type=int, default=64)

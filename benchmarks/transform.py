@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bench.folders import photos
 from bench.raw import add_json_argument, write_raw
 
 SHARDS = 2  # of both sizes, so that what a shard costs is in the fixed part
@@ -206,7 +207,7 @@ def take_part(images_dir: str, target: str, part: int) -> str:
 def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images")
+    parser.add_argument("--images", type=photos, help="a folder of photos")
     parser.add_argument("--copies", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--measure", nargs=3, metavar=("WAY", "SOURCE", "TARGET"))

@@ -25,6 +25,7 @@ from typing import Any
 from writers.run import WRITERS
 
 from bench.environments import NotInstalledError, make_environment
+from bench.folders import photos
 from bench.raw import ROOT, add_json_argument, write_raw
 from rivals.install import BENCHMARKS, QUIET
 from rivals.registry import ENVIRONMENTS
@@ -101,7 +102,7 @@ def report(results: dict[str, Any]) -> None:
 def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", required=True, help="a folder of photos")
+    parser.add_argument("--images", type=photos, required=True, help="a folder of photos")
     parser.add_argument("--copies", type=int, default=1, help="of each photo, for volume")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--writers", nargs="+", choices=WRITERS, default=list(WRITERS))

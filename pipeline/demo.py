@@ -16,7 +16,7 @@ DEMO_CONFIG = PipelineConfig.model_validate(
             "batch_size": 64,
             "augment": [],
         },
-        "training": {"epochs": 12},
+        "training": {"epochs": 8},
         "evaluation": {"min_accuracy": 0.95},
     }
 )

@@ -18,6 +18,7 @@ import tempfile
 import time
 
 from benchmarks.bench.figures import list_ratios
+from benchmarks.bench.folders import photos, splits
 from benchmarks.bench.page import BENCHMARKS, PAGE, RESULTS_DIR, SECTIONS, load_raw, write_page
 from benchmarks.bench.raw import ROOT
 
@@ -39,16 +40,17 @@ _SMOKE_TASKS = ("train_jpeg", "originals_val")
 
 def list_commands(images: str | None, cifar: str | None) -> dict[str, list[str]]:
     """The command of every benchmark that has its data, without its --json."""
-    photos = ["--images", images] if images else []
+    of_photos = ["--images", images] if images else []
     small = ["--cifar", f"{cifar}/train"] if cifar else []
     commands = {"order": _script("order.py")}
-    if photos or small:
+    if of_photos or small:
         keep = ["--keep", str(_BUILD / "data"), "--readers", "all"]
-        commands["read"] = _script("read.py", *photos, *small, *keep)
-    if photos:
+        keep += ["--records", "1280", "--repeats", "3"]
+        commands["read"] = _script("read.py", *of_photos, *small, *keep)
+    if of_photos:
         scripts = {"write": "write.py", "ingest": "ingest.py", "growth": "growth.py"}
         scripts["analysis"] = "transform.py"
-        commands |= {name: _script(script, *photos) for name, script in scripts.items()}
+        commands |= {name: _script(script, *of_photos) for name, script in scripts.items()}
     if cifar:
         module = [sys.executable, "-m", "benchmarks.end_to_end", "--images", cifar]
         commands["end_to_end"] = [*module, "--only", "recipe"]
@@ -65,8 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = {name: commands[name] for name in arguments.only or commands if name in commands}
     minutes = sum(_MINUTES[name] for name in chosen)
     print(f"{', '.join(chosen)}: about {minutes} minutes on two cores with 400 photos", flush=True)
-    for name in sorted(set(arguments.only or SECTIONS) - set(chosen)):
+    left_out = sorted(set(arguments.only or SECTIONS) - set(chosen))
+    for name in left_out:
         print(f"{name} is left out: it needs --images or --cifar", flush=True)
+    if not chosen:
+        return len(left_out)
     failed = 0
     for name, command in chosen.items():
         started = time.monotonic()
@@ -84,13 +89,16 @@ def run(arguments: argparse.Namespace) -> int:
 def smoke(images: str) -> int:
     """Reads and writes a little, and prints its ratios beside the committed ones."""
     with tempfile.TemporaryDirectory() as folder:
-        keep = str(_BUILD / "smoke-data")
-        photos = ["--images", images, "--repeats", "3"]
-        read = _script("read.py", *photos, "--records", "256", "--keep", keep)
+        keep = f"{folder}/data"
+        given = ["--images", images, "--repeats", "3"]
+        read = _script("read.py", *given, "--records", "256", "--keep", keep)
         read += ["--readers", *_list_smoke_readers(), "--tasks", *_SMOKE_TASKS]
-        write = _script("write.py", *photos, "--writers", "ours", "script")
+        write = _script("write.py", *given, "--writers", "ours", "script")
         for name, command in (("read", read), ("write", write)):
-            subprocess.run([*command, "--json", f"{folder}/{name}.json"], cwd=ROOT, check=True)
+            done = subprocess.run([*command, "--json", f"{folder}/{name}.json"], cwd=ROOT)
+            if done.returncode:
+                print(f"{name} failed, as it says above")
+                return done.returncode
         now = list_ratios(load_raw(pathlib.Path(folder)))
     print("\n" + compare(now, list_ratios(load_raw())))
     return 0
@@ -117,11 +125,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="everything, and the page")
-    running.add_argument("--images", help="a folder of photos")
-    running.add_argument("--cifar", help="train/<class>/<file> and test/<class>/<file>")
+    running.add_argument("--images", type=photos, help="a folder of photos")
+    running.add_argument("--cifar", type=splits, help="train/<class>/<file>, test/<class>/<file>")
     running.add_argument("--only", nargs="+", choices=SECTIONS, help="some of the benchmarks")
     smoking = commands.add_parser("smoke", help="a little, beside the committed ratios")
-    smoking.add_argument("--images", required=True, help="a folder of photos")
+    smoking.add_argument("--images", type=photos, required=True, help="a folder of photos")
     commands.add_parser("page", help="RESULTS.md from the raw results")
     arguments = parser.parse_args()
     if arguments.command == "run":
@@ -132,4 +140,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.folders import claim, list_photos
 from rivals import protocol
 
 RECORD_DTYPE = np.dtype(
@@ -39,19 +40,23 @@ def make_data(
       small: small images to store, at most.
     """
     if images_dir is not None:
-        links = _link_photos(pathlib.Path(images_dir), root / "photos", records)
+        source = pathlib.Path(images_dir).resolve()
+        claim(root, {"photos": str(source), "files": len(list_photos(source)), "records": records})
+        links = _link_photos(source, root / "photos", records)
         for name in ("stored", "raw", "originals"):
             _make_data_set(root, name, links, "stored")
         for name in ("stored", "originals"):
             _describe_for_tfds(root / name / "records")
     if cifar_dir is not None:
-        links = _link_small(pathlib.Path(cifar_dir), root / "small", small)
+        source = pathlib.Path(cifar_dir).resolve()
+        claim(root / "cifar", {"images": str(source), "records": small})
+        links = _link_small(source, root / "small", small)
         _make_data_set(root, "cifar", links, "cifar")
 
 
 def _link_photos(source: pathlib.Path, target: pathlib.Path, records: int) -> pathlib.Path:
     """A folder a photo, of links to it, so that label counts tell which photos were read."""
-    photos = sorted(path for path in source.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
+    photos = list_photos(source)
     for number in range(records):
         copy, photo = divmod(number, len(photos))
         _link(photos[photo], target / f"{photo:05d}" / f"{copy}.jpg")

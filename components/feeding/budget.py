@@ -13,6 +13,10 @@ from image_pipeline.components.views.options import ViewOptions
 
 # More batches in parallel would keep more cores busy, but each takes memory.
 _MOST_BATCHES = 8
+# The batch that the model works on, and the one that it is handed before it lets go of that.
+_WITH_THE_MODEL = 2
+# TensorFlow's allocator keeps what it once had; the gaps between batches are a quarter of them.
+_GAPS = 1.25
 # What the views are for: an analysis takes no random steps, and has no floats.
 Use = Literal["train", "eval", "analysis"]
 _PIXEL_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "uint8": 1}
@@ -100,21 +104,30 @@ def _plan_steps(feeding: FeedingOptions, view: ViewOptions, use: Use) -> list[St
     pixels, size = _count_pixels(view)
     # Without a transform graph (`feeding.dtype` is then uint8), images stay what they are.
     least_bytes = view.pixel_bytes if feeding.dtype == "uint8" else 1
-    # A pixel as float32 while a step works on it; TensorFlow's kernels hold some of them at a time.
-    step_bytes = (4 if feeding.compiled else 12) if feeding.augment and use == "train" else 0
+    count = ready + work + _WITH_THE_MODEL
     return [
-        Stage(
-            "random steps",
-            work * batch * pixels * step_bytes,
-            f"{work} in work x {batch} batch_size x {size}, {step_bytes} bytes a pixel",
-        ),
+        _plan_work(feeding, view, use),
         Stage(
             "ready batches",
-            (ready + work) * batch * pixels * max(_PIXEL_BYTES[feeding.dtype], least_bytes),
-            f"({ready} prefetch_batches + {work} in work) x {batch} batch_size x {size}, "
-            f"{feeding.dtype}",
+            int(_GAPS * count * batch * pixels * max(_PIXEL_BYTES[feeding.dtype], least_bytes)),
+            f"({ready} prefetch_batches + {work} in work + {_WITH_THE_MODEL} with the model) "
+            f"x {batch} batch_size x {size}, {feeding.dtype}, and a quarter for gaps",
         ),
     ]
+
+
+def _plan_work(feeding: FeedingOptions, view: ViewOptions, use: Use) -> Stage:
+    """What random steps and the transform graph hold besides: by measurement, nothing if compiled.
+
+    TensorFlow's kernels hold several floats of each pixel; a half float is a float32 before, in
+    most cases of one batch at a time.
+    """
+    pixels, size = _count_pixels(view)
+    has_kernels = use == "train" and bool(feeding.augment) and not feeding.compiled
+    a_pixel = 16 * batches_in_work() if has_kernels else 0
+    a_pixel += 4 if _PIXEL_BYTES[feeding.dtype] == 2 else 0
+    made_of = f"{a_pixel} bytes x {feeding.batch_size} batch_size x {size}"
+    return Stage("steps in work", a_pixel * feeding.batch_size * pixels, made_of)
 
 
 def _count_pixels(view: ViewOptions) -> tuple[int, str]:

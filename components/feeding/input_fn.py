@@ -1,7 +1,7 @@
 """From shards to batches: the whole input pipeline, read top to bottom."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -126,36 +126,6 @@ def input_fn(
     return keep_ready(finished, feeding.prefetch_batches)
 
 
-def read_views(
-    files: Sequence[str],
-    view: ViewOptions,
-    batch_size: int,
-    columns: Sequence[record.Column] = (),
-    keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
-) -> tf.data.Dataset:
-    """Reads the deterministic views of records, untransformed: what a transform graph analyses.
-
-    Args:
-      files: TFRecord paths or patterns.
-      view: the model's input size.
-      batch_size: records a batch; the last one may be smaller.
-      columns: further scalar columns to read.
-      keep: of a record's id (string scalar), whether the record is read (bool); None for all.
-
-    Returns:
-      Dicts keyed as the transform graph's inputs are: "image" [batch, height, width, channels] of
-      `view.dtype`, "label" string [batch], and each further column [batch] under its feature key.
-
-    Raises:
-      UserError: if a pattern matches no file.
-    """
-    # Whole shards in their own order: no index is needed for that.
-    feeding = FeedingOptions(batch_size=batch_size, source="streaming", augment=(), dtype="uint8")
-    passes = Passes(mode="eval")
-    images = ImageBatches(files, view, feeding, passes, columns, keep, "analysis").read()
-    return images.prefetch(feeding.prefetch_batches)
-
-
 def steps_per_epoch(files: Sequence[str], feeding: FeedingOptions, mode: Mode) -> int:
     """Counts the batches of one epoch: from the index, or by reading all records once.
 
@@ -188,10 +158,8 @@ class ImageBatches:
         feeding: FeedingOptions,
         passes: Passes,
         columns: Sequence[record.Column] = (),
-        keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
-        use: budget.Use | None = None,
     ):
-        """Opens the records, and checks what `use` (the mode, if None) will hold in memory.
+        """Opens the records, and checks what they will hold in memory.
 
         Raises:
           UserError: if an option or the workers do not fit, or the memory is too small.
@@ -203,11 +171,11 @@ class ImageBatches:
         self._most_boxes = find_most_boxes(files) if self._has_boxes else None
         self._batch_size = passes.share_of_batch(feeding)
         self._keys = KeyMaker(passes.seed, feeding) if passes.training else None
-        self._records = open_records(files, view, feeding, passes, columns, keep)
+        self._records = open_records(files, view, feeding, passes, columns)
         self._records.check_step(passes.first_step)
-        held = self._records.plan_memory(use or passes.mode)
+        held = self._records.plan_memory(passes.mode)
         held += self._records.hold_decoded(held)
-        _LOG.info(budget.check_budget(held, feeding, use or passes.mode))
+        _LOG.info(budget.check_budget(held, feeding, passes.mode))
 
     @property
     def class_names(self) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
 """The two ways to read records: by their index, or shard by shard from the beginning."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import tensorflow as tf
@@ -63,7 +63,6 @@ def open_records(
     feeding: FeedingOptions,
     passes: Passes,
     columns: Sequence[record.Column] = (),
-    keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> Records:
     """Chooses between the index and streaming; logs in one line which, and why.
 
@@ -73,7 +72,6 @@ def open_records(
       feeding: the source, and what needs it.
       passes: which epochs are read.
       columns: further scalar columns to read.
-      keep: see `StreamedRecords`; makes the records stream.
 
     Raises:
       UserError: if a pattern matches no file, or what is asked for needs an index, and there is
@@ -83,7 +81,7 @@ def open_records(
     if served and files:  # Its workers are TensorFlow's, which call no Python.
         check_known_to_tensorflow(files[0], "with feeding.data_service, the data set")
     paths = match_files(files)
-    streams = feeding.source == "streaming" or keep is not None or served
+    streams = feeding.source == "streaming" or served
     index = None if streams else find_index(paths)
     if index is not None:
         return IndexedRecords(index, view, feeding, passes, columns)
@@ -93,14 +91,14 @@ def open_records(
             f"feeding.{', '.join(needing)} needs shards with an index on a local disk, but "
             f"{paths[0]} has none beside its Split folder; ingest again, or stream without it."
         )
-    _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding, keep))
-    return StreamedRecords(paths, view, feeding, passes, columns, keep)
+    _LOG.info("Streaming %d shards through a shuffle window: %s.", len(paths), _why(feeding))
+    return StreamedRecords(paths, view, feeding, passes, columns)
 
 
-def _why(feeding: FeedingOptions, keep: Callable[[tf.Tensor], tf.Tensor] | None) -> str:
+def _why(feeding: FeedingOptions) -> str:
     """Why records stream, in words."""
     if feeding.data_service is not None:
         return "feeding.data_service is set"
-    if feeding.source == "streaming" or keep is not None:
+    if feeding.source == "streaming":
         return "feeding.source=streaming"
     return "there is no index beside them on a local disk"

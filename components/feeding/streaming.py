@@ -5,7 +5,7 @@ within an epoch reads (but does not decode) what came before, and every worker r
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -43,7 +43,6 @@ class StreamedRecords:
         feeding: FeedingOptions,
         passes: Passes,
         columns: Sequence[record.Column] = (),
-        keep: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
         """Reads files only when an epoch is drawn.
 
@@ -53,7 +52,6 @@ class StreamedRecords:
           feeding: size of the shuffle window, and files read side by side.
           passes: their seed decides the order of training, together with the epoch.
           columns: further scalar columns to read.
-          keep: of a record's id (string scalar), whether the record is read (bool); None for all.
         """
         self.paths = paths
         self._feeding = feeding
@@ -63,7 +61,6 @@ class StreamedRecords:
         self._seed = passes.seed
         self._parsed = parse.columns_to_parse(columns)
         self._has_masks = record.MASK_COLUMN in columns
-        self._keep = keep
 
     def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
         """The batches of one epoch from a step on, as `IndexedRecords.draw_epoch` gives them.
@@ -147,8 +144,6 @@ class StreamedRecords:
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
-        if self._keep is not None:
-            records = records.filter(self._keep_by_id)
         if not self._training:
             return records
         # Encoded records are shuffled, not images: a window of 10,000 takes megabytes.
@@ -241,8 +236,3 @@ class StreamedRecords:
         check_type(record.RAW_FORMATS.get(b"".join(stored_as), "uint8"), self._view, self.paths[0])
         if refers(serialized):
             check_file(take_parsed_image(found))
-
-    def _keep_by_id(self, serialized: tf.Tensor) -> tf.Tensor:
-        """Asks `keep` about a record without parsing more than its id."""
-        parsed = parse.parse_record(serialized, [parse.SOURCE_ID_COLUMN])
-        return self._keep(parsed[record.SOURCE_ID])  # type: ignore[misc]

@@ -75,9 +75,10 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     )
     content = _hash_rows(rows, task.classes)
     index_path = files.join(work_dir, "index", f"{task.path}-{content}.arrow")
+    described = None
     if has_name and files.is_file(f"{index_path}.json"):
         described = json.loads(files.read_file(f"{index_path}.json"))
-    else:
+    if described is None or files.stat_file(shard_path)[0] != described["size_bytes"]:
         if has_name:  # An earlier data set's shard must not be taken for this one.
             files.delete(shard_path)
         described = _write_shard_and_index(task, rows, work_dir, shard_path, index_path)

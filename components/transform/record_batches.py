@@ -27,6 +27,8 @@ _ARROW = {
 }
 _TENSOR = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 _PIXELS = {"uint8": pa.uint8(), "float32": pa.float32()}
+# Of an Arrow list column, whose offsets have 32 bits.
+_MOST_VALUES = 2**31 - 1
 _LABEL = record.Column(contract.LABEL_INPUT, "bytes")
 
 
@@ -45,6 +47,8 @@ def read_view_batches(
     Yields:
       Batches of `contract`'s inputs, as `adapter_config` describes them.
     """
+    values = view.height_px * view.width_px * view.channels
+    batch_size = min(batch_size, max(1, _MOST_VALUES // values)) if wanted.pixels else batch_size
     for batch in read_views(shard, view, batch_size, wanted, fraction):
         progress.advance(len(batch.labels))
         yield make_record_batch(batch, wanted.columns)

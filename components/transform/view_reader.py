@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
 from image_pipeline.components import files
 from image_pipeline.components.arrays.in_place import fetch
@@ -92,8 +93,13 @@ def read_views(
     reader = _Reader(view, wanted)
     jobs = reader.plan(_keep(_read_shard(shard), fraction), batch_size)
     rows = map_in_order(lambda job: reader.read(*job), jobs, usable_cores(), _AT_ONCE)
-    while some := list(itertools.islice(rows, batch_size)):
-        yield reader.gather(some)
+    try:
+        while some := list(itertools.islice(rows, batch_size)):
+            yield reader.gather(some)
+    except (DecodeError, _NotOursError) as error:
+        raise UserError(
+            f"{shard} has a record that ingest does not write ({error}); run ingest again."
+        ) from error
 
 
 def _check_memory(view: ViewOptions, batch_size: int) -> None:
@@ -119,6 +125,10 @@ def _keep(records: Iterator[bytes], fraction: float) -> Iterator[bytes]:
     while some := list(itertools.islice(records, _IDS)):
         ids = tf.constant([record.read_feature(each, _SOURCE_ID) for each in some])
         yield from itertools.compress(some, keep_records(ids, fraction).numpy())
+
+
+class _NotOursError(Exception):
+    """A record lacks a value."""
 
 
 class _Row(NamedTuple):
@@ -174,7 +184,11 @@ class _Reader:
 
     def _make_view(self, feature: Any, out: np.ndarray) -> None:
         try:
-            pixels = decode_whole(fetch(take_parsed_image(feature)), self._view.channels)
+            image = take_parsed_image(feature)
+        except IndexError as error:
+            raise _NotOursError("it lacks an image, or its size") from error
+        try:
+            pixels = decode_whole(fetch(image), self._view.channels)
         except ValueError as error:
             source_id = _take_value(feature, _SOURCE_ID).decode(errors="replace")
             raise UserError(
@@ -198,5 +212,6 @@ def _take_value(feature: Any, column: Column) -> Any:
     values = getattr(feature[column.key], kind).value
     if column.is_list:
         return SEPARATOR.encode().join(values)
-    (value,) = values
-    return value
+    if len(values) != 1:
+        raise _NotOursError(f"it has {len(values)} values of {column.key}, not one")
+    return values[0]

@@ -9,9 +9,8 @@ import cv2
 import numpy as np
 import scipy.sparse
 
-# Those of `resample`, which imports TensorFlow.
-_WEIGHT_ONE = 2**13
-_BETWEEN = 8
+from image_pipeline.components.views.resample import BETWEEN, WEIGHT_ONE
+
 # Pixels become floats in strips that fit into a core's cache.
 _STRIP_BYTES = 2**21
 # Matrices that are kept: photos are of few sizes. One of 224 pixels takes some 10 kB.
@@ -30,8 +29,8 @@ def resample_window(
       out: uint8 [rows, columns, channels], which gets the window.
     """
     rows, columns, channels = out.shape
-    top, down = make_matrix(image.shape[0], size[0], offset[0], rows, _BETWEEN)
-    left, across = make_matrix(image.shape[1], size[1], offset[1], columns, 1 / _BETWEEN)
+    top, down = make_matrix(image.shape[0], size[0], offset[0], rows, BETWEEN)
+    left, across = make_matrix(image.shape[1], size[1], offset[1], columns, 1 / BETWEEN)
     height, breadth = down.shape[1], across.shape[1]
     needed = image[top : top + height, left : left + breadth]
     turned = np.empty((breadth, rows, channels), np.float32)
@@ -77,8 +76,8 @@ def make_matrix(
     distances = np.abs((2 * places + 1) * resized - middles[:, None])
     heights = np.maximum(reach - distances, 0) * ((places >= 0) & (places < side))
     total = heights.sum(axis=1, keepdims=True)
-    sums = (2 * _WEIGHT_ONE * heights.cumsum(axis=1) + total) // (2 * total)
-    weights = (np.diff(sums, prepend=0) * (unit / _WEIGHT_ONE)).astype(np.float32)
+    sums = (2 * WEIGHT_ONE * heights.cumsum(axis=1) + total) // (2 * total)
+    weights = (np.diff(sums, prepend=0) * (unit / WEIGHT_ONE)).astype(np.float32)
     places = np.clip(places, 0, side - 1)
     start, ends = int(places[0, 0]), np.arange(count + 1) * places.shape[1]
     shape = (count, int(places[-1, -1]) - start + 1)

@@ -241,14 +241,6 @@ def test_whether_the_graph_is_compiled_is_an_option(tmp_path, monkeypatch, compi
     assert len(batch[0]) == 2 and bool(calls) == compiled
 
 
-def test_eval_views_are_keyed_as_the_graphs_inputs(pattern):
-    batches = list(input_fn.read_views([pattern], VIEW, batch_size=16))
-    assert [set(batch) for batch in batches] == [{"image", "label"}] * 2
-    assert [len(batch["label"]) for batch in batches] == [16, 4]
-    np.testing.assert_array_equal(batches[1]["image"][3], shards.draw_image(19))
-    assert batches[1]["label"][3] == b"19"
-
-
 def test_an_unknown_mode_is_an_error(pattern):
     with pytest.raises(UserError, match="mode must be 'train' or 'eval', got 'test'"):
         read(pattern, mode="test")

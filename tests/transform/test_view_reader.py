@@ -110,6 +110,29 @@ def test_a_damaged_shard_is_named(tmp_path):
         list(read_views(str(shard), CUT, 2))
 
 
+def _without(key):
+    example = tf.train.Example.FromString(shards.make_examples(1)[0])
+    del example.features.feature[key]
+    return example.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("serialized", "said"),
+    [
+        (b"no example", "has a record that ingest does not write"),
+        (_without(record.LABEL), f"0 values of {record.LABEL}, not one"),
+        (_without(record.HEIGHT), "it lacks an image, or its size"),
+    ],
+    ids=["not-an-example", "no-label", "no-height"],
+)
+def test_a_foreign_record_is_refused(tmp_path, serialized, said):
+    pattern = shards.write_shards(tmp_path, [serialized])
+    shard = pattern.replace("*", "00000-of-00001")
+    with pytest.raises(UserError, match=f"{shard} has a record .*") as caught:
+        list(read_views(shard, CUT, 2))
+    assert said in str(caught.value)
+
+
 def test_a_shard_that_ends_early_is_named(tmp_path):
     shards.write_shards(tmp_path, shards.make_examples(3))
     shard = pathlib.Path(tmp_path, "data_tfrecord-00000-of-00001")

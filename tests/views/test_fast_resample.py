@@ -72,8 +72,3 @@ def test_strips_change_nothing(monkeypatch):
     monkeypatch.setattr(fast_resample, "_STRIP_BYTES", 1)
     strips, _ = resample_both(image, (33, 44), (1, 2), (30, 40))
     np.testing.assert_array_equal(whole, strips)
-
-
-def test_the_constants_are_those_of_the_graph():
-    assert resample.WEIGHT_ONE == fast_resample._WEIGHT_ONE
-    assert resample.BETWEEN == fast_resample._BETWEEN
