@@ -13,7 +13,7 @@ from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import shards
+from image_pipeline.components.ingest import shards, transforms
 from image_pipeline.show.ingest_summary import (
     ingest_rows,
     summarize_data_set,
@@ -322,6 +322,20 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
     assert len(before) == 2
     ingest(images, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert read_files(tmp_path) == read_files(output)
+
+
+def test_a_finished_shard_that_was_cut_is_written_again(images, output, tmp_path, monkeypatch):
+    def interrupted(*args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transforms, "write_manifest", interrupted)
+        with pytest.raises(UserError, match="No space left on device"):
+            ingest(images, tmp_path)
+    for shard in tmp_path.glob("Split-*/*-of-00002"):
+        shard.write_bytes(shard.read_bytes()[:-100])
+    ingest(images, tmp_path)
     assert read_files(tmp_path) == read_files(output)
 
 
