@@ -51,6 +51,8 @@ def list_commands(images: str | None, cifar: str | None) -> dict[str, list[str]]
         scripts = {"write": "write.py", "ingest": "ingest.py", "growth": "growth.py"}
         scripts["analysis"] = "transform.py"
         commands |= {name: _script(script, *of_photos) for name, script in scripts.items()}
+        # A slope over a few hundred photos is mostly noise.
+        commands["analysis"] += ["--copies", "5"]
     if cifar:
         module = [sys.executable, "-m", "benchmarks.end_to_end", "--images", cifar]
         commands["end_to_end"] = [*module, "--only", "recipe"]
