@@ -18,7 +18,6 @@ from image_pipeline.components.feeding.graph import (
     read_alpha_background,
     read_class_names,
 )
-from image_pipeline.components.feeding.input_fn import read_views
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
@@ -33,6 +32,7 @@ from image_pipeline.components.transform.record_sample import keep_records
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
+from tests.fed_views import read_views
 from tests.transform.analyze import make_pipeline
 
 pytestmark = pytest.mark.beam

@@ -15,7 +15,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.graph import TransformGraph
-from image_pipeline.components.feeding.input_fn import input_fn, read_views
+from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.shard_files import match_files, read_shard
 from image_pipeline.components.function_version import function_version
@@ -27,6 +27,7 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import load_preprocessing_fn, run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
+from tests.fed_views import read_views
 from tests.transform.analyze import make_pipeline
 
 pytestmark = pytest.mark.beam
