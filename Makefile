@@ -91,7 +91,7 @@ interop: $(READY)  ## docs/interop.md with PyTorch, Grain, TFDS, Keras on JAX, M
 end-to-end: $(READY)  ## training fed in three ways; make end-to-end IMAGES=cifar, its train/, test/
 	$(BIN)/python -m benchmarks.end_to_end --images $(IMAGES) --write docs/end-to-end.md
 
-bench: $(READY)  ## every benchmark (1.5 hours, 10 GB); make bench IMAGES=photos CIFAR=cifar ONLY="read write"
+bench: $(READY)  ## every benchmark (an hour, 10 GB); make bench IMAGES=photos CIFAR=cifar ONLY="read write"
 	$(BIN)/python -m benchmarks.bench run $(if $(IMAGES),--images $(IMAGES)) \
 	  $(if $(CIFAR),--cifar $(CIFAR)) $(if $(ONLY),--only $(ONLY))
 

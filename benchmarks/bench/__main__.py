@@ -25,12 +25,12 @@ from benchmarks.bench.raw import ROOT
 _BUILD = ROOT / "build" / "bench"
 # Minutes on two cores with 400 photos and CIFAR-10, environments not counted (another 10).
 _MINUTES = {
-    "read": 45,
-    "write": 10,
-    "ingest": 5,
-    "analysis": 6,
-    "growth": 12,
-    "order": 2,
+    "read": 25,
+    "write": 5,
+    "ingest": 2,
+    "analysis": 7,
+    "growth": 8,
+    "order": 1,
     "end_to_end": 15,
 }
 # Read in a smoke run if they are there: the nearest, and what needs no environment of its own.

@@ -8,6 +8,7 @@ and `meta.json`. `graphs/` holds the transform graphs.
 import json
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ def make_data(
     """
     if images_dir is not None:
         source = pathlib.Path(images_dir).resolve()
-        claim(root, {"photos": str(source), "files": len(list_photos(source)), "records": records})
-        links = _link_photos(source, root / "photos", records)
+        photos = list_photos(source)
+        claim(root, {"photos": str(source), "files": len(photos), "records": records})
+        links = _link_photos(photos, root / "photos", records)
         for name in ("stored", "raw", "originals"):
             _make_data_set(root, name, links, "stored")
         for name in ("stored", "originals"):
@@ -54,9 +56,10 @@ def make_data(
         _make_data_set(root, "cifar", links, "cifar")
 
 
-def _link_photos(source: pathlib.Path, target: pathlib.Path, records: int) -> pathlib.Path:
+def _link_photos(
+    photos: Sequence[pathlib.Path], target: pathlib.Path, records: int
+) -> pathlib.Path:
     """A folder a photo, of links to it, so that label counts tell which photos were read."""
-    photos = list_photos(source)
     for number in range(records):
         copy, photo = divmod(number, len(photos))
         _link(photos[photo], target / f"{photo:05d}" / f"{copy}.jpg")

@@ -75,14 +75,21 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
     )
     content = _hash_rows(rows, task.classes)
     index_path = files.join(work_dir, "index", f"{task.path}-{content}.arrow")
-    described = None
-    if has_name and files.is_file(f"{index_path}.json"):
-        described = json.loads(files.read_file(f"{index_path}.json"))
-    if described is None or files.stat_file(shard_path)[0] != described["size_bytes"]:
+    described = _find_described(shard_path, index_path) if has_name else None
+    if described is None:
         if has_name:  # An earlier data set's shard must not be taken for this one.
             files.delete(shard_path)
         described = _write_shard_and_index(task, rows, work_dir, shard_path, index_path)
     return WrittenShard(task, index_path=index_path, **described)
+
+
+def _find_described(shard_path: str, index_path: str) -> dict | None:
+    """What an earlier run has said of a shard that it finished, if the shard is as long as that."""
+    if not files.is_file(f"{index_path}.json"):
+        return None
+    described = json.loads(files.read_file(f"{index_path}.json"))
+    size_bytes, _ = files.stat_file(shard_path)
+    return described if size_bytes == described["size_bytes"] else None
 
 
 def _write_shard_and_index(

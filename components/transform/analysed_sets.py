@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
+from image_pipeline.components.dataset.complete import check_shard_sizes
 from image_pipeline.components.dataset.index_file import check_index, index_name, scan_index
 from image_pipeline.components.dataset.manifest import (
     Manifest,
@@ -21,7 +22,6 @@ from image_pipeline.components.dataset.manifest import (
 )
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import Column, PixelType, label_column
-from image_pipeline.components.dataset.shard_sizes import check_shard_sizes
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.pixel_types import check_data_set
 from image_pipeline.components.transform.options import TransformOptions
@@ -162,8 +162,7 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
     manifest = read_whole_manifest(examples_dir)
     check_data_set(manifest, view, examples_dir)
     shards = list_shards(examples_dir, manifest, options.analyze_splits)
-    read = [manifest.splits[split] for split in options.analyze_splits]
-    check_shard_sizes(examples_dir, [shard for split in read for shard in split.shards])
+    check_shard_sizes(examples_dir, manifest, options.analyze_splits)
     classes: dict[str, collections.Counter] = {
         split: collections.Counter() for split in manifest.splits
     }

@@ -47,8 +47,9 @@ def read_view_batches(
     Yields:
       Batches of `contract`'s inputs, as `adapter_config` describes them.
     """
-    values = view.height_px * view.width_px * view.channels
-    batch_size = min(batch_size, max(1, _MOST_VALUES // values)) if wanted.pixels else batch_size
+    if wanted.pixels:
+        values = view.height_px * view.width_px * view.channels
+        batch_size = min(batch_size, max(1, _MOST_VALUES // values))
     for batch in read_views(shard, view, batch_size, wanted, fraction):
         progress.advance(len(batch.labels))
         yield make_record_batch(batch, wanted.columns)

@@ -1,10 +1,15 @@
 """A data set of which one file is gone or cut is not complete."""
 
+import os
+import re
+
 import pytest
 
-from image_pipeline.components.dataset.complete import find_complete
+from image_pipeline.components import files
+from image_pipeline.components.dataset.complete import check_shard_sizes, find_complete
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.errors import UserError
 from tests.dataset.listed import write_listed
 
 pytestmark = pytest.mark.unit
@@ -41,3 +46,53 @@ def test_without_a_manifest_or_with_a_damaged_one_it_is_not(data, tmp_path):
     (data / MANIFEST).unlink()
     assert find_complete(str(data)) is None
     assert find_complete(str(tmp_path / "none")) is None
+
+
+def _check(data, splits=("train", "eval")):
+    check_shard_sizes(str(data), read_manifest(str(data)), splits)
+
+
+def _make_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def test_shards_of_the_right_size_pass(data):
+    _check(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.unlink(), "missing"),
+        (lambda path: path.write_bytes(b""), "0 bytes long, but its manifest says "),
+        (_make_pipe, "0 bytes long, but its manifest says "),
+        (lambda path: path.write_bytes(b"1234"), "4 bytes long, but its manifest says "),
+    ],
+    ids=["missing", "cut", "pipe", "longer"],
+)
+def test_the_first_other_shard_is_named(data, damage, said):
+    shards = [data / shard.file for _, _, shard in read_manifest(str(data)).list_shards()]
+    size = shards[1].stat().st_size
+    damage(shards[1])
+    shards[2].unlink()
+    whole = said if said == "missing" else f"{said}{size:,}"
+    with pytest.raises(UserError, match=re.escape(f"{shards[1]} is {whole}; restore it from")):
+        _check(data)
+
+
+def test_shards_of_other_splits_are_not_looked_at(data):
+    (shard,) = (s for name, _, s in read_manifest(str(data)).list_shards() if name == "eval")
+    (data / shard.file).unlink()
+    _check(data, ["train"])
+    with pytest.raises(UserError, match="is missing"):
+        _check(data, ["eval"])
+
+
+def test_a_store_that_does_not_answer_is_a_sentence(data, monkeypatch):
+    def fails(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(files, "stat_file", fails)
+    with pytest.raises(UserError, match=r"cannot be looked at: .*Permission denied.*put that right"):
+        _check(data)
