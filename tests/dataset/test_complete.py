@@ -94,5 +94,5 @@ def test_a_store_that_does_not_answer_is_a_sentence(data, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(files, "stat_file", fails)
-    with pytest.raises(UserError, match=r"cannot be looked at: .*Permission denied.*put that right"):
+    with pytest.raises(UserError, match=r"looked at: .*Permission denied.*put that right"):
         _check(data)
