@@ -83,9 +83,11 @@ def keep_ready(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
     """Keeps this many batches ready, with one thread per core, and one per op.
 
     The batches are made in parallel; ops that split their work again would only wait for each
-    other.
+    other. Nothing is tuned while batches are read: the end of an iteration would often wait for
+    TensorFlow's tuner, which sleeps twice as long each time (`docs/why-prefetch.md`).
     """
     options = tf.data.Options()
+    options.autotune.enabled = False
     options.threading.private_threadpool_size = usable_cores()
     options.threading.max_intra_op_parallelism = 1
     return batches.prefetch(count).with_options(options)

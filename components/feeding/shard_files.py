@@ -28,9 +28,13 @@ _BUFFER_BYTES = 256 * 1024
 
 def count_records(paths: Sequence[str], at_most: int = -1) -> int:
     """Counts the records of TFRecord files by reading them once, up to so many (-1 for all)."""
+    at_once = min(16, len(paths))
     records = tf.data.Dataset.from_tensor_slices(paths).interleave(
-        find_reader(paths), cycle_length=min(16, len(paths)), num_parallel_calls=tf.data.AUTOTUNE
+        find_reader(paths), cycle_length=at_once, num_parallel_calls=at_once
     )
+    options = tf.data.Options()
+    options.autotune.enabled = False  # as in `finishing.keep_ready`
+    records = records.with_options(options)
     return int(records.take(at_most).reduce(tf.constant(0, tf.int64), lambda count, _: count + 1))
 
 

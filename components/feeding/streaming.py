@@ -138,10 +138,11 @@ class StreamedRecords:
         order = shuffle(self.paths, [self._seed, epoch]) if self._training else self.paths
         # Several shards at once mix well and hide the delay of a remote store; `deterministic`
         # takes turns strictly, so a slow shard delays the order but never changes it.
+        at_once = min(self._feeding.files_at_once, len(self.paths))
         records = tf.data.Dataset.from_tensor_slices(order).interleave(
             find_reader(self.paths),
-            cycle_length=min(self._feeding.files_at_once, len(self.paths)),
-            num_parallel_calls=tf.data.AUTOTUNE,
+            cycle_length=at_once,
+            num_parallel_calls=at_once,
             deterministic=True,
         )
         if not self._training:

@@ -63,6 +63,19 @@ def test_eval_reads_every_record_in_file_order_and_keeps_the_small_last_batch(pa
         np.testing.assert_array_equal(image, shards.draw_image(number))
 
 
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_no_tuner_runs_unless_one_is_asked_for(pattern, mode):
+    batches = input_fn.input_fn(
+        [pattern], view=VIEW, feeding=FeedingOptions(), transform_graph_dir=None, mode=mode
+    )
+    assert batches.options().autotune.enabled is False
+    further = batches.map(lambda images, labels: labels, num_parallel_calls=tf.data.AUTOTUNE)
+    assert further.options().autotune.enabled is False
+    tuned = tf.data.Options()
+    tuned.autotune.enabled = True
+    assert further.with_options(tuned).options().autotune.enabled is True
+
+
 def test_eval_ignores_augmentation_seed_and_remainder(pattern):
     plain = read(pattern, mode="eval")
     other = read(pattern, mode="eval", augment=CROPPED, seed=9, feeding={"remainder": "drop"})
