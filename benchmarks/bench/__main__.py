@@ -52,7 +52,7 @@ def list_commands(images: str | None, cifar: str | None) -> dict[str, list[str]]
         scripts["analysis"] = "transform.py"
         commands |= {name: _script(script, *of_photos) for name, script in scripts.items()}
         # A slope over a few hundred photos is mostly noise.
-        commands["analysis"] += ["--copies", "5"]
+        commands["analysis"] += ["--copies", "20"]
     if cifar:
         module = [sys.executable, "-m", "benchmarks.end_to_end", "--images", cifar]
         commands["end_to_end"] = [*module, "--only", "recipe"]
