@@ -28,7 +28,7 @@ _MINUTES = {
     "read": 25,
     "write": 5,
     "ingest": 2,
-    "analysis": 7,
+    "analysis": 10,
     "growth": 8,
     "order": 1,
     "end_to_end": 15,
