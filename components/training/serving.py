@@ -178,7 +178,7 @@ class ServedModel(tf.Module):
             image = decode(file)
         corners, lengths = views.place_views(tf.shape(image)[tf.newaxis, :2], self._view)
         window = tf.cast(tf.concat([corners[0], lengths[0]], axis=0), tf.float32)
-        return views.eval_view(image, self._view), window
+        return views.trace_eval_view(self._view)(image), window
 
     @property
     def _has_values(self) -> bool:
@@ -210,8 +210,9 @@ class ServedModel(tf.Module):
 
     def _map_views(self, decode: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor) -> tf.Tensor:
         """Takes each string's deterministic view: `view.dtype` [batch, height, width, channels]."""
+        take_view = views.trace_eval_view(self._view)
         return tf.map_fn(
-            lambda string: views.eval_view(decode(string), self._view),
+            lambda string: take_view(decode(string)),
             strings,
             fn_output_signature=tf.TensorSpec(self._size(), self._view.dtype),
         )

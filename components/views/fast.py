@@ -194,10 +194,4 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
         resample_window(pixels, resized, (top, left), out)
     else:
         with _CPU():
-            out[...] = _trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()
-
-
-@functools.cache
-def _trace_eval_view(view: ViewOptions) -> Callable[[tf.Tensor], tf.Tensor]:
-    spec = tf.TensorSpec([None, None, view.channels], view.dtype)
-    return tf.function(lambda image: views.eval_view(image, view), input_signature=[spec])
+            out[...] = views.trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()

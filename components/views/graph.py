@@ -3,6 +3,8 @@
 TensorFlow ops only, because the view must also travel inside the exported SavedModel.
 """
 
+import functools
+
 import tensorflow as tf
 
 from image_pipeline.components.views.options import ViewOptions
@@ -106,6 +108,17 @@ def eval_view(image: tf.Tensor, view: ViewOptions) -> tf.Tensor:
         lambda: resample(image, resized_size, offset, window),
     )
     return tf.ensure_shape(cropped, [view.height_px, view.width_px, view.channels])
+
+
+@functools.cache
+def trace_eval_view(view: ViewOptions) -> tf.types.experimental.GenericFunction:
+    """`eval_view` as a graph of its own, traced once for all that call it in a process."""
+
+    def take(image: tf.Tensor) -> tf.Tensor:
+        return eval_view(image, view)
+
+    spec = tf.TensorSpec([None, None, view.channels], view.dtype)
+    return tf.function(take, input_signature=[spec], autograph=False)
 
 
 def eval_mask_view(mask: tf.Tensor, view: ViewOptions) -> tf.Tensor:
