@@ -5,7 +5,6 @@ decoder, which serving uses; what they cannot decode, TensorFlow decodes here to
 """
 
 import functools
-from collections.abc import Callable
 
 import cv2
 import numpy as np
