@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bench.fits import fit_line
 from bench.folders import photos
 from bench.raw import add_json_argument, write_raw
 
@@ -218,11 +219,11 @@ def main() -> None:
     elif arguments.images:
         with tempfile.TemporaryDirectory() as scratch:
             found = run_all(scratch, arguments.images, arguments.copies, arguments.repeats)
-        report(found)
         raw = {
             way: [[dataclasses.asdict(cost) for cost in pair] for pair in pairs]
             for way, pairs in found.items()
         }
+        report(raw)
         write_raw(arguments.json, "analysis", arguments, raw)
     else:
         parser.error("--images is needed")
@@ -250,36 +251,28 @@ def run_all(
     return found
 
 
-def slope_and_fixed(pairs: list[tuple[Cost, Cost]], value: Callable[[Cost], float]):
-    """Medians over the repetitions of the cost of an image and of the fixed cost."""
-    lines = []
-    for small, large in pairs:
-        slope = (value(large) - value(small)) / (large.images - small.images)
-        lines.append((slope, value(large) - slope * large.images))
-    slopes, fixed = zip(*lines, strict=True)
-    return statistics.median(slopes), statistics.median(fixed)
-
-
-def report(found: dict[str, list[tuple[Cost, Cost]]]) -> None:
+def report(found: dict[str, list[list[dict[str, Any]]]]) -> None:
     """A line a way, then ours against ingest and against the naive way."""
     small, large = found["ours"][0]
-    print(f"{small.images} and {large.images} photos, medians of {len(found['ours'])} repetitions")
+    print(f"{small['images']} and {large['images']} photos, {len(found['ours'])} repetitions")
     print("            images/s   CPU s per 1,000   fixed wall s   fixed CPU s   written MB")
-    cpu = {}
+    slopes = {}
     for way, pairs in found.items():
-        wall_s, fixed_wall_s = slope_and_fixed(pairs, lambda cost: cost.wall_s)
-        cpu[way], fixed_cpu_s = slope_and_fixed(pairs, lambda cost: cost.cpu_s)
-        written_mb = statistics.median(large.written_bytes for _, large in pairs) / 1e6
+        rounds = [cost for pair in pairs for cost in pair]
+        wall, cpu = fit_line(rounds, "wall_s"), fit_line(rounds, "cpu_s")
+        slopes[way] = cpu.slope
+        written_mb = statistics.median(large["written_bytes"] for _, large in pairs) / 1e6
         print(
-            f"  {way:<8}{1 / wall_s:10,.0f}{1e3 * cpu[way]:15.2f}"
-            f"{fixed_wall_s:15.1f}{fixed_cpu_s:14.1f}{written_mb:13,.2f}"
+            f"  {way:<8}{1 / wall.slope:10,.0f}{1e3 * cpu.slope:15.2f}"
+            f"{wall.fixed:15.1f}{cpu.fixed:14.1f}{written_mb:13,.2f}"
         )
     naive = statistics.median(
-        naive.wall_s / ours.wall_s
+        naive["wall_s"] / ours["wall_s"]
         for (_, naive), (_, ours) in zip(found["naive"], found["ours"], strict=True)
     )
-    print(f"  ours / ingest, CPU an image: {cpu['ours'] / cpu['ingest']:.0%}  (goal: below 25 %)")
-    print(f"  naive / ours, wall time of all {large.images} photos: {naive:.1f}")
+    share = slopes["ours"] / slopes["ingest"]
+    print(f"  ours / ingest, CPU an image: {share:.0%}  (goal: below 25 %)")
+    print(f"  naive / ours, wall time of all {large['images']} photos: {naive:.1f}")
 
 
 if __name__ == "__main__":
