@@ -96,10 +96,12 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
     from image_pipeline.demo import DEMO_CONFIG, write_digits
     from image_pipeline.extras import need_tfx
+    from image_pipeline.run.preflight import check_output
     from image_pipeline.run.run_plan import plan_run
 
     need_tfx("`image-pipeline demo`")
     images_dir = os.path.join(output_dir, "images")
+    check_output(output_dir, images_dir)
     write_digits(images_dir)
     plan, survey = plan_run(DEMO_CONFIG, images_dir, os.path.join(output_dir, "run"), ())
     _run_and_tell(plan, survey, as_json, quiet)

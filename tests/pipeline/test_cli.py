@@ -101,6 +101,14 @@ def test_bad_input_is_one_clear_message(tmp_path, images, arguments, message):
     assert "Traceback" not in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("name", ["file", "file/o"])
+def test_a_demo_that_cannot_be_written_says_so(tmp_path, name):
+    (tmp_path / "file").write_text("x")
+    done = call("demo", "--output", str(tmp_path / name))
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: Cannot write to the output folder")
+
+
 MODEL = """
 import keras
 
