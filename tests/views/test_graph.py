@@ -75,6 +75,17 @@ def test_an_image_of_the_right_channels_is_left_alone(channels):
     np.testing.assert_array_equal(views.convert_channels(image, channels), image)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_traced_view_is_the_view_and_is_traced_once(dtype):
+    options = {"height_px": 5, "width_px": 9, "channels": 2, "dtype": dtype}
+    take = views.trace_eval_view(ViewOptions(**options))
+    assert views.trace_eval_view(ViewOptions(**options)) is take
+    for size in ((20, 31), (5, 9), (3, 4)):
+        image = tf.cast(tf.random.stateless_uniform([*size, 2], (1, 2), 0, 256), dtype)
+        np.testing.assert_array_equal(take(image), views.eval_view(image, ViewOptions(**options)))
+    assert take.experimental_get_tracing_count() == 1
+
+
 def test_an_image_of_the_inputs_size_is_untouched():
     image = shards.draw_image(4, 8, 6)
     view = views.eval_view(tf.constant(image), ViewOptions(height_px=8, width_px=6))
