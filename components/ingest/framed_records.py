@@ -15,9 +15,10 @@ BATCH_ROWS = 1024  # Rows that are Python's objects at a time.
 # Records are handed on in blocks of this size: a hundred photos of 256 pixels.
 _BLOCK_BYTES = 2**21
 
-# The columns that a record needs, and those that locate its stored image.
+# Where a stored image is, and what it must be; then what a record needs besides.
+_PLACE = ("chunk", "payload_offset", "payload_length", "payload_crc32c")
 _RECORD_ROWS = [
-    *("chunk", "payload_offset", "payload_length"),
+    *_PLACE,
     *("format", "height", "width", "channels", "path", "record_id", "sha256", "label", "further"),
     "mask_length",
 ]
@@ -54,7 +55,7 @@ def _encode_records(rows: pa.Table, payloads: Payloads, task: ShardTask) -> Iter
     columns = record.all_columns(task.further, task.has_masks, class_ids is not None)
     for batch in rows.select(_RECORD_ROWS).to_batches(max_chunksize=BATCH_ROWS):
         for row in batch.to_pylist():
-            payload = payloads.read(row["chunk"], row["payload_offset"], row["payload_length"])
+            payload = payloads.read(*(row[name] for name in _PLACE))
             values = record_values(row, payload, task.further, class_ids)
             yield record.encode_example(values, columns)
 

@@ -1,14 +1,20 @@
-"""Writes prepared images to the chunks' payload files, and reads them in any order."""
+"""Writes prepared images to the chunks' payload files, and reads them in any order.
+
+Each has a checksum from before it is written, since a record gets its own only when it is made of
+what was read: damage in between would go on unseen, into a data set that verifies.
+"""
 
 import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Protocol
 
+import google_crc32c
 import numpy as np
 import pyarrow as pa
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.places import order_keys
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order
 
@@ -27,8 +33,12 @@ Span = tuple[str, int, int]  # chunk, first byte, end
 class Payloads(Protocol):
     """A source of prepared images."""
 
-    def read(self, chunk: str, offset: int, length: int) -> bytes:
-        """Reads `length` bytes at `offset` of a chunk's payloads."""
+    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+        """Reads `length` bytes at `offset` of a chunk's payloads, and verifies their checksum.
+
+        Raises:
+          UserError: if they are not those that were written.
+        """
 
 
 def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: int) -> list[dict]:
@@ -44,8 +54,8 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
       seed: of the shuffled order.
 
     Returns:
-      The rows, in the order of the sources, with the columns chunk, payload_offset and
-      payload_length.
+      The rows, in the order of the sources, with the columns chunk, payload_offset,
+      payload_length and payload_crc32c.
     """
     rows: list[dict] = []
     offset = 0
@@ -56,6 +66,7 @@ def write_payloads(results: Iterable[Result], name: str, work_dir: str, seed: in
             ordered = block if is_local else _shuffle(block, seed)
             for row, payload in ordered:
                 row |= {"chunk": name, "payload_offset": offset, "payload_length": len(payload)}
+                row["payload_crc32c"] = google_crc32c.value(payload)
                 offset += len(payload)
             file.write(b"".join(payload for _, payload in ordered))
     return rows
@@ -105,13 +116,14 @@ class CopiedPayloads:
 
     def __init__(self, rows: pa.Table, work_dir: str, copy: BinaryIO):
         """Copies the payloads of the rows."""
-        self._copy = copy
+        self._work_dir, self._copy = work_dir, copy
         self._places: dict[tuple[str, int], int] = {}
         spans = join_spans(rows)
 
         def fetch(span: list[Span]) -> bytes:
-            chunk, start, end = span[0][0], span[0][1], span[-1][2]
-            return files.read_file(payload_path(work_dir, chunk), start, end)
+            path, start, end = payload_path(work_dir, span[0][0]), span[0][1], span[-1][2]
+            with _explained(path):
+                return files.read_file(path, start, end)
 
         fetched = map_in_order(fetch, spans, REMOTE_THREADS, ahead=1)
         for span, content in zip(spans, fetched, strict=True):
@@ -120,10 +132,10 @@ class CopiedPayloads:
                 self._places[chunk, start] = copy.tell()
                 copy.write(content[start - first : end - first])
 
-    def read(self, chunk: str, offset: int, length: int) -> bytes:
-        """Reads `length` bytes at `offset` of a chunk's payloads."""
+    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+        """As `Payloads.read`."""
         self._copy.seek(self._places[chunk, offset])
-        return _check_length(self._copy.read(length), chunk, offset, length)
+        return _check(self._copy.read(length), payload_path(self._work_dir, chunk), length, crc32c)
 
 
 def join_spans(rows: pa.Table) -> list[list[Span]]:
@@ -155,16 +167,17 @@ class PayloadReader:
         self._max_open = max_open
         self._open: dict[str, BinaryIO] = {}
 
-    def read(self, chunk: str, offset: int, length: int) -> bytes:
-        """Reads `length` bytes at `offset` of a chunk's payloads."""
-        file = self._open.pop(chunk, None)
+    def read(self, chunk: str, offset: int, length: int, crc32c: int) -> bytes:
+        """As `Payloads.read`."""
+        path, file = payload_path(self._work_dir, chunk), self._open.pop(chunk, None)
         if file is None:
             if len(self._open) >= self._max_open:
                 self._open.pop(next(iter(self._open))).close()
-            file = files.open_input(payload_path(self._work_dir, chunk))
+            with _explained(path):
+                file = files.open_input(path)
         self._open[chunk] = file  # Moves to the end; the first is the one used least recently.
         file.seek(offset)
-        return _check_length(file.read(length), chunk, offset, length)
+        return _check(file.read(length), path, length, crc32c)
 
     def close(self) -> None:
         """Closes the files."""
@@ -183,9 +196,22 @@ def payload_path(work_dir: str, chunk: str) -> str:
     return files.join(work_dir, "prepared", f"{chunk}.payload")
 
 
-def _check_length(data: bytes, chunk: str, offset: int, length: int) -> bytes:
-    if len(data) != length:
-        raise OSError(
-            f"{chunk}.payload ends before byte {offset + length}; delete the work folder."
-        )
+def _check(data: bytes, path: str, length: int, crc32c: int) -> bytes:
+    if len(data) != length or google_crc32c.value(data) != crc32c:
+        raise _damaged(path, "is not as ingest wrote it")
     return data
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _damaged(path, "is gone") from error
+
+
+def _damaged(path: str, how: str) -> UserError:
+    return UserError(
+        f"the working folder's file {path!r} {how}, so the images in it are lost; delete that "
+        "folder and run ingest again."
+    )

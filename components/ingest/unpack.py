@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
+import google_crc32c
 import pyarrow as pa
 
 from image_pipeline.components import files
@@ -104,7 +105,8 @@ def _restore_rows(
         for entry, data in zip(batch.to_pylist(), records, strict=False):
             row, payload = _restore_row(entry, data, options)
             payloads.write(payload)
-            kept.append(row | {"chunk": name, "payload_offset": offset})
+            place = {"payload_offset": offset, "payload_crc32c": google_crc32c.value(payload)}
+            kept.append(row | {"chunk": name} | place)
             offset += len(payload)
         yield kept
         if len(kept) != len(batch):

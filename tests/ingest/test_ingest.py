@@ -325,6 +325,25 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
     assert read_files(tmp_path) == read_files(output)
 
 
+def test_an_image_damaged_between_two_runs_gets_no_record(images, tmp_path, monkeypatch):
+    """A record's own checksum would be that of the damage."""
+
+    def interrupted(*args):
+        raise RuntimeError("interrupted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shards, "_write_records", interrupted)
+        with pytest.raises(RuntimeError, match="interrupted"):
+            ingest(images, tmp_path)
+    (path,) = (tmp_path / ".work").rglob("*.payload")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"\.payload' is not as ingest wrote it, .*; delete"):
+        ingest(images, tmp_path)
+    assert not (tmp_path / "manifest.json").exists()
+
+
 def test_a_finished_shard_that_was_cut_is_written_again(images, output, tmp_path, monkeypatch):
     def interrupted(*args):
         raise OSError(28, "No space left on device")

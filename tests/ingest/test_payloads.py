@@ -1,8 +1,10 @@
 import random
 
+import google_crc32c
 import pyarrow as pa
 import pytest
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import payloads
 from image_pipeline.components.ingest.payloads import (
     CopiedPayloads,
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 def _rows(*places):
-    chunks, offsets, lengths = zip(*places, strict=True)
+    chunks, offsets, lengths, *_ = zip(*places, strict=True)
     return pa.table({"chunk": chunks, "payload_offset": offsets, "payload_length": lengths})
 
 
@@ -29,8 +31,9 @@ def work(tmp_path):
         (tmp_path / "prepared" / f"{chunk}.payload").write_bytes(content)
         offset = 0
         for number in range(100):
-            rows.append(((chunk, offset, number % 10), content[offset : offset + number % 10]))
-            offset += number % 10
+            payload = content[offset : offset + number % 10]
+            rows.append(((chunk, offset, len(payload), google_crc32c.value(payload)), payload))
+            offset += len(payload)
     random.Random(0).shuffle(rows)
     return tmp_path, rows
 
@@ -64,17 +67,38 @@ def test_what_lies_near_is_one_span():
     ]
 
 
-def test_a_file_that_ends_early_is_named(work):
-    folder, _ = work
-    with pytest.raises(OSError, match=r"a\.payload ends before byte 500; delete the work folder"):
-        PayloadReader(str(folder)).read("a", 440, 60)
+def _open_in_place(place, folder, file):
+    return PayloadReader(str(folder))
+
+
+def _open_copied(place, folder, file):
+    return CopiedPayloads(_rows(place), str(folder), file)
+
+
+@pytest.mark.parametrize("open_", [_open_in_place, _open_copied])
+@pytest.mark.parametrize("damage", ["cut", "bit", "gone"])
+def test_damage_is_told_with_the_file_and_the_way_out(work, open_, damage):
+    folder, rows = work
+    place = next(place for place, content in rows if place[0] == "a" and place[1] and content)
+    path = folder / "prepared" / "a.payload"
+    content = bytearray(path.read_bytes())
+    content[place[1]] ^= damage == "bit"
+    path.write_bytes(content[: place[1]] if damage == "cut" else content)
+    if damage == "gone":
+        path.unlink()
+    said = "is gone" if damage == "gone" else "is not as ingest wrote it"
+    with (
+        open(folder / "copy", "w+b") as file,
+        pytest.raises(UserError, match=rf"a\.payload' {said}, .*; delete that folder and run"),
+    ):
+        open_(place, folder, file).read(*place)
 
 
 def test_few_files_are_open(work):
-    folder, _ = work
+    folder, rows = work
     reader = PayloadReader(str(folder), max_open=1)
-    reader.read("a", 0, 1)
+    reader.read(*next(place for place, _ in rows if place[0] == "a"))
     (first,) = reader._open.values()
-    reader.read("b", 0, 1)
+    reader.read(*next(place for place, _ in rows if place[0] == "b"))
     assert first.closed and list(reader._open) == ["b"]
     reader.close()

@@ -80,6 +80,23 @@ def test_a_finished_chunk_is_not_done_again(tmp_path):
     assert payload.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_chunk_whose_rows_are_damaged_is_done_again(tmp_path, caplog, is_gone):
+    images = write_folder(tmp_path / "images", per_class=3)
+    first, rows, payload = prepare_folder(images, tmp_path / "work")
+    path = tmp_path / "work" / "prepared" / f"{first.name}.arrow"
+    content = path.read_bytes()
+    at = content.index(b"cat/000.png")
+    path.write_bytes(content[:at] + b"h" + content[at + 1 :])
+    if is_gone:
+        path.unlink()
+    again, rows_again, payload_again = prepare_folder(images, tmp_path / "work")
+    assert again.name != first.name and _key(again) == _key(first)
+    without_name = [row | {"chunk": first.name} for row in rows_again]
+    assert (without_name, payload_again) == (rows, payload)
+    assert "rows of chunk 0" in caplog.text and "are prepared again" in caplog.text
+
+
 def test_the_perceptual_hash_is_computed_only_where_asked(tmp_path):
     images = write_folder(tmp_path / "images", per_class=3)
     (images / "cat" / "bad.png").write_bytes(b"bad")
