@@ -48,7 +48,9 @@ def compile_or_keep(
       warning: the consequence, shown after the reason.
     """
     # A plain function: TensorFlow would take a partial function's arguments for its own.
-    compiled = tf.function(lambda *arguments: function(*arguments), jit_compile=True)
+    compiled = tf.function(
+        lambda *arguments: function(*arguments), jit_compile=True, autograph=False
+    )
     try:
         with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
             compiled(*sample)
@@ -70,7 +72,7 @@ def compile_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor] | None
       gives other bits.
     """
     try:
-        pixels = tf.function(_cut_out_pixels(transform_fn), jit_compile=True)
+        pixels = tf.function(_cut_out_pixels(transform_fn), jit_compile=True, autograph=False)
         same = _gives_the_same(pixels, transform_fn)
     except (tf.errors.OpError, ValueError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]

@@ -184,7 +184,7 @@ class TransformGraph(tf.Module):
         """The ids that the graph gives to labels: some at a time, each comes with a blank image."""
         (specs,), _ = self.input_signature
 
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
         def look_up(names: tf.Tensor) -> tf.Tensor:
             blank = {
                 key: tf.zeros([tf.size(names), *spec.shape[1:]], spec.dtype)

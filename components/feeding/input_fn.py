@@ -32,6 +32,9 @@ _LOG = logging.getLogger(__name__)
 _WINDOW = "window"  # of a batch: int32 [batch, 4], the crops
 
 
+# All here is ops already. AutoGraph would translate each function first, which took more than half
+# of the time to the first batch.
+@tf.autograph.experimental.do_not_convert
 def input_fn(
     files: Sequence[str],
     *,
@@ -182,6 +185,7 @@ class ImageBatches:
         """The classes that occur, by the index; None where shards are streamed."""
         return None if self._records.index is None else self._records.index.classes
 
+    @tf.autograph.experimental.do_not_convert
     def read(self) -> tf.data.Dataset:
         """Runs all stages up to the images.
 
@@ -222,6 +226,7 @@ class ImageBatches:
 
         return self._passes.count_epochs().flat_map(draw_epoch)
 
+    @tf.autograph.experimental.do_not_convert
     def make_images(self, drawn: tf.data.Dataset) -> tf.data.Dataset:
         """Reads, decodes, crops and resizes such pairs; gives the batches that `read` gives."""
         # One batch is made, by all cores, while the one before it is passed on.

@@ -75,4 +75,4 @@ def weigh_records(batches: tf.data.Dataset, class_weights: np.ndarray) -> tf.dat
         return images, ids, tf.where(ids < 0, tf.zeros_like(weights), weights)
 
     # Not in parallel: it copies nothing, and would hold a finished batch per core.
-    return batches.map(weigh)
+    return batches.map(tf.autograph.experimental.do_not_convert(weigh))

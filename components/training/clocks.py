@@ -44,6 +44,7 @@ class EpochClock(StepsCallback):
             self._unset = tf.zeros([3], tf.float64)
             self._call = tf.Variable(self._unset, trainable=False)
 
+    @tf.autograph.experimental.do_not_convert
     def watch(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """The same batches; records when each was asked for and when it came."""
         if not self._watches:

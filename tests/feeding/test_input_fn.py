@@ -8,9 +8,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tensorflow.python.autograph.pyct import transpiler
 
 from image_pipeline.components.augment.options import FlipHorizontal, RandomResizedCrop
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding import compiled as compiled_functions
 from image_pipeline.components.feeding import input_fn
 from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -236,6 +238,49 @@ def test_the_transform_graph_is_applied_to_batches(tmp_path):
     expected = [shards.draw_image(number, 8, 8) / np.float32(255) for number in range(4)]
     np.testing.assert_allclose(images, expected, rtol=1e-6)
     assert [*labels, *last_labels] == [0, 1, -1, 0, 1, -1]  # the graph knows no zebra
+
+
+@pytest.mark.beam
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("source", ["streaming", "indexed"])
+def test_autograph_translates_nothing_of_ours(data_set, monkeypatch, compiled, source):
+    """It would take more than half of the time to the first batch of a process."""
+    translated = []
+    transform = transpiler.PyToPy.transform_function
+
+    def noted(self, function, context):
+        translated.append(function)
+        return transform(self, function, context)
+
+    monkeypatch.setattr(transpiler.PyToPy, "transform_function", noted)
+    monkeypatch.setattr(compiled_functions, "_COMPILED", {})
+    feeding = {"compiled": compiled, "source": source}
+    view, graph = ViewOptions(height_px=8, width_px=8), graphs.shared_graph_dir()
+    pattern = f"{data_set}/Split-train/*"
+    assert read(pattern, "train", view, graph, feeding, CROPPED)
+    assert [each for each in translated if each.__module__.startswith("image_pipeline")] == []
+    assert read(pattern, "train", view, graph, feeding, [f"{__name__}.invert_if_dark"])
+    assert {each.__name__ for each in translated if each.__module__ == __name__} == {
+        "invert_if_dark"
+    }
+
+
+def invert_if_dark(images, keys):
+    """A step that asks `if` of a tensor, as AutoGraph allows."""
+    if tf.reduce_mean(tf.cast(images, tf.float32)) < 127.5:
+        images = 255 - images
+    return images
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_users_step_may_ask_if_of_a_tensor(pattern, compiled):
+    feeding = {"compiled": compiled, "batch_size": 1}
+    plain = images_by_record(read(pattern, feeding=feeding))
+    made = images_by_record(read(pattern, feeding=feeding, augment=[f"{__name__}.invert_if_dark"]))
+    assert len({bool(image.mean() < 127.5) for image in plain.values()}) == 2
+    for number, image in plain.items():
+        expected = 255 - image if image.mean() < 127.5 else image
+        np.testing.assert_array_equal(made[number], expected)
 
 
 @pytest.mark.beam
