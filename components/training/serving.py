@@ -138,7 +138,8 @@ class ServedModel(tf.Module):
         self._background = background
         self._stored_type, self._sound = stored_type, sound
         self.views_spec = tf.TensorSpec([None, *self._size()], view.dtype)
-        # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow.
+        # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow. What
+        # answers calls it: traced for each signature, a large network would take seconds more.
         self.predict_views = tf.function(
             self.predict, input_signature=[self.views_spec], autograph=False
         )
@@ -152,7 +153,8 @@ class ServedModel(tf.Module):
         blank = (tf.zeros(self._size(), self._view.dtype), tf.zeros([4]))
         (images, windows), errors = take_views(self._view_file, image_bytes, blank, self._explain)
         is_valid = errors == b""
-        own = self._task.answer_files(self.predict(images), is_valid, self._class_names)
+        outputs = self.predict_views(images)
+        own = self._task.answer_files(outputs, is_valid, self._class_names)
         return {**self._task.place_answers(own, windows), VALID: is_valid, ERROR: errors}
 
     def serve_pixels(self, pixels: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -161,7 +163,7 @@ class ServedModel(tf.Module):
         The answers are those for files of these views, to the last bit. Places are in the view.
         """
         is_valid = tf.fill(tf.shape(pixels)[:1], True)
-        return self._task.answer_files(self.predict(pixels), is_valid, self._class_names)
+        return self._task.answer_files(self.predict_views(pixels), is_valid, self._class_names)
 
     def _explain(self, files: tf.Tensor) -> tf.Tensor:
         """Why files gave no view: string [batch] → string [batch]."""
@@ -191,7 +193,7 @@ class ServedModel(tf.Module):
     def serve_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answers for records: string [batch] → the task's outputs."""
         views_of_records = self._map_views(self._decode_example, examples)
-        return self._task.answer_records(self.predict(views_of_records))
+        return self._task.answer_records(self.predict_views(views_of_records))
 
     def embed_examples(self, examples: tf.Tensor) -> dict[str, tf.Tensor]:
         """What the last layer sees of records: string [batch] → float32 [batch, any]."""
@@ -227,7 +229,7 @@ def _check_answers(
 ) -> None:
     """Tries a grey image: an exported model must give a finite value for each class."""
     grey = tf.fill([1, view.height_px, view.width_px, view.channels], tf.constant(128, view.dtype))
-    outputs = served.predict(grey)
+    outputs = served.predict_views(grey)
     for each in tf.nest.flatten(outputs):
         check_probabilities(each.numpy(), "a grey image")
     found = task.find_values(outputs)

@@ -203,6 +203,23 @@ def test_the_view_is_part_of_the_export(tmp_path):
     assert not np.allclose(*answers)
 
 
+def test_a_network_is_traced_once_for_all_signatures_that_answer(tmp_path):
+    """Once more for what its last layer sees, and once more by TensorFlow when it saves."""
+    traced = []
+
+    class Noted(keras.layers.Layer):
+        def call(self, images):
+            traced.append(images.shape)
+            return images
+
+    inputs = keras.Input((8, 8, 3))
+    seen = keras.layers.GlobalAveragePooling2D()(Noted()(inputs))
+    network = keras.Model(inputs, keras.layers.Dense(2, activation="softmax")(seen))
+    traced.clear()
+    serving.export_model(network, graphs.shared_graph_dir(), VIEW, CLASSES, str(tmp_path / "model"))
+    assert traced == [(None, 8, 8, 3)] * 3
+
+
 def test_a_wrong_number_of_names_is_refused(model, tmp_path):
     with pytest.raises(ValueError, match="must name the model's 2 classes, got 1 names"):
         serving.export_model(model, graphs.shared_graph_dir(), VIEW, ["cat"], str(tmp_path))
