@@ -1,5 +1,6 @@
 """Training that was interrupted goes on at the next batch, and ends as if it had not been."""
 
+import json
 import pathlib
 
 import numpy as np
@@ -10,13 +11,23 @@ from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training import checkpoint, resume, trainer
 from tests.training.models import build_linear_model
-from tests.training.test_trainer import make_fn_args, train
+from tests.training.test_trainer import make_fn_args
 
 pytestmark = pytest.mark.beam
 
 
 class Interrupt(Exception):
     """What stops training in these tests."""
+
+
+def train(folder, **options):
+    """Trains; gives the history, and the weights that would be exported, float32 [any]."""
+    exported, fn_args = [], make_fn_args(folder, **options)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(trainer, "export_model", lambda model, *_: exported.append(model))
+        trainer.run_fn(fn_args)
+    history = json.loads(pathlib.Path(fn_args.model_run_dir, "history.json").read_text())
+    return history, np.concatenate([each.ravel() for each in exported[0].get_weights()])
 
 
 def _interrupt_at(monkeypatch, step):
@@ -44,7 +55,7 @@ def in_peace(tmp_path_factory):
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
 def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, monkeypatch):
-    history, probabilities = in_peace
+    history, weights = in_peace
     options = {
         "feeding": {"augment": ["random_resized_crop", "flip_horizontal"]},
         "training": {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1},
@@ -53,8 +64,8 @@ def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, 
     with pytest.raises(Interrupt):
         train(tmp_path, **options)
     done = _interrupt_at(monkeypatch, None)
-    resumed, answer = train(tmp_path, **options)
-    np.testing.assert_array_equal(answer, probabilities)
+    resumed, ended_with = train(tmp_path, **options)
+    np.testing.assert_array_equal(ended_with, weights)
     assert resumed["metrics"]["val_loss"][-1] == history["metrics"]["val_loss"][-1]
     # Steps 3 and 6 end an epoch; their checkpoint is stored when the epoch has been evaluated.
     assert len(done) == 6 - (step - 1 if step % 3 == 0 else step)
@@ -101,8 +112,8 @@ def test_every_part_of_the_recipe_goes_on(options, step, tmp_path, monkeypatch):
     with pytest.raises(Interrupt):
         train(tmp_path, training=options, feeding=feeding)
     _interrupt_at(monkeypatch, None)
-    resumed, answer = train(tmp_path, training=options, feeding=feeding)
-    np.testing.assert_array_equal(answer, in_peace)
+    resumed, weights = train(tmp_path, training=options, feeding=feeding)
+    np.testing.assert_array_equal(weights, in_peace)
     assert resumed["metrics"]["val_loss"][-1] == history["metrics"]["val_loss"][-1]
     assert resumed["best_epoch"] == history["best_epoch"]
 
@@ -111,15 +122,15 @@ def test_a_training_that_ended_early_stays_ended(tmp_path):
     # With this rate, the loss grows from the first epoch on.
     options = {"epochs": 6, "learning_rate": 50.0, "early_stopping_patience": 2}
     options |= {"checkpoint_dir": str(tmp_path / "checkpoints")}
-    history, answer = train(tmp_path, training=options)
+    history, weights = train(tmp_path, training=options)
     ended = len(history["metrics"]["loss"])
     assert history["best_epoch"] == ended - 3 and ended < 6
     again, the_same = train(tmp_path, training=options)
     assert again["metrics"] == {} and again["best_epoch"] == history["best_epoch"]
-    np.testing.assert_array_equal(the_same, answer)
+    np.testing.assert_array_equal(the_same, weights)
     only = {**options, "epochs": ended - 2, "checkpoint_dir": None}
     _, best = train(tmp_path, training=only)
-    np.testing.assert_array_equal(best, answer)
+    np.testing.assert_array_equal(best, weights)
 
 
 def test_other_epochs_are_another_run_only_if_the_rate_depends_on_them(tmp_path):
@@ -155,10 +166,10 @@ def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
 def test_a_finished_training_goes_on_with_more_epochs(tmp_path):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints")}
     train(tmp_path, training={"epochs": 2, **checkpoints})
-    more, answer = train(tmp_path, training={"epochs": 3, **checkpoints})
+    more, weights = train(tmp_path, training={"epochs": 3, **checkpoints})
     _, at_once = train(tmp_path, training={"epochs": 3})
     assert len(more["metrics"]["loss"]) == 1
-    np.testing.assert_array_equal(answer, at_once)
+    np.testing.assert_array_equal(weights, at_once)
 
 
 def test_a_training_goes_on_with_other_steps_an_execution(tmp_path, monkeypatch):
@@ -167,9 +178,9 @@ def test_a_training_goes_on_with_other_steps_an_execution(tmp_path, monkeypatch)
     with pytest.raises(Interrupt):
         train(tmp_path, training=checkpoints)
     _interrupt_at(monkeypatch, None)
-    _, answer = train(tmp_path, training={"steps_per_execution": 3, **checkpoints})
+    _, weights = train(tmp_path, training={"steps_per_execution": 3, **checkpoints})
     _, at_once = train(tmp_path)
-    np.testing.assert_array_equal(answer, at_once)
+    np.testing.assert_array_equal(weights, at_once)
 
 
 def test_other_options_never_go_on_from_it(tmp_path):
