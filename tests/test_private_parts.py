@@ -52,6 +52,9 @@ MODULES = {
     },
     "tfx.types.channel": {"Channel"},
     "tfx.utils": {"path_utils"},
+    # A user's step is translated by AutoGraph where all around it is not.
+    "tensorflow.python.autograph.core": {"ag_ctx"},
+    "tensorflow.python.autograph.impl": {"api"},
     "tensorflow.python.framework": {"op_def_registry"},
     "tensorflow.python.framework.convert_to_constants": {"convert_variables_to_constants_v2"},
 }

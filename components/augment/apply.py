@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.autograph.core import ag_ctx
+from tensorflow.python.autograph.impl import api as autograph
 
 from image_pipeline.components.augment import draws, options
 from image_pipeline.components.augment.batch import Batch, Moved
@@ -94,7 +96,7 @@ _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
 
 def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:
     moved: Moved | None = next((kind for kind in _SHAPES if getattr(batch, kind) is not None), None)
-    function = _load_function(step, moved)
+    function = _translate(_load_function(step, moved))
     if moved is None:
         images = function(batch.images, keys, **step.arguments)
         return batch._replace(images=_check_images(images, batch.images, step.op))
@@ -106,6 +108,17 @@ def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> B
     if moved == "masks":
         return batch._replace(images=images, masks=_check_images(made[1], before, step.op))
     return replace_boxes(batch._replace(images=images), tf.ensure_shape(made[1], before.shape))
+
+
+def _translate(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets AutoGraph translate a user's function, which may ask `if` of a tensor.
+
+    All around it is traced without AutoGraph. (A `tf.function` would do, but if tracing it for a
+    data set fails, TensorFlow 2.21 ends the process when the graph is collected.)
+    """
+    enabled = ag_ctx.ControlStatusCtx(ag_ctx.Status.ENABLED)
+    convert = autograph.convert(recursive=True, user_requested=False, conversion_ctx=enabled)
+    return convert(function)
 
 
 _SHAPES: dict[Moved, str] = {

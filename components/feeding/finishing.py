@@ -45,10 +45,7 @@ def make_augment(feeding: FeedingOptions, view: ViewOptions, moved: Moved | None
     # Each step by itself: if fused with the next one, XLA would recompute it for each of its uses,
     # and take up to five times as long.
     functions = [
-        _compile_step(
-            _convert(function) if isinstance(step, UserStep) else function,
-            *(_key_of(step, place), feeding, view, tf.uint64, moved),
-        )
+        _compile_step(function, _key_of(step, place), feeding, view, tf.uint64, moved)
         for place, step, function in apply.step_functions(steps)
     ]
     mirror = None
@@ -187,11 +184,6 @@ def _lay_out(images: tf.Tensor, layout: str) -> tf.Tensor:
 def _take_as_they_are(batch: Batch, keys: tf.Tensor | None, mirrored: tf.Tensor | None) -> Batch:
     del keys, mirrored
     return batch
-
-
-def _convert(function: apply.StepFunction) -> apply.StepFunction:
-    """The same, translated by AutoGraph: a user's function may ask `if` of a tensor."""
-    return tf.function(lambda batch, keys: function(batch, keys))
 
 
 def _key_of(step: Options, place: int) -> Hashable:

@@ -1,3 +1,4 @@
+import functools
 import sys
 import types
 
@@ -83,6 +84,48 @@ def test_a_function_of_ones_own_gets_images_keys_and_arguments(user_module):
     np.testing.assert_array_equal(after.images, _darken(batch.images, draws.fold(keys, 1), 30))
     usual = apply_steps(batch, keys, [FlipHorizontal(probability=0), read_step("my_steps.darken")])
     assert (usual.images.numpy() != after.images).any()
+
+
+class _Inverting:
+    """Functions of several kinds that ask `if` of a tensor."""
+
+    def __init__(self, most):
+        self.most = most
+
+    def __call__(self, images, keys):
+        if tf.reduce_mean(tf.cast(images, tf.float32)) < self.most:
+            images = 255 - images
+        return images
+
+    def invert(self, images, keys):
+        return self(images, keys)
+
+
+def _invert(images, keys, most=255.0):
+    if tf.reduce_mean(tf.cast(images, tf.float32)) < most:
+        images = 255 - images
+    return images
+
+
+_KINDS = {
+    "function": _invert,
+    "partial": functools.partial(_invert, most=255.0),
+    "object": _Inverting(255.0),
+    "method": _Inverting(255.0).invert,
+    "lambda": lambda images, keys: 255 - images if tf.reduce_max(images) > 0 else images,
+    "tf.function": tf.function(_invert),
+}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_any_callable_may_ask_if_of_a_tensor(user_module, kind):
+    user_module.invert = _KINDS[kind]
+    batch, keys, steps = make_batch(3), make_keys(3), [read_step("my_steps.invert")]
+    traced = tf.function(
+        lambda: apply_steps(batch, keys, steps).images, autograph=False, jit_compile=True
+    )
+    np.testing.assert_array_equal(traced(), 255 - batch.images)
+    np.testing.assert_array_equal(apply_steps(batch, keys, steps).images, 255 - batch.images)
 
 
 def _mirror(images, keys, masks=None, least=0):
