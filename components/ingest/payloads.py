@@ -198,7 +198,7 @@ def payload_path(work_dir: str, chunk: str) -> str:
 
 def _check(data: bytes, path: str, length: int, crc32c: int) -> bytes:
     if len(data) != length or google_crc32c.value(data) != crc32c:
-        raise _damaged(path, "is not as ingest wrote it")
+        raise _damaged(path, "is not as it was written")
     return data
 
 
@@ -212,6 +212,7 @@ def _explained(path: str) -> Iterator[None]:
 
 def _damaged(path: str, how: str) -> UserError:
     return UserError(
-        f"the working folder's file {path!r} {how}, so the images in it are lost; delete that "
-        "folder and run ingest again."
+        f"{path!r}, which the images are written from, {how}; delete the folder "
+        f"{path.rpartition('/prepared/')[0]!r} and run ingest again on all images, with the same "
+        "options."
     )

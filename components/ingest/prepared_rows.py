@@ -6,18 +6,17 @@ exact.
 """
 
 import dataclasses
-import json
 import logging
 import uuid
 from collections.abc import Iterable
 
-import google_crc32c
 import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
+from image_pipeline.components.ingest.sealed import read_sealed, sum_files, write_sealed
 from image_pipeline.components.sources.references import Chunk
 
 _LOG = logging.getLogger(__name__)
@@ -103,19 +102,17 @@ def name_anew(key: str) -> str:
 
 def mark_done(done: PreparedChunk, key: str, work_dir: str) -> None:
     """Marks a chunk as prepared, under the name of all that it depends on."""
-    stored = dataclasses.asdict(done) | {"rows_crc32c": _sum_rows(done, work_dir)}
-    files.write_file(_mark_path(work_dir, key), json.dumps(stored).encode())
+    stored = {"chunk": dataclasses.asdict(done), "rows": sum_rows(done, work_dir)}
+    write_sealed(_mark_path(work_dir, key), stored)
 
 
 def find_done(chunk: Chunk, key: str, work_dir: str) -> PreparedChunk | None:
-    """What an earlier run prepared of a chunk; None if it did not, or its rows are damaged."""
-    mark = _mark_path(work_dir, key)
-    if not files.is_file(mark):
+    """What an earlier run prepared of a chunk; None if it did not, or that is damaged."""
+    stored = read_sealed(_mark_path(work_dir, key))
+    if stored is None:
         return None
-    stored = json.loads(files.read_file(mark))
-    sums = stored.pop("rows_crc32c")
-    done = PreparedChunk(**stored)
-    if sums != _sum_rows(done, work_dir):
+    done = PreparedChunk(**stored["chunk"])
+    if stored["rows"] != sum_rows(done, work_dir):
         what = f"The rows of chunk {chunk.number} in {work_dir!r}"
         _LOG.warning("%s are not as they were written; its images are prepared again.", what)
         return None
@@ -123,16 +120,9 @@ def find_done(chunk: Chunk, key: str, work_dir: str) -> PreparedChunk | None:
     return dataclasses.replace(done, number=number, is_last=is_last, run=run)
 
 
-def _sum_rows(done: PreparedChunk, work_dir: str) -> list[int]:
-    """The checksums of the files of a chunk's rows; of one that is gone, that of an empty one."""
-    sums = []
-    for name in done.names:
-        try:
-            content = files.read_file(rows_path(work_dir, name))
-        except FileNotFoundError:
-            content = b""
-        sums.append(google_crc32c.value(content))
-    return sums
+def sum_rows(done: PreparedChunk, work_dir: str) -> list[int]:
+    """The checksums of the files of a chunk's rows, as `sum_files` gives them."""
+    return sum_files([rows_path(work_dir, name) for name in done.names])
 
 
 def _mark_path(work_dir: str, key: str) -> str:

@@ -8,7 +8,6 @@ everything needed is in the working folder, so an interrupted retry can continue
 
 import collections
 import dataclasses
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -32,7 +31,9 @@ from image_pipeline.components.ingest.prepared_rows import (
     PreparedChunk,
     count_unusable,
     read_chunk_rows,
+    sum_rows,
 )
+from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
 from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
@@ -239,15 +240,25 @@ def write_marker(
     check_run(work_dir, run)
     stored = {
         "chunks": [dataclasses.asdict(chunk) for chunk in chunks],
+        "rows": [sum_rows(chunk, work_dir) for chunk in chunks],
         "retry": dataclasses.asdict(retry),
         "options": options.stored_form(),
     }
-    files.write_file(files.join(work_dir, _MARKER), json.dumps(stored).encode())
+    write_sealed(files.join(work_dir, _MARKER), stored)
 
 
 def read_marker(work_dir: str) -> tuple[list[PreparedChunk], Retry, dict]:
-    """Reads what the rest of a retry needs: the chunks, the counts and the stored options."""
-    with files.open_input(files.join(work_dir, _MARKER)) as file:
-        stored = json.loads(file.read())
-    chunks = [PreparedChunk(**chunk) for chunk in stored["chunks"]]
+    """Reads what the rest of a retry needs: the chunks, the counts and the stored options.
+
+    Raises:
+      UserError: if that is not as it was written, and so the data set cannot be completed.
+    """
+    stored = read_sealed(files.join(work_dir, _MARKER))
+    chunks = [] if stored is None else [PreparedChunk(**chunk) for chunk in stored["chunks"]]
+    if stored is None or stored["rows"] != [sum_rows(chunk, work_dir) for chunk in chunks]:
+        raise UserError(
+            f"The retry that was interrupted cannot go on: the list of its images in {work_dir!r} "
+            "is damaged, or of another version. If that, go on with the version that began; else "
+            "delete the folder and run ingest again on all images, with the same options."
+        )
     return chunks, Retry(**stored["retry"]), stored["options"]

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import BinaryIO
 
+import google_crc32c
 import numpy as np
 import pyarrow as pa
 
@@ -25,7 +26,8 @@ from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.framed_records import BATCH_ROWS, frame_records
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
-from image_pipeline.components.threads import call_together, start, take_ahead
+from image_pipeline.components.ingest.sealed import read_sealed, sum_files, write_sealed
+from image_pipeline.components.threads import call_together, take_ahead
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,12 +86,16 @@ def write_shard(task: ShardTask, work_dir: str, output_dir: str) -> WrittenShard
 
 
 def _find_described(shard_path: str, index_path: str) -> dict | None:
-    """What an earlier run has said of a shard that it finished, if the shard is as long as that."""
-    if not files.is_file(f"{index_path}.json"):
+    """What an earlier run has said of a shard that it finished.
+
+    None if the shard has another length than that says, or its part of the index was damaged. (The
+    shard itself is not read: its records have checksums of their own.)
+    """
+    stored = read_sealed(f"{index_path}.json")
+    if stored is None or stored["index"] != sum_files([index_path]):
         return None
-    described = json.loads(files.read_file(f"{index_path}.json"))
     size_bytes, _ = files.stat_file(shard_path)
-    return described if size_bytes == described["size_bytes"] else None
+    return stored["shard"] if size_bytes == stored["shard"]["size_bytes"] else None
 
 
 def _write_shard_and_index(
@@ -97,14 +103,15 @@ def _write_shard_and_index(
 ) -> dict:
     """The shard gets its name last: a shard with its name is complete, and so is its index."""
     with files.write_atomically(shard_path) as shard:
-        with (
-            files.write_atomically(index_path) as index,
-            pa.ipc.new_file(index, index_schema(task.further, task.has_masks)) as writer,
-        ):
+        index = pa.BufferOutputStream()
+        with pa.ipc.new_file(index, index_schema(task.further, task.has_masks)) as writer:
             described = _write_records(task, rows, work_dir, shard, writer)
-            content = json.dumps(described).encode()
-            description = start(lambda: files.write_file(f"{index_path}.json", content))
-        description.result()
+        content = index.getvalue().to_pybytes()
+        said = {"shard": described, "index": [google_crc32c.value(content)]}
+        call_together(
+            lambda: files.write_file(index_path, content),
+            lambda: write_sealed(f"{index_path}.json", said),
+        )
         check_run(work_dir, task.run)
     return described
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+import shutil
 import uuid
 
 import numpy as np
@@ -325,7 +326,7 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
     assert read_files(tmp_path) == read_files(output)
 
 
-def test_an_image_damaged_between_two_runs_gets_no_record(images, tmp_path, monkeypatch):
+def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_path, monkeypatch):
     """A record's own checksum would be that of the damage."""
 
     def interrupted(*args):
@@ -339,9 +340,35 @@ def test_an_image_damaged_between_two_runs_gets_no_record(images, tmp_path, monk
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"\.payload' is not as ingest wrote it, .*; delete"):
+    said = r"\.payload', .* is not as it was written; delete the folder '.*/\.work' and"
+    with pytest.raises(UserError, match=said):
         ingest(images, tmp_path)
     assert not (tmp_path / "manifest.json").exists()
+    shutil.rmtree(tmp_path / ".work")
+    ingest(images, tmp_path)
+    assert read_files(tmp_path) == read_files(output)
+
+
+@pytest.mark.parametrize("pattern", ["index/**/*.arrow", "index/**/*.json", "prepared/*.json"])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_what_a_run_trusts_of_the_one_before_is_made_again_if_damaged(
+    images, output, tmp_path, monkeypatch, pattern, is_cut
+):
+    def interrupted(*args):
+        raise RuntimeError("interrupted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transforms, "write_manifest", interrupted)
+        with pytest.raises(RuntimeError, match="interrupted"):
+            ingest(images, tmp_path)
+    paths = list((tmp_path / ".work").glob(pattern))
+    assert paths
+    for path in paths:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content[: len(content) // 2] if is_cut else content)
+    ingest(images, tmp_path)
+    assert read_files(tmp_path) == read_files(output)
 
 
 def test_a_finished_shard_that_was_cut_is_written_again(images, output, tmp_path, monkeypatch):

@@ -153,6 +153,27 @@ def test_an_interrupted_retry_goes_on_even_if_all_sources_are_gone(folder, monke
     assert read_files(folder / "out") == read_files(folder / "fresh")
 
 
+@pytest.mark.parametrize("pattern", ["retry.json", "prepared/listed-*.arrow"])
+def test_an_interrupted_retry_does_not_go_on_from_a_damaged_list(folder, monkeypatch, pattern):
+    """A label that was changed there would be in a data set that verifies."""
+    repair(folder / "images")
+
+    def interrupted(*args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shards, "_write_records", interrupted)
+        with pytest.raises(UserError, match="No space left on device"):
+            retry(folder / "images", folder / "out")
+    (path,) = (folder / "out" / ".retry").glob(pattern)
+    content = bytearray(path.read_bytes())
+    content[content.index(b"cat" if path.suffix == ".arrow" else b"chunks")] ^= 1
+    path.write_bytes(content)
+    said = r"list of its images in '.*/\.retry' is damaged, or of another version"
+    with pytest.raises(UserError, match=said):
+        retry(folder / "images", folder / "out")
+
+
 def test_a_worker_that_comes_back_from_the_dead_changes_nothing(folder):
     out, work = str(folder / "out"), str(folder / "work")
     options = choose_options(read_manifest(out).options, None)
