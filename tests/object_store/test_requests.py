@@ -125,9 +125,7 @@ def test_besides_its_images_an_ingest_takes_few_requests(many, store):
     counted = store.control()["requests"]
     counted.pop("bucket", None)
     fences = 2 + 2 + 1 + 1 + 2 * 2 + 2  # List, chunk, plan, its output, shards, end.
-    chunk = (
-        4  # References, a mark that is not there yet, and rows, before they are marked and after.
-    )
+    chunk = 4  # References; a mark that is not there yet; rows, for their sum and for the plan.
     shard, books = 3, 4  # Rows, images and index; lists, two of one.
     counts = 2  # Of what was listed, and that the manifest was written.
     reads = 150 + fences + chunk + 2 * shard + books + counts
