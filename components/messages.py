@@ -56,7 +56,9 @@ def describe_error(error: BaseException) -> str:
     name, text = type(error).__name__, str(error)
     if found := _RAISED.findall(text):  # The last one caused the others.
         name, text = found[-1]
-    words = [name.rpartition(".")[2], find_line(text)]
+    name, line = name.rpartition(".")[2], find_line(text)
+    words = [] if line.startswith(f"{name}: ") else [name]  # AutoGraph's messages begin with it.
+    words.append(line)
     return ": ".join(filter(None, words))[:_MOST_CHARACTERS]
 
 

@@ -9,6 +9,11 @@ from image_pipeline.components.messages import describe_error, find_line, show, 
 pytestmark = pytest.mark.unit
 
 
+def test_autographs_messages_name_the_error_once():
+    text = 'in user code:\n\n    File "steps.py", line 3, in f\n\n    TypeError: no number\n'
+    assert describe_error(TypeError(text)) == "TypeError: no number"
+
+
 def test_what_is_shown_of_data_is_short_and_spells_out_no_bytes():
     assert show({"bytes": b"\x89PNG" * 99, "n": [1, "a b.png"]}) == (
         "{'bytes': <396 bytes>, 'n': [1, 'a b.png']}"

@@ -23,6 +23,7 @@ from image_pipeline.components.augment.rand_augment import rand_augment
 from image_pipeline.components.augment.rotate import rotate
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.options import Options
 
 # Of a batch and its keys, uint64 [batch], to a batch of the same shape.
@@ -43,7 +44,7 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
       A batch of the same shape.
 
     Raises:
-      UserError: if a user's function cannot be imported or called.
+      UserError: if a user's function cannot be imported or called, or fails.
       ValueError: if a user's function gives anything but uint8 images of the same shape.
     """
     for _, _, function in step_functions(steps):
@@ -96,18 +97,32 @@ _FUNCTIONS: dict[type[Options], Callable[[Batch, tf.Tensor, Any], Batch]] = {
 
 def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> Batch:
     moved: Moved | None = next((kind for kind in _SHAPES if getattr(batch, kind) is not None), None)
-    function = _translate(_load_function(step, moved))
+    function = functools.partial(_call, step, _load_function(step, moved))
     if moved is None:
-        images = function(batch.images, keys, **step.arguments)
+        images = function(batch.images, keys)
         return batch._replace(images=_check_images(images, batch.images, step.op))
     before = getattr(batch, moved)
-    made = function(batch.images, keys, **{moved: before}, **step.arguments)
+    made = function(batch.images, keys, **{moved: before})
     if not isinstance(made, tuple | list) or len(made) != 2:
         raise ValueError(f"the step {step.op} must give images and {moved}, as a pair.")
     images = _check_images(made[0], batch.images, step.op)
     if moved == "masks":
         return batch._replace(images=images, masks=_check_images(made[1], before, step.op))
     return replace_boxes(batch._replace(images=images), tf.ensure_shape(made[1], before.shape))
+
+
+def _call(step: options.UserStep, function: Callable[..., Any], *tensors: Any, **moved: Any) -> Any:
+    """Calls a user's function; an error of it names the step."""
+    try:
+        return _translate(function)(*tensors, **moved, **step.arguments)
+    except (UserError, tf.errors.OpError, NotImplementedError):  # XLA's refusals are among them.
+        raise
+    except Exception as error:  # The function is the user's own: it may raise anything.
+        raise UserError(
+            f"the step {step.op} failed with {describe_error(error)}. Put that right; and mind "
+            "that it is traced for batches of any size: images.shape[0] may be None, where "
+            "tf.shape(images)[0] is the size."
+        ) from error
 
 
 def _translate(function: Callable[..., Any]) -> Callable[..., Any]:

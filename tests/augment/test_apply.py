@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from image_pipeline.components.augment import draws
 from image_pipeline.components.augment.apply import _FUNCTIONS, apply_steps, check_user_steps
+from image_pipeline.components.augment.batch import Batch
 from image_pipeline.components.augment.flip import flip_horizontal
 from image_pipeline.components.augment.options import (
     ColorJitter,
@@ -217,6 +218,28 @@ def test_an_error_in_the_module_of_a_function_names_the_step(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UserError, match=r"steps_that_need_more.darken cannot.*not_installed"):
         check_user_steps([read_step("steps_that_need_more.darken")])
+
+
+def _fail(images, keys):
+    return tf.stack([images[number] for number in range(images.shape[0])])
+
+
+@pytest.mark.parametrize("is_traced", [True, False])
+def test_a_function_that_fails_is_an_error_that_names_the_step(user_module, is_traced):
+    user_module.fail = _fail if is_traced else lambda images, keys: keys["no"]
+    spec = tf.TensorSpec([None, 8, 8, 3], tf.uint8)
+
+    def apply(images):
+        return apply_steps(Batch(images), make_keys(3), [read_step("my_steps.fail")]).images
+
+    said = (
+        r"the step my_steps.fail failed with TypeError: \S(?!.*TypeError).*images.shape\[0\] may be"
+    )
+    with pytest.raises(UserError, match=said):
+        if is_traced:
+            tf.function(apply, autograph=False).get_concrete_function(spec)
+        else:
+            apply(tf.zeros([3, 8, 8, 3], tf.uint8))
 
 
 def test_what_is_no_function_is_refused(user_module):

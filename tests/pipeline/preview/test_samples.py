@@ -133,7 +133,7 @@ def test_records_are_spread_over_the_classes(classes, count, chosen):
 
 def test_a_users_step_that_fails_is_named(pattern):
     name = f"{__name__}.fail"
-    with pytest.raises(UserError, match=rf"with {name} there was KeyError: .*no such thing"):
+    with pytest.raises(UserError, match=rf"the step {name} failed with KeyError: .*no such thing"):
         read_views([pattern], VIEW, FeedingOptions(augment=[name]))
     name = f"{__name__}.give_floats"
     with pytest.raises(UserError, match="must give uint8 images"):
