@@ -15,6 +15,7 @@ import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from image_pipeline.components import contract
+from image_pipeline.components.messages import find_line
 
 _LOG = logging.getLogger(__name__)
 Function = TypeVar("Function")
@@ -55,7 +56,7 @@ def compile_or_keep(
         with tf.device("/CPU:0"):  # where tf.data runs it, whatever else the machine has
             compiled(*sample)
     except (tf.errors.OpError, NotImplementedError) as error:
-        _LOG.warning("XLA cannot compile everything (%s): %s", str(error).splitlines()[0], warning)
+        _LOG.warning("XLA cannot compile everything (%s): %s", find_line(str(error)), warning)
         return function
     return compiled
 

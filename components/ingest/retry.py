@@ -257,8 +257,8 @@ def read_marker(work_dir: str) -> tuple[list[PreparedChunk], Retry, dict]:
     chunks = [] if stored is None else [PreparedChunk(**chunk) for chunk in stored["chunks"]]
     if stored is None or stored["rows"] != [sum_rows(chunk, work_dir) for chunk in chunks]:
         raise UserError(
-            f"The retry that was interrupted cannot go on: the list of its images in {work_dir!r} "
-            "is damaged, or of another version. If that, go on with the version that began; else "
-            "delete the folder and run ingest again on all images, with the same options."
+            "The retry that was interrupted cannot go on: the list of its images is damaged, or of "
+            "another version. If that, go on with the version that began; else delete the folder "
+            f"{work_dir!r} and run ingest again on all images, with the same options."
         )
     return chunks, Retry(**stored["retry"]), stored["options"]
