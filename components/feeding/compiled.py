@@ -76,7 +76,7 @@ def compile_pixels(transform_fn: Any) -> Callable[[tf.Tensor], tf.Tensor] | None
         pixels = tf.function(_cut_out_pixels(transform_fn), jit_compile=True, autograph=False)
         same = _gives_the_same(pixels, transform_fn)
     except (tf.errors.OpError, ValueError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        reason = find_line(str(error))
     else:
         if same:
             return pixels

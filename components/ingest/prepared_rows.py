@@ -16,7 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import MASK_FIELDS
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.payloads import rows_path, write_payloads
-from image_pipeline.components.ingest.sealed import read_sealed, sum_files, write_sealed
+from image_pipeline.components.ingest.sealed import read_sealed, sum_file, write_sealed
 from image_pipeline.components.sources.references import Chunk
 
 _LOG = logging.getLogger(__name__)
@@ -121,8 +121,8 @@ def find_done(chunk: Chunk, key: str, work_dir: str) -> PreparedChunk | None:
 
 
 def sum_rows(done: PreparedChunk, work_dir: str) -> list[int]:
-    """The checksums of the files of a chunk's rows, as `sum_files` gives them."""
-    return sum_files([rows_path(work_dir, name) for name in done.names])
+    """The checksums of the files of a chunk's rows, as `sum_file` gives them."""
+    return [sum_file(rows_path(work_dir, name)) for name in done.names]
 
 
 def _mark_path(work_dir: str, key: str) -> str:

@@ -1,7 +1,6 @@
 """What later runs trust of the working folder, with checksums: damage is as good as absence."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import google_crc32c
@@ -24,13 +23,9 @@ def read_sealed(path: str) -> Any:
     return json.loads(text) if seal == b"%08x" % google_crc32c.value(text) else None
 
 
-def sum_files(paths: Sequence[str]) -> list[int]:
-    """The CRC-32C of each file's bytes; of one that is not there, that of an empty one."""
-    sums = []
-    for path in paths:
-        try:
-            content = files.read_file(path)
-        except FileNotFoundError:
-            content = b""
-        sums.append(google_crc32c.value(content))
-    return sums
+def sum_file(path: str) -> int:
+    """The CRC-32C of a file's bytes; if it is not there, that of an empty one."""
+    try:
+        return google_crc32c.value(files.read_file(path))
+    except FileNotFoundError:
+        return google_crc32c.value(b"")

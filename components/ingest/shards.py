@@ -26,7 +26,7 @@ from image_pipeline.components.ingest.fence import check_run
 from image_pipeline.components.ingest.framed_records import BATCH_ROWS, frame_records
 from image_pipeline.components.ingest.partition import ShardTask, read_task_rows
 from image_pipeline.components.ingest.payloads import open_payloads
-from image_pipeline.components.ingest.sealed import read_sealed, sum_files, write_sealed
+from image_pipeline.components.ingest.sealed import read_sealed, sum_file, write_sealed
 from image_pipeline.components.threads import call_together, take_ahead
 
 
@@ -92,7 +92,7 @@ def _find_described(shard_path: str, index_path: str) -> dict | None:
     shard itself is not read: its records have checksums of their own.)
     """
     stored = read_sealed(f"{index_path}.json")
-    if stored is None or stored["index"] != sum_files([index_path]):
+    if stored is None or stored["index"] != sum_file(index_path):
         return None
     size_bytes, _ = files.stat_file(shard_path)
     return stored["shard"] if size_bytes == stored["shard"]["size_bytes"] else None
@@ -107,7 +107,7 @@ def _write_shard_and_index(
         with pa.ipc.new_file(index, index_schema(task.further, task.has_masks)) as writer:
             described = _write_records(task, rows, work_dir, shard, writer)
         content = index.getvalue().to_pybytes()
-        said = {"shard": described, "index": [google_crc32c.value(content)]}
+        said = {"shard": described, "index": google_crc32c.value(content)}
         call_together(
             lambda: files.write_file(index_path, content),
             lambda: write_sealed(f"{index_path}.json", said),

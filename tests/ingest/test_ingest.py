@@ -326,16 +326,21 @@ def test_an_interrupted_ingest_goes_on_with_the_same_bytes(images, output, tmp_p
     assert read_files(tmp_path) == read_files(output)
 
 
-def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_path, monkeypatch):
-    """A record's own checksum would be that of the damage."""
+def _interrupt(monkeypatch, module, name, images, output):
+    """Ends an ingest where it calls this function of the module."""
 
     def interrupted(*args):
         raise RuntimeError("interrupted")
 
     with monkeypatch.context() as patched:
-        patched.setattr(shards, "_write_records", interrupted)
+        patched.setattr(module, name, interrupted)
         with pytest.raises(RuntimeError, match="interrupted"):
-            ingest(images, tmp_path)
+            ingest(images, output)
+
+
+def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_path, monkeypatch):
+    """A record's own checksum would be that of the damage."""
+    _interrupt(monkeypatch, shards, "_write_records", images, tmp_path)
     (path,) = (tmp_path / ".work").rglob("*.payload")
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -354,13 +359,7 @@ def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_pa
 def test_what_a_run_trusts_of_the_one_before_is_made_again_if_damaged(
     images, output, tmp_path, monkeypatch, pattern, is_cut
 ):
-    def interrupted(*args):
-        raise RuntimeError("interrupted")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(transforms, "write_manifest", interrupted)
-        with pytest.raises(RuntimeError, match="interrupted"):
-            ingest(images, tmp_path)
+    _interrupt(monkeypatch, transforms, "write_manifest", images, tmp_path)
     paths = list((tmp_path / ".work").glob(pattern))
     assert paths
     for path in paths:
