@@ -75,25 +75,25 @@ class IndexedRecords:
         self._held: HeldImages | None = None
         self._held_masks: HeldMasks | None = None
 
-    def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """The contents of the batches of one epoch, from a step on; no record is read.
+    def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
+        """The numbers of the batches of one epoch, from one on: int64 scalars, as are both."""
+        del epoch  # They are the same in each.
+        return tf.data.Dataset.range(first_step, self.steps)
+
+    def draw_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> parse.Tensors:
+        """Which records a batch holds; none is read.
 
         Args:
           epoch: int64 scalar.
-          first_step: int64 scalar.
+          batch: what `list_batches` gives for it: its number, int64 scalar.
 
         Returns:
-          Dicts of "record_id", "view", "copy", "height", "width" and "row", int64 [batch] each, and
-          "label", string [batch].
+          "record_id", "view", "copy", "height", "width" and "row", int64 [batch] each, and "label",
+          string [batch].
         """
-        return tf.data.Dataset.range(first_step, self.steps).map(
-            lambda step: self._draw(epoch, step)
-        )
-
-    def _draw(self, epoch: tf.Tensor, step: tf.Tensor) -> parse.Tensors:
         names = ("row", "view", "copy", "record_id", "height", "width", "class")
         dtypes = [tf.int64] * len(names)
-        values = call_python(self.draw_columns, [epoch, step], dtypes)
+        values = call_python(self.draw_columns, [epoch, batch], dtypes)
         for tensor in values:
             tensor.set_shape([None])
         drawn = dict(zip(names, values, strict=True))
@@ -123,7 +123,7 @@ class IndexedRecords:
         follow, so that training could not resume at one of them.
 
         Args:
-          drawn: a batch of `draw_epoch`, or a part of one.
+          drawn: what `draw_batch` gives, or a part of it.
           windows: int32 [batch, 4], each image's crop; None for the deterministic view.
           is_first: bool scalar, whether the epoch is the first that this process reads.
 

@@ -208,7 +208,7 @@ class ImageBatches:
             )
             images = served.read(feeding.data_service).map(self._select)
         else:
-            images = self.make_images(self._draw())
+            images = self.make_images(self._list_batches())
         may_be_empty = not passes.training and feeding.bad_records == "skip"
         if may_be_empty:
             images = images.filter(lambda batch: tf.size(batch[contract.LABEL_INPUT]) > 0)
@@ -217,22 +217,23 @@ class ImageBatches:
             return images
         return images.apply(tf.data.experimental.assert_cardinality(number))
 
-    def _draw(self) -> tf.data.Dataset:
-        """Which records batches have: pairs of the epoch and what `Records.draw_epoch` gives."""
+    def _list_batches(self) -> tf.data.Dataset:
+        """Pairs of the epoch and what `Records.list_batches` gives."""
 
-        def draw_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
-            drawn = self._records.draw_epoch(epoch, self._passes.first_step_of(epoch))
-            return drawn.map(lambda batch: (epoch, batch))
+        def list_batches(epoch: tf.Tensor) -> tf.data.Dataset:
+            batches = self._records.list_batches(epoch, self._passes.first_step_of(epoch))
+            return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(epoch).repeat(), batches)
 
-        return self._passes.count_epochs().flat_map(draw_epoch)
+        return self._passes.read_epochs(list_batches)
 
     @tf.autograph.experimental.do_not_convert
-    def make_images(self, drawn: tf.data.Dataset) -> tf.data.Dataset:
+    def make_images(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         """Reads, decodes, crops and resizes such pairs; gives the batches that `read` gives."""
         # One batch is made, by all cores, while the one before it is passed on.
-        return drawn.map(self._make_batch, num_parallel_calls=2, deterministic=True)
+        return batches.map(self._make_batch, num_parallel_calls=2, deterministic=True)
 
-    def _make_batch(self, epoch: tf.Tensor, drawn: Tensors) -> Tensors:
+    def _make_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> Tensors:
+        drawn = self._records.draw_batch(epoch, batch)
         # What takes a skipped record's place may come from another worker's part.
         shares_images = self._feeding.bad_records == "skip"
         drawn = drawn if shares_images else self._take_share(drawn)
@@ -240,12 +241,12 @@ class ImageBatches:
         if windows is not None:
             drawn = drawn | {_WINDOW: windows}
         is_first = tf.equal(epoch, self._passes.first_epoch)
-        batch = self._records.make_images(drawn, windows, is_first)
+        made = self._records.make_images(drawn, windows, is_first)
         if self._has_boxes:
             # Skipped records are no more in the batch, nor are their windows.
-            own_windows = batch.get(_WINDOW)
-            batch |= boxes.place_boxes(batch, own_windows, self._view, self._most_boxes)
-        return self._select(self._take_share(batch) if shares_images else batch)
+            own_windows = made.get(_WINDOW)
+            made |= boxes.place_boxes(made, own_windows, self._view, self._most_boxes)
+        return self._select(self._take_share(made) if shares_images else made)
 
     def _take_share(self, batch: Tensors) -> Tensors:
         """This worker's part of a batch."""

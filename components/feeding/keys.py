@@ -34,7 +34,7 @@ class KeyMaker:
         """Adds each view's key, and whether it is mirrored; and draws the crops.
 
         Args:
-          drawn: a batch of `Records.draw_epoch`.
+          drawn: what `Records.draw_batch` gives.
           epoch: int64 scalar.
 
         Returns:

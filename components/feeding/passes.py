@@ -1,6 +1,7 @@
 """Passes over the records: which epochs an iteration of a data set has, and from which batch on."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,8 @@ from image_pipeline.components.order.batches import worker_bounds
 
 Mode = Literal["train", "eval"]
 Again = Literal["next", "same"]
+
+_LAST = np.iinfo(np.int64).max  # Where counting without end ends.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,13 @@ class Passes:
         """Whether each iteration has other epochs than those before it."""
         return self.training and self.again == "next"
 
+    def read_epochs(self, read: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
+        """What `read` gives for the number (int64 scalar) of each epoch, one after the other."""
+        if self.epochs == 1 and not self.goes_on:
+            # A function less, which TensorFlow would optimise whenever an iteration begins.
+            return read(tf.constant(self.first_epoch, tf.int64))
+        return self.count_epochs().flat_map(read)
+
     def count_epochs(self) -> tf.data.Dataset:
         """The numbers of the epochs: int64 scalars; in each iteration others, if it goes on."""
         if not self.goes_on:
@@ -115,5 +125,4 @@ class Passes:
         return self.epochs * steps - self.first_step
 
     def _count_from(self, first: int | tf.Tensor) -> tf.data.Dataset:
-        counter = tf.data.Dataset.counter(first)
-        return counter if self.epochs is None else counter.take(self.epochs)
+        return tf.data.Dataset.range(first, _LAST if self.epochs is None else first + self.epochs)

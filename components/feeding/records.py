@@ -48,8 +48,11 @@ class Records(Protocol):
     def hold_decoded(self, others: list[Stage]) -> list[Stage]:
         """Decodes each image only once from now on, if all fit; returns the stage that this is."""
 
-    def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """What the batches of one epoch hold, from a step on."""
+    def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
+        """What `draw_batch` takes for each batch of one epoch, from a step on."""
+
+    def draw_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> Tensors:
+        """Which records a batch holds."""
 
     def make_images(
         self, drawn: Tensors, windows: tf.Tensor | None, is_first: tf.Tensor

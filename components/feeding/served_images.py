@@ -55,7 +55,7 @@ class ServedImages:
         size = self._passes.share_of_batch(self._feeding)
         is_static = self._feeding.remainder != "keep"
         serve = service.serve(address, self._read_share, size)
-        return self._passes.count_epochs().flat_map(
+        return self._passes.read_epochs(
             lambda epoch: serve(epoch).batch(size, drop_remainder=is_static)
         )
 
@@ -78,7 +78,7 @@ class ServedImages:
         return batch[start:stop]
 
     def _make_image(self, serialized: tf.Tensor, epoch: tf.Tensor) -> parse.Tensors:
-        drawn, windows = self._keys.add(self._records.parse_records(serialized[None]), epoch)
+        drawn, windows = self._keys.add(self._records.draw_batch(epoch, serialized[None]), epoch)
         if self._has_boxes:
             drawn |= boxes.place_boxes(drawn, windows, self._view, self._most_boxes)
         features = {name: values[0] for name, values in drawn.items()}

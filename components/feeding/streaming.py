@@ -62,15 +62,20 @@ class StreamedRecords:
         self._parsed = parse.columns_to_parse(columns)
         self._has_masks = record.MASK_COLUMN in columns
 
-    def draw_epoch(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """The batches of one epoch from a step on, as `IndexedRecords.draw_epoch` gives them.
-
-        They already contain the encoded images.
-        """
+    def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
+        """The serialized records (string [batch]) of each batch of one epoch, from a step on."""
         batch_size = self._feeding.batch_size
         records = self.read_serialized(epoch).skip(first_step * batch_size)
         batches = records.batch(batch_size, drop_remainder=self._drops)
-        return self._refuse_none(batches, first_step).map(self.parse_records)
+        return self._refuse_none(batches, first_step)
+
+    def draw_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> parse.Tensors:
+        """Parses serialized records (string [batch]): what `IndexedRecords.draw_batch` gives.
+
+        Their encoded images are among it.
+        """
+        del epoch  # A record that is parsed is the same in each.
+        return parse.as_drawn(parse.parse_batch(batch, self._parsed))
 
     @property
     def _drops(self) -> bool:
@@ -123,10 +128,6 @@ class StreamedRecords:
 
     def _name_paths(self) -> str:
         return f"{self.paths[0]} and {len(self.paths) - 1} more files"
-
-    def parse_records(self, serialized: tf.Tensor) -> parse.Tensors:
-        """Parses records (string [batch]) into what `draw_epoch` returns."""
-        return parse.as_drawn(parse.parse_batch(serialized, self._parsed))
 
     def read_serialized(self, epoch: tf.Tensor) -> tf.data.Dataset:
         """The serialized records (string scalars) of one epoch (int64 scalar), in its order."""

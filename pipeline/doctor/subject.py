@@ -11,6 +11,7 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import Stage
+from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -197,9 +198,11 @@ def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]
 
 def draw_rows(subject: Subject, epochs: int | None) -> Iterator[list[int]]:
     """The rows of batch after batch, in training's order, of records with an index."""
-    numbers = Passes(mode="train", epochs=epochs).count_epochs()
-    batches = numbers.flat_map(lambda epoch: subject.records.draw_epoch(epoch, 0))
-    return (drawn["row"].tolist() for drawn in batches.as_numpy_iterator())
+    records = subject.records
+    assert isinstance(records, IndexedRecords)  # Otherwise there are no rows to ask for.
+    for epoch in itertools.count() if epochs is None else range(epochs):
+        for step in range(records.steps):
+            yield records.draw(epoch, step).rows.tolist()
 
 
 def _read_shard(path: str) -> Iterator[bytes]:

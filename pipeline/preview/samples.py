@@ -247,10 +247,9 @@ class _Reader:
     def _make_epochs(self, passes: Passes) -> Any:
         """A data set of one batch per epoch, made by tf.data as in training."""
         stored = self._stored
-        drawn = passes.count_epochs().map(lambda epoch: (epoch, stored.drawn))
-        return ImageBatches(self._paths, self._view, self._own, passes, stored.columns).make_images(
-            drawn
-        )
+        reader = ImageBatches(self._paths, self._view, self._own, passes, stored.columns)
+        chosen = passes.count_epochs().map(lambda epoch: (epoch, stored.serialized))
+        return reader.make_images(chosen)
 
     def _as_batch(self, batch: Mapping[str, Any]) -> Batch:
         return Batch(

@@ -25,7 +25,8 @@ class StoredViews:
     Attributes:
       moved: what moves with the images.
       columns: those that it takes, for `ImageBatches`.
-      drawn: the records as `ImageBatches.make_images` takes them.
+      serialized: the records, object [n].
+      drawn: what is in them.
       labels: what each image is said to be: its class, tags, value, or its boxes.
       mask_colors: uint8 [256, 3], of masks' ids; None without masks.
     """
@@ -48,6 +49,7 @@ class StoredViews:
         own = [] if self._label is None else [self._label]
         own += [record.BOX_TEXT] if moved == "boxes" else []
         columns = parse.columns_to_parse([*self.columns, *own])
+        self.serialized = chosen
         self.drawn = parse.as_drawn(parse.parse_batch(chosen, columns))
         self._manifest = _read_manifest(paths)
         options = None if self._manifest is None else self._manifest.options.get("masks")
