@@ -89,16 +89,13 @@ class Passes:
         return self.training and self.again == "next"
 
     def read_epochs(self, read: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
-        """What `read` gives for the number (int64 scalar) of each epoch, one after the other."""
-        if self.epochs == 1 and not self.goes_on:
-            # A function less, which TensorFlow would optimise whenever an iteration begins.
-            return read(tf.constant(self.first_epoch, tf.int64))
-        return self.count_epochs().flat_map(read)
+        """Reads one epoch after the other; in each iteration others, if it goes on.
 
-    def count_epochs(self) -> tf.data.Dataset:
-        """The numbers of the epochs: int64 scalars; in each iteration others, if it goes on."""
+        Args:
+          read: gives an epoch's elements for its number, int64 scalar.
+        """
         if not self.goes_on:
-            return self._count_from(self.first_epoch)
+            return self._read_from(tf.constant(self.first_epoch, tf.int64), read)
         stride = ENDLESS if self.epochs is None else self.epochs
         more = None
         if self.first_step and self.epochs is not None:
@@ -109,7 +106,7 @@ class Passes:
                 "set again='same'"
             )
         return Iterations(more).flat_map(
-            lambda number: self._count_from(self.first_epoch + number * stride)
+            lambda number: self._read_from(self.first_epoch + number * stride, read)
         )
 
     def count_batches(self, steps: int | None) -> int:
@@ -124,5 +121,10 @@ class Passes:
             return tf.data.UNKNOWN_CARDINALITY
         return self.epochs * steps - self.first_step
 
-    def _count_from(self, first: int | tf.Tensor) -> tf.data.Dataset:
-        return tf.data.Dataset.range(first, _LAST if self.epochs is None else first + self.epochs)
+    def _read_from(
+        self, first: tf.Tensor, read: Callable[[tf.Tensor], tf.data.Dataset]
+    ) -> tf.data.Dataset:
+        if self.epochs == 1:
+            return read(first)  # TensorFlow would optimise `flat_map` in each iteration.
+        end = _LAST if self.epochs is None else first + self.epochs
+        return tf.data.Dataset.range(first, end).flat_map(read)

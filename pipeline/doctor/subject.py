@@ -190,9 +190,7 @@ def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]
     """Batches of serialized records (object [batch]), from the beginning of each shard."""
     passes, size = Passes(mode="eval", epochs=epochs), subject.feeding.batch_size
     records = StreamedRecords(subject.paths, subject.view, subject.measured, passes)
-    batches = passes.count_epochs().flat_map(
-        lambda epoch: records.read_serialized(epoch).batch(size)
-    )
+    batches = passes.read_epochs(lambda epoch: records.read_serialized(epoch).batch(size))
     return batches.as_numpy_iterator()
 
 
