@@ -44,8 +44,8 @@ def apply_steps(batch: Batch, keys: tf.Tensor, steps: Sequence[Options]) -> Batc
       A batch of the same shape.
 
     Raises:
-      UserError: if a user's function cannot be imported or called, or fails.
-      ValueError: if a user's function gives anything but uint8 images of the same shape.
+      UserError: if a user's function cannot be imported or called, fails, or gives anything but
+        images (and masks, or boxes) of the same type and shape.
     """
     for _, _, function in step_functions(steps):
         batch = function(batch, keys)
@@ -104,11 +104,11 @@ def _apply_user_step(batch: Batch, keys: tf.Tensor, step: options.UserStep) -> B
     before = getattr(batch, moved)
     made = function(batch.images, keys, **{moved: before})
     if not isinstance(made, tuple | list) or len(made) != 2:
-        raise ValueError(f"the step {step.op} must give images and {moved}, as a pair.")
+        raise UserError(f"the step {step.op} must give images and {moved}, as a pair; return both.")
     images = _check_images(made[0], batch.images, step.op)
     if moved == "masks":
-        return batch._replace(images=images, masks=_check_images(made[1], before, step.op))
-    return replace_boxes(batch._replace(images=images), tf.ensure_shape(made[1], before.shape))
+        return batch._replace(images=images, masks=_check_images(made[1], before, step.op, moved))
+    return replace_boxes(batch._replace(images=images), _check_boxes(made[1], before, step.op))
 
 
 def _call(step: options.UserStep, function: Callable[..., Any], *tensors: Any, **moved: Any) -> Any:
@@ -174,28 +174,44 @@ _WAYS_OUT = {
 }
 
 
-def _check_images(images: Any, before: tf.Tensor, path: str) -> tf.Tensor:
-    """Checks what a user's function returns for the images `before`, while the step is traced.
+def _check_images(images: Any, before: tf.Tensor, path: str, what: str = "images") -> tf.Tensor:
+    """Checks what a user's function returns for the images (or masks) `before`."""
+    way_out = f"{_WAYS_OUT[before.dtype == tf.uint8]} and keep height, width and channels"
+    return _check(images, before, path, f"{before.dtype.name} {what}", (before.dtype,), way_out)
+
+
+def _check_boxes(boxes: Any, before: tf.Tensor, path: str) -> tf.Tensor:
+    """Checks what a user's function returns for the boxes `before`."""
+    way_out = "move all of them: those that have left the image are dropped afterwards"
+    return _check(boxes, before, path, "float32 boxes", (tf.float32, tf.float64), way_out)
+
+
+def _check(
+    made: Any,
+    before: tf.Tensor,
+    path: str,
+    what: str,
+    types: tuple[tf.DType, ...],
+    way_out: str,
+) -> tf.Tensor:
+    """Checks what a user's function has made of `before`, while the step is traced.
 
     Raises:
-      ValueError: if it is not of the same type and shape.
+      UserError: if it is of none of the types, or not of the same shape.
     """
-    is_tensor = tf.is_tensor(images)
-    same = (
-        is_tensor and images.dtype == before.dtype and images.shape.is_compatible_with(before.shape)
-    )
+    is_tensor = tf.is_tensor(made)
+    same = is_tensor and made.dtype in types and made.shape.is_compatible_with(before.shape)
     if not same:
-        came = f"{images.dtype.name} {images.shape}" if is_tensor else type(images).__name__
-        raise ValueError(
-            f"the step {path} must give {before.dtype.name} images of the shape that it got, "
-            f"{before.shape}, but gave {came}; {_WAYS_OUT[before.dtype == tf.uint8]} and keep "
-            "height, width and channels."
+        came = f"{made.dtype.name} {made.shape}" if is_tensor else type(made).__name__
+        raise UserError(
+            f"the step {path} must give {what} of the shape that it got, {before.shape}, but gave "
+            f"{came}; {way_out}."
         )
     # This may not be known until it runs. (If compiled, the shapes are known, and XLA drops this.)
     as_many = tf.debugging.assert_equal(
-        tf.shape(images)[0],
+        tf.shape(made)[0],
         tf.shape(before)[0],
         f"the step {path} must give as many images as it got; do not leave out any",
     )
     with tf.control_dependencies([as_many] if as_many is not None else []):
-        return tf.ensure_shape(tf.identity(images), before.shape)
+        return tf.ensure_shape(tf.identity(made), before.shape)

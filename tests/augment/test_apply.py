@@ -169,14 +169,43 @@ def test_a_function_of_ones_own_that_takes_no_masks_is_refused_for_them(user_mod
     [
         (lambda images, masks: images, "must give images and masks, as a pair"),
         (lambda images, masks: (images, masks, images), "must give images and masks, as a pair"),
-        (lambda images, masks: (images, masks[..., 0]), "gave uint8 .2, 7, 5"),
+        (
+            lambda images, masks: (images, masks[..., 0]),
+            "must give uint8 masks .*gave uint8 .2, 7, 5",
+        ),
         (lambda images, masks: (images, tf.cast(masks, tf.int32)), "gave int32"),
     ],
 )
 def test_what_it_gives_for_masks_is_checked(user_module, result, rule):
     user_module.wrong = lambda images, keys, masks: result(images, masks)
-    with pytest.raises(ValueError, match=rf"(?s)the step my_steps.wrong .*{rule}"):
+    with pytest.raises(UserError, match=rf"(?s)the step my_steps.wrong .*{rule}"):
         apply_steps(make_batch(2, with_masks=True), make_keys(2), [read_step("my_steps.wrong")])
+
+
+@pytest.mark.parametrize(
+    ("result", "rule"),
+    [
+        (lambda images, boxes: images, "must give images and boxes, as a pair"),
+        (
+            lambda images, boxes: (images, boxes[:, :1]),
+            r"gave float32 \(2, 1, 4\); move all of them",
+        ),
+        (lambda images, boxes: (images, tf.cast(boxes, tf.int32)), "gave int32"),
+        (lambda images, boxes: (images, None), "gave NoneType"),
+    ],
+)
+def test_what_it_gives_for_boxes_is_checked(user_module, result, rule):
+    user_module.wrong = lambda images, keys, boxes: result(images, boxes)
+    batch = make_batch(2, boxes=[[0.2, 0.1, 0.8, 0.7], [0, 0, 1, 1]])
+    with pytest.raises(UserError, match=f"the step my_steps.wrong .*{rule}"):
+        apply_steps(batch, make_keys(2), [read_step("my_steps.wrong")])
+
+
+def test_boxes_may_be_moved_in_double_precision(user_module):
+    user_module.move = lambda images, keys, boxes: (images, tf.cast(boxes, tf.float64) / 2)
+    batch = make_batch(2, boxes=[[0.5, 0, 1, 1]])
+    moved = apply_steps(batch, make_keys(2), [read_step("my_steps.move")]).boxes
+    np.testing.assert_array_equal(moved, np.array([[[0.25, 0, 0.5, 0.5]]] * 2, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +223,7 @@ def test_a_wrong_result_is_refused_while_it_is_traced(user_module, result, came,
     user_module.wrong = lambda images, keys: result(images)
     batch, keys, steps = make_batch(2), make_keys(2), [read_step("my_steps.wrong")]
     rule = rf"(?s)the step my_steps.wrong must give uint8 images of the shape.*gave ({came}).*cast"
-    with pytest.raises(ValueError, match=rule):
+    with pytest.raises(UserError, match=rule):
         if in_dataset:
             dataset = tf.data.Dataset.from_tensor_slices((batch.images, keys)).batch(2)
             dataset.map(
