@@ -76,8 +76,8 @@ class IndexedRecords:
         self._held_masks: HeldMasks | None = None
 
     def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """The numbers of the batches of one epoch, from one on: int64 scalars, as are both."""
-        del epoch  # They are the same in each.
+        """The numbers (int64 scalars) of the batches of one epoch, from `first_step` on."""
+        del epoch  # Each epoch has the same numbers.
         return tf.data.Dataset.range(first_step, self.steps)
 
     def draw_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> parse.Tensors:

@@ -224,7 +224,12 @@ class ImageBatches:
             batches = self._records.list_batches(epoch, self._passes.first_step_of(epoch))
             return tf.data.Dataset.zip(tf.data.Dataset.from_tensors(epoch).repeat(), batches)
 
-        return self._passes.read_epochs(list_batches)
+        passes = self._passes
+        if passes.epochs == 1 and not passes.goes_on and self._records.index is not None:
+            # TensorFlow would optimise the function of `flat_map` whenever an iteration begins.
+            # (Streamed records need it: their order depends on the seed of its graph.)
+            return list_batches(tf.constant(passes.first_epoch, tf.int64))
+        return passes.count_epochs().flat_map(list_batches)
 
     @tf.autograph.experimental.do_not_convert
     def make_images(self, batches: tf.data.Dataset) -> tf.data.Dataset:

@@ -1,7 +1,6 @@
 """Passes over the records: which epochs an iteration of a data set has, and from which batch on."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -14,8 +13,6 @@ from image_pipeline.components.order.batches import worker_bounds
 
 Mode = Literal["train", "eval"]
 Again = Literal["next", "same"]
-
-_LAST = np.iinfo(np.int64).max  # Where counting without end ends.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,14 +85,10 @@ class Passes:
         """Whether each iteration has other epochs than those before it."""
         return self.training and self.again == "next"
 
-    def read_epochs(self, read: Callable[[tf.Tensor], tf.data.Dataset]) -> tf.data.Dataset:
-        """Reads one epoch after the other; in each iteration others, if it goes on.
-
-        Args:
-          read: gives an epoch's elements for its number, int64 scalar.
-        """
+    def count_epochs(self) -> tf.data.Dataset:
+        """The numbers of the epochs: int64 scalars; in each iteration others, if it goes on."""
         if not self.goes_on:
-            return self._read_from(tf.constant(self.first_epoch, tf.int64), read)
+            return self._count_from(self.first_epoch)
         stride = ENDLESS if self.epochs is None else self.epochs
         more = None
         if self.first_step and self.epochs is not None:
@@ -106,7 +99,7 @@ class Passes:
                 "set again='same'"
             )
         return Iterations(more).flat_map(
-            lambda number: self._read_from(self.first_epoch + number * stride, read)
+            lambda number: self._count_from(self.first_epoch + number * stride)
         )
 
     def count_batches(self, steps: int | None) -> int:
@@ -121,10 +114,6 @@ class Passes:
             return tf.data.UNKNOWN_CARDINALITY
         return self.epochs * steps - self.first_step
 
-    def _read_from(
-        self, first: tf.Tensor, read: Callable[[tf.Tensor], tf.data.Dataset]
-    ) -> tf.data.Dataset:
-        if self.epochs == 1:
-            return read(first)  # TensorFlow would optimise `flat_map` in each iteration.
-        end = _LAST if self.epochs is None else first + self.epochs
-        return tf.data.Dataset.range(first, end).flat_map(read)
+    def _count_from(self, first: int | tf.Tensor) -> tf.data.Dataset:
+        counter = tf.data.Dataset.counter(first)
+        return counter if self.epochs is None else counter.take(self.epochs)

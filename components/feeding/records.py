@@ -49,10 +49,10 @@ class Records(Protocol):
         """Decodes each image only once from now on, if all fit; returns the stage that this is."""
 
     def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """What `draw_batch` takes for each batch of one epoch, from a step on."""
+        """What `draw_batch` takes for each batch of one epoch, from `first_step` on."""
 
     def draw_batch(self, epoch: tf.Tensor, batch: tf.Tensor) -> Tensors:
-        """Which records a batch holds."""
+        """Which records a batch holds: by its number, or by the serialized records themselves."""
 
     def make_images(
         self, drawn: Tensors, windows: tf.Tensor | None, is_first: tf.Tensor

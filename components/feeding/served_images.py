@@ -55,7 +55,7 @@ class ServedImages:
         size = self._passes.share_of_batch(self._feeding)
         is_static = self._feeding.remainder != "keep"
         serve = service.serve(address, self._read_share, size)
-        return self._passes.read_epochs(
+        return self._passes.count_epochs().flat_map(
             lambda epoch: serve(epoch).batch(size, drop_remainder=is_static)
         )
 

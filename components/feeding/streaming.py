@@ -63,7 +63,7 @@ class StreamedRecords:
         self._has_masks = record.MASK_COLUMN in columns
 
     def list_batches(self, epoch: tf.Tensor, first_step: tf.Tensor) -> tf.data.Dataset:
-        """The serialized records (string [batch]) of each batch of one epoch, from a step on."""
+        """The serialized records (string [batch]) of an epoch's batches, from `first_step` on."""
         batch_size = self._feeding.batch_size
         records = self.read_serialized(epoch).skip(first_step * batch_size)
         batches = records.batch(batch_size, drop_remainder=self._drops)

@@ -11,7 +11,6 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import Stage
-from image_pipeline.components.feeding.indexed import IndexedRecords
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -190,17 +189,22 @@ def stream_batches(subject: Subject, epochs: int | None) -> Iterator[np.ndarray]
     """Batches of serialized records (object [batch]), from the beginning of each shard."""
     passes, size = Passes(mode="eval", epochs=epochs), subject.feeding.batch_size
     records = StreamedRecords(subject.paths, subject.view, subject.measured, passes)
-    batches = passes.read_epochs(lambda epoch: records.read_serialized(epoch).batch(size))
+    batches = passes.count_epochs().flat_map(
+        lambda epoch: records.read_serialized(epoch).batch(size)
+    )
     return batches.as_numpy_iterator()
 
 
 def draw_rows(subject: Subject, epochs: int | None) -> Iterator[list[int]]:
     """The rows of batch after batch, in training's order, of records with an index."""
     records = subject.records
-    assert isinstance(records, IndexedRecords)  # Otherwise there are no rows to ask for.
-    for epoch in itertools.count() if epochs is None else range(epochs):
-        for step in range(records.steps):
-            yield records.draw(epoch, step).rows.tolist()
+
+    def draw_epoch(epoch: Any) -> Any:
+        steps = records.list_batches(epoch, 0)
+        return steps.map(lambda step: records.draw_batch(epoch, step)["row"])
+
+    numbers = Passes(mode="train", epochs=epochs).count_epochs()
+    return (rows.tolist() for rows in numbers.flat_map(draw_epoch).as_numpy_iterator())
 
 
 def _read_shard(path: str) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from image_pipeline.components import contract
 from image_pipeline.components.augment import apply
@@ -249,11 +248,8 @@ class _Reader:
         """A data set of one batch per epoch, made by tf.data as in training."""
         stored = self._stored
         reader = ImageBatches(self._paths, self._view, self._own, passes, stored.columns)
-        return reader.make_images(
-            passes.read_epochs(
-                lambda epoch: tf.data.Dataset.from_tensors((epoch, stored.serialized))
-            )
-        )
+        chosen = passes.count_epochs().map(lambda epoch: (epoch, stored.serialized))
+        return reader.make_images(chosen)
 
     def _as_batch(self, batch: Mapping[str, Any]) -> Batch:
         return Batch(

@@ -57,6 +57,41 @@ def images_by_record(batches):
     }
 
 
+@pytest.mark.parametrize("arguments", [{"mode": "eval"}, {"again": "same"}, {"epochs": 2}])
+@pytest.mark.parametrize("source", ["indexed", "streaming"])
+def test_tensorflows_own_seed_stays_as_it_is(train_shards, source, arguments):
+    tf.random.set_seed(42)
+    expected = tf.random.uniform([3]).numpy()
+    tf.random.set_seed(42)
+    for shard in train_shards:
+        assert read(shard, feeding={"source": source}, **arguments)
+    np.testing.assert_array_equal(tf.random.uniform([3]), expected)
+
+
+def _kinds(dataset):
+    inputs = [kind for each in dataset._inputs() for kind in _kinds(each)]
+    return [type(dataset).__name__.strip("_"), *inputs]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "has_function"),
+    [
+        ({"mode": "eval"}, False),
+        ({"mode": "eval", "epochs": 2}, True),
+        ({"mode": "eval", "feeding": {"source": "streaming"}}, True),
+        ({"again": "same"}, False),
+        ({"again": "next"}, True),
+    ],
+)
+def test_a_single_epoch_with_an_index_has_no_function_of_epochs(
+    train_shards, arguments, has_function, monkeypatch
+):
+    made = []
+    monkeypatch.setattr(input_fn, "keep_ready", lambda batches, _: made.append(batches) or batches)
+    assert read(train_shards[0], **arguments)
+    assert ("FlatMapDataset" in _kinds(made[0])) == has_function
+
+
 def test_eval_reads_every_record_in_file_order_and_keeps_the_small_last_batch(pattern):
     batches = read(pattern, mode="eval")
     assert [len(labels) for _, labels in batches] == [8, 8, 4]

@@ -1,5 +1,4 @@
 import pytest
-import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -25,36 +24,8 @@ def test_what_is_mixed_is_not_parted():
 
 @pytest.mark.parametrize("epochs", [3, None])
 def test_epochs_are_counted_from_the_first(epochs):
-    passes = Passes(mode="train", first_epoch=5, epochs=epochs)
-    numbers = passes.read_epochs(tf.data.Dataset.from_tensors)
+    numbers = Passes(mode="train", first_epoch=5, epochs=epochs).count_epochs()
     assert list(numbers.take(4).as_numpy_iterator()) == [5, 6, 7, 8][: epochs or 4]
-
-
-@pytest.mark.parametrize(
-    ("passes", "numbers"),
-    [
-        ({"mode": "eval", "epochs": 1}, [5]),
-        ({"mode": "eval", "epochs": 2}, [5, 6]),
-        ({"mode": "train", "epochs": 1}, [5]),
-        ({"mode": "train", "epochs": 3, "again": "next"}, [5, 6, 7]),
-    ],
-)
-def test_each_epoch_is_read(passes, numbers):
-    epochs = Passes(first_epoch=5, **passes).read_epochs(tf.data.Dataset.from_tensors)
-    assert epochs.element_spec == tf.TensorSpec([], tf.int64)
-    assert list(epochs.as_numpy_iterator()) == numbers
-
-
-def test_a_single_epoch_is_read_without_a_function():
-    seen = []
-
-    def read(epoch):
-        seen.append(epoch)
-        return tf.data.Dataset.from_tensors(epoch)
-
-    for epochs in (1, 2):
-        Passes(mode="eval", epochs=epochs).read_epochs(read)
-    assert [hasattr(epoch, "numpy") for epoch in seen] == [True, False]
 
 
 @pytest.mark.parametrize(
