@@ -176,7 +176,8 @@ _WAYS_OUT = {
 
 def _check_images(images: Any, before: tf.Tensor, path: str, what: str = "images") -> tf.Tensor:
     """Checks what a user's function returns for the images (or masks) `before`."""
-    way_out = f"{_WAYS_OUT[before.dtype == tf.uint8]} and keep height, width and channels"
+    cast = _WAYS_OUT[before.dtype == tf.uint8]
+    way_out = f"{cast} and keep how many there are, height, width and channels"
     return _check(images, before, path, f"{before.dtype.name} {what}", (before.dtype,), way_out)
 
 

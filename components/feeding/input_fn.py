@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import contract
@@ -208,7 +209,7 @@ class ImageBatches:
             )
             images = served.read(feeding.data_service).map(self._select)
         else:
-            images = self.make_images(self._list_batches())
+            images = self._make_images(self._list_batches())
         may_be_empty = not passes.training and feeding.bad_records == "skip"
         if may_be_empty:
             images = images.filter(lambda batch: tf.size(batch[contract.LABEL_INPUT]) > 0)
@@ -232,8 +233,13 @@ class ImageBatches:
         return passes.count_epochs().flat_map(list_batches)
 
     @tf.autograph.experimental.do_not_convert
-    def make_images(self, batches: tf.data.Dataset) -> tf.data.Dataset:
-        """Reads, decodes, crops and resizes such pairs; gives the batches that `read` gives."""
+    def view_chosen(self, serialized: np.ndarray) -> tf.data.Dataset:
+        """The same streamed records (object [n]) in each epoch: the batches that `read` gives."""
+        chosen = tf.constant(serialized)
+        return self._make_images(self._passes.count_epochs().map(lambda epoch: (epoch, chosen)))
+
+    def _make_images(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        """Reads, decodes, crops and resizes pairs of `_list_batches`."""
         # One batch is made, by all cores, while the one before it is passed on.
         return batches.map(self._make_batch, num_parallel_calls=2, deterministic=True)
 

@@ -248,8 +248,7 @@ class _Reader:
         """A data set of one batch per epoch, made by tf.data as in training."""
         stored = self._stored
         reader = ImageBatches(self._paths, self._view, self._own, passes, stored.columns)
-        chosen = passes.count_epochs().map(lambda epoch: (epoch, stored.serialized))
-        return reader.make_images(chosen)
+        return reader.view_chosen(stored.serialized)
 
     def _as_batch(self, batch: Mapping[str, Any]) -> Batch:
         return Batch(

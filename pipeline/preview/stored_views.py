@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.augment.batch import Moved
@@ -26,7 +25,7 @@ class StoredViews:
     Attributes:
       moved: what moves with the images.
       columns: those that it takes, for `ImageBatches`.
-      serialized: string [n], the records.
+      serialized: object [n], the records.
       drawn: the same, parsed.
       labels: what each image is said to be: its class, tags, value, or its boxes.
       mask_colors: uint8 [256, 3], of masks' ids; None without masks.
@@ -50,7 +49,7 @@ class StoredViews:
         own = [] if self._label is None else [self._label]
         own += [record.BOX_TEXT] if moved == "boxes" else []
         columns = parse.columns_to_parse([*self.columns, *own])
-        self.serialized = tf.constant(chosen)
+        self.serialized = chosen
         self.drawn = parse.as_drawn(parse.parse_batch(chosen, columns))
         self._manifest = _read_manifest(paths)
         options = None if self._manifest is None else self._manifest.options.get("masks")
