@@ -24,6 +24,12 @@ def draw_smooth(seed: int, height: int = 144, width: int = 192) -> np.ndarray:
     return np.asarray(image)
 
 
+def draw_noisy(height: int = 61, width: int = 83, channels: int = 3) -> np.ndarray:
+    """Odd sides, so that the colour of a JPEG is upsampled at its borders too."""
+    noise = np.random.default_rng(2).integers(0, 30, (height, width, channels), np.uint8)
+    return draw_smooth(4, height, width)[..., :channels] // 2 + noise
+
+
 def encode_png(pixels: np.ndarray) -> bytes:
     """A lossless file."""
     file = io.BytesIO()

@@ -8,7 +8,7 @@ from image_pipeline.components.arrays.in_place import check_file, fetch
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.views.fast import decode_mask, decode_whole
+from image_pipeline.components.views.fast_decode import decode_mask, decode_whole
 
 
 def load_image(records: StoredRecords, row: int, channels: int, verify: bool = False) -> np.ndarray:

@@ -23,7 +23,8 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.pixel_types import check_type
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.shard_files import bytes_ahead, count_records, find_reader
-from image_pipeline.components.views.fast import decode_mask, decode_whole, view_mask
+from image_pipeline.components.views.fast import view_mask
+from image_pipeline.components.views.fast_decode import decode_mask, decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
 # The columns that images are decoded from, and damaged records are named by.

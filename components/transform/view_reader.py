@@ -27,7 +27,8 @@ from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.transform.pixel_sums import PixelSums
 from image_pipeline.components.transform.record_sample import keep_records
-from image_pipeline.components.views.fast import decode_whole, take_eval_view
+from image_pipeline.components.views.fast import take_eval_view
+from image_pipeline.components.views.fast_decode import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 
 # Records that a thread takes at once, see `map_in_order`.

@@ -18,7 +18,7 @@ from image_pipeline.components.feeding.options import (
     SubsetOptions,
 )
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.views.fast import decode_image
+from image_pipeline.components.views.fast_decode import decode_image
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import race
 from image_pipeline.doctor.stages import count_buffered, count_images

@@ -18,7 +18,7 @@ from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
-from image_pipeline.components.views.fast import decode_image
+from image_pipeline.components.views.fast_decode import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
 from image_pipeline.doctor.pages import drop_cached_pages
 from image_pipeline.doctor.subject import Subject, draw_rows, hold_some, stream_batches

@@ -13,7 +13,7 @@ from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image
 from image_pipeline.components.feeding import boxes, parse
 from image_pipeline.components.feeding.found_columns import find_label
 from image_pipeline.components.feeding.tags import SEPARATOR
-from image_pipeline.components.views.fast import decode_image, decode_mask
+from image_pipeline.components.views.fast_decode import decode_image, decode_mask
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import make_colors
 from image_pipeline.show.words import count_names, format_fact

@@ -20,7 +20,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.images import load_mask
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.threads import usable_cores
-from image_pipeline.components.views.fast import decode_image
+from image_pipeline.components.views.fast_decode import decode_image
 from image_pipeline.show.box_overlay import NamedBoxes
 from image_pipeline.show.mask_overlay import lay_over, make_colors
 from image_pipeline.show.shown_values import show_values

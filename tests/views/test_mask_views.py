@@ -12,7 +12,8 @@ from image_pipeline.components.feeding.served_images import make_mask
 from image_pipeline.components.images.masks import encode_mask
 from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.views import graph as views
-from image_pipeline.components.views.fast import decode_mask, take_eval_view, view_mask
+from image_pipeline.components.views.fast import take_eval_view, view_mask
+from image_pipeline.components.views.fast_decode import decode_mask
 from image_pipeline.components.views.options import ViewOptions
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from image_pipeline.components.dataset.stored import StoredRecords
-from image_pipeline.components.views import fast as pixels
+from image_pipeline.components.views import fast_decode
 from tests.pipeline.test_commands import call
 
 pytestmark = pytest.mark.beam
@@ -43,7 +43,7 @@ def test_a_slow_disk(data_dir, monkeypatch):
 
 
 def test_slow_decoding(data_dir, monkeypatch):
-    monkeypatch.setattr(pixels, "_decode_png", slow_down(pixels._decode_png, DELAY_S))
+    monkeypatch.setattr(fast_decode, "_decode_png", slow_down(fast_decode._decode_png, DELAY_S))
     found = examine(data_dir, "--step-ms", "1", *DECODED_EACH_TIME)
     assert found["verdict"]["limit"] == "decode"
     # Later epochs do not decode: once they are held, something else limits.

@@ -1,0 +1,117 @@
+"""One stored image to pixels, by the fastest libraries: libjpeg-turbo and OpenCV.
+
+Both let other Python threads run meanwhile. They decode to the very pixels of TensorFlow's accurate
+decoder, which serving uses; what they cannot decode, TensorFlow decodes here too.
+"""
+
+import functools
+
+import cv2
+import numpy as np
+import simplejpeg
+import tensorflow as tf
+
+from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.views import graph as views
+
+# Where serving's bits come from, whatever devices the machine has.
+_CPU = functools.partial(tf.device, "/CPU:0")
+
+
+def decode_image(image: StoredImage, channels: int) -> np.ndarray:
+    """Decodes a stored image.
+
+    Args:
+      image: JPEG, PNG or raw pixels (or whatever else TensorFlow decodes).
+      channels: gray is converted to RGB, or the other way, where 3 or 1 ask for it.
+
+    Returns:
+      uint8 [height, width, channels], read-only if it is a view of raw pixels. Of those that are
+      stored as another type, the stored values; float32, if they are converted.
+
+    Raises:
+      ValueError: if it cannot be decoded.
+    """
+    if image.is_raw:
+        return _decode_raw(image, channels)
+    encoded = image.encoded
+    try:
+        if encoded[:2] == b"\xff\xd8":
+            # Strict: truncated or damaged data is an error, where OpenCV would fill in gray.
+            return simplejpeg.decode_jpeg(encoded, "RGB" if channels == 3 else "GRAY", strict=True)
+    except ValueError:
+        return _decode_by_tensorflow(encoded, channels)  # It tolerates some of that, as in serving.
+    if encoded[:4] == b"\x89PNG" and channels == image.channels:
+        return _decode_png(encoded, channels)
+    return _decode_by_tensorflow(encoded, channels)
+
+
+def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
+    """Decodes as `decode_image`, and checks that the image has the size that its record says.
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size.
+    """
+    pixels = decode_image(image, channels)
+    if pixels.shape[:2] != (image.height, image.width):
+        raise ValueError(
+            f"its image has {pixels.shape[0]} x {pixels.shape[1]} pixels, not the "
+            f"{image.height} x {image.width} in its record"
+        )
+    return pixels
+
+
+def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:
+    shape = (image.height, image.width, image.channels)
+    dtype = np.dtype(image.dtype).newbyteorder("<")
+    size_bytes = len(image.encoded)
+    if size_bytes != image.height * image.width * image.channels * dtype.itemsize:
+        raise ValueError(
+            f"it has {size_bytes} bytes, but raw pixels of {image.dtype} of the shape {shape}"
+        )
+    pixels = np.frombuffer(image.encoded, dtype).reshape(shape)
+    if channels == image.channels:
+        return pixels
+    if {channels, image.channels} != {1, 3}:
+        raise ValueError(f"it has {image.channels} channels, not {channels}")
+    if image.dtype != "uint8":
+        pixels = pixels.astype(np.float32)
+    with _CPU():
+        return views.convert_channels(tf.constant(pixels), channels).numpy()
+
+
+def _decode_png(encoded: bytes | memoryview, channels: int) -> np.ndarray:
+    flags = cv2.IMREAD_COLOR_RGB if channels == 3 else cv2.IMREAD_GRAYSCALE
+    pixels = cv2.imdecode(np.frombuffer(encoded, np.uint8), flags | cv2.IMREAD_IGNORE_ORIENTATION)
+    if pixels is None:
+        raise ValueError("its image cannot be decoded")
+    return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndarray:
+    try:
+        with _CPU():
+            return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(f"its image cannot be decoded ({str(error).splitlines()[0]})") from error
+
+
+def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarray:
+    """Decodes a stored mask.
+
+    Args:
+      encoded: a gray PNG of class ids.
+      size: height and width of its image.
+
+    Returns:
+      uint8 [*size, 1].
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size.
+    """
+    flags = cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION
+    ids = cv2.imdecode(np.frombuffer(encoded, np.uint8), flags) if len(encoded) else None
+    if ids is None or ids.shape != size:
+        has = "cannot be decoded" if ids is None else f"has {ids.shape[0]} x {ids.shape[1]} pixels"
+        raise ValueError(f"its mask {has}, and should have {size[0]} x {size[1]} pixels")
+    return ids[..., None]
