@@ -2,6 +2,7 @@
 
 Every thread takes a batch's next image: OpenCV (libjpeg-turbo inside) decodes the mapped bytes,
 crops, resizes and flips, and its table look-up casts and normalises into the batch in one pass.
+Of a JPEG in tiles, it decodes those that a random crop needs, as this project does.
 """
 
 import concurrent.futures
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 import cv2
 import numpy as np
 
+from image_pipeline.components.views.jpeg_tiles import cut_part
 from rivals import protocol
 
 _CROP_TRIES = 10
@@ -64,13 +66,13 @@ def make_view_writer(job: protocol.Job) -> Callable[[int, np.ndarray], None]:
     local, numbers = threading.local(), itertools.count()
 
     def write_view(row: int, target: np.ndarray) -> None:
-        image = decode_record(records[row], payload, job.meta["format"])
         if job.task.training:
             if not hasattr(local, "generator"):  # Generators are not safe to share.
                 local.generator = np.random.default_rng(next(numbers))
-            image = random_view(image, size, local.generator)
+            crop = decode_crop(records[row], payload, job.meta["format"], local.generator)
+            image = resize_and_flip(crop, size, local.generator)
         else:
-            image = centre_view(image, size)
+            image = centre_view(decode_record(records[row], payload, job.meta["format"]), size)
         cv2.LUT(image, table, target)
 
     return write_view
@@ -80,8 +82,27 @@ def decode_record(entry: np.void, payload: np.ndarray, encoding: str) -> np.ndar
     """Decodes a record's stored bytes: uint8 [height, width, 3]."""
     offset, length, height, width, _ = entry.tolist()
     stored = payload[offset : offset + length]
-    if encoding == "raw":
-        return stored.reshape(height, width, 3)
+    return stored.reshape(height, width, 3) if encoding == "raw" else _decode(stored)
+
+
+def decode_crop(
+    entry: np.void, payload: np.ndarray, encoding: str, generator: np.random.Generator
+) -> np.ndarray:
+    """Decodes a random crop of a record's image: uint8 [rows, columns, 3]."""
+    offset, length, height, width, _ = entry.tolist()
+    window = top, left, rows, columns = draw_crop(height, width, generator)
+    part = None
+    if encoding != "raw":
+        part = cut_part(payload[offset : offset + length].data, (height, width), window)
+    if part is None:
+        image = decode_record(entry, payload, encoding)
+    else:
+        image = _decode(np.frombuffer(part.encoded, np.uint8))
+        top, left = top - part.top, left - part.left
+    return image[top : top + rows, left : left + columns]
+
+
+def _decode(stored: np.ndarray) -> np.ndarray:
     image = cv2.imdecode(stored, cv2.IMREAD_COLOR_RGB)
     assert image is not None, "ingest has decoded every image before"
     return image
@@ -91,7 +112,14 @@ def random_view(
     image: np.ndarray, size: tuple[int, int], generator: np.random.Generator
 ) -> np.ndarray:
     """Random-resized-crop and flip: uint8 [height, width, 3]."""
-    resized = cv2.resize(random_crop(image, generator), size)
+    return resize_and_flip(random_crop(image, generator), size, generator)
+
+
+def resize_and_flip(
+    crop: np.ndarray, size: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """The view of a crop: uint8 [height, width, 3]."""
+    resized = cv2.resize(crop, size)
     return cv2.flip(resized, 1) if generator.random() < 0.5 else resized
 
 

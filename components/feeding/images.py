@@ -8,7 +8,9 @@ from image_pipeline.components.arrays.in_place import check_file, fetch
 from image_pipeline.components.dataset.index import RecordIndex
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.views import fast
 from image_pipeline.components.views.fast_decode import decode_mask, decode_whole
+from image_pipeline.components.views.options import ViewOptions
 
 
 def load_image(records: StoredRecords, row: int, channels: int, verify: bool = False) -> np.ndarray:
@@ -30,6 +32,22 @@ def load_image(records: StoredRecords, row: int, channels: int, verify: bool = F
     image = records.read_image(row, verify)
     try:
         return decode_whole(fetch(image), channels)
+    except ValueError as error:
+        raise records.bad_record(row, error) from error
+
+
+def view_image(
+    records: StoredRecords,
+    row: int,
+    window: np.ndarray | None,
+    view: ViewOptions,
+    out: np.ndarray,
+    verify: bool = False,
+) -> None:
+    """Reads an image, and makes its view: as `load_image`, and for the rest `fast.view_image`."""
+    image = records.read_image(row, verify)
+    try:
+        fast.view_image(fetch(image), window, view, out)
     except ValueError as error:
         raise records.bad_record(row, error) from error
 

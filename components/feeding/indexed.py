@@ -19,8 +19,8 @@ from image_pipeline.components.feeding.images import (
     HeldImages,
     HeldMasks,
     check_places,
-    load_image,
     load_mask,
+    view_image,
 )
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.passes import Passes
@@ -28,7 +28,7 @@ from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.selection import make_order
 from image_pipeline.components.order.batches import batch_positions, real_records, steps_per_epoch
 from image_pipeline.components.order.draws import Draws
-from image_pipeline.components.views.fast import view_mask
+from image_pipeline.components.views.fast import view_mask, view_pixels
 from image_pipeline.components.views.options import ViewOptions
 
 _LOG = logging.getLogger(__name__)
@@ -154,17 +154,16 @@ class IndexedRecords:
         verified = verify == "always" or (verify == "first_epoch" and bool(is_first))
         bad: set[int] = set()
 
-        def load(number: int) -> np.ndarray:
+        def fill(number: int, out: np.ndarray) -> None:
+            row, window = int(rows[number]), windows[number] if len(windows) else None
             try:
-                image = self._load(int(rows[number]), verified)
+                self._view_image(row, window, out, verified)
                 if masks is not None:
-                    window = windows[number] if len(windows) else None
-                    self._view_mask(int(rows[number]), window, masks[number])
-                return image
+                    self._view_mask(row, window, masks[number])
             except UserError as error:
-                return self._skip(int(rows[number]), number, bad, error)
+                self._skip(number, bad, error)
 
-        images = self._maker.make(load, len(rows), windows if len(windows) else None)
+        images = self._maker.make(fill, len(rows))
         made = (images,) if masks is None else (images, masks)
         if bad:
             numbers = self._fill(np.setdiff1d(numbers, sorted(bad)), len(rows))
@@ -190,21 +189,23 @@ class IndexedRecords:
         mask = load_mask(self._records, row) if held is None else held.load(row)
         view_mask(mask, window, self._view, out)
 
-    def _load(self, row: int, verify: bool) -> np.ndarray:
+    def _view_image(
+        self, row: int, window: np.ndarray | None, out: np.ndarray, verify: bool
+    ) -> None:
+        """Makes the view of an image."""
         if self._held is None:
-            return load_image(self._records, row, self._view.channels, verify)
-        return self._held.load(row, verify)
+            view_image(self._records, row, window, self._view, out, verify)
+        else:
+            view_pixels(self._held.load(row, verify), window, self._view, out)
 
-    def _skip(self, row: int, number: int, bad: set[int], error: UserError) -> np.ndarray:
-        """Notes a record that cannot be read, and returns black pixels instead."""
+    def _skip(self, number: int, bad: set[int], error: UserError) -> None:
+        """Notes a record that cannot be read."""
         if self._feeding.bad_records == "stop":
             raise error
         with self._lock:  # Several threads read images.
             self.skipped += 1
             bad.add(number)
             _LOG.warning("Skipped record number %d: %s", self.skipped, error)
-        size = (int(self.index.height[row]), int(self.index.width[row]), self._view.channels)
-        return np.zeros(size, self._view.dtype)
 
     def _fill(self, kept: np.ndarray, size: int) -> np.ndarray:
         """In training, repeats the numbers of the remaining records up to the batch's size."""

@@ -23,8 +23,8 @@ from image_pipeline.components.feeding.passes import Passes
 from image_pipeline.components.feeding.pixel_types import check_type
 from image_pipeline.components.feeding.python_calls import call_python
 from image_pipeline.components.feeding.shard_files import bytes_ahead, count_records, find_reader
-from image_pipeline.components.views.fast import view_mask
-from image_pipeline.components.views.fast_decode import decode_mask, decode_whole
+from image_pipeline.components.views.fast import view_image, view_mask
+from image_pipeline.components.views.fast_decode import decode_mask
 from image_pipeline.components.views.options import ViewOptions
 
 # The columns that images are decoded from, and damaged records are named by.
@@ -170,20 +170,20 @@ class StreamedRecords:
 
     def decode_images(self, windows: np.ndarray, *encoded: np.ndarray) -> list[np.ndarray]:
         """The images (and masks) of a batch, whose columns of `_ENCODED_KEYS` are each [batch]."""
-        channels, count = self._view.channels, len(encoded[0])
+        count = len(encoded[0])
         masks = [self._maker.empty_masks(count)] if self._has_masks else []
 
-        def load(number: int) -> np.ndarray:
+        def fill(number: int, out: np.ndarray) -> None:
             features = {
                 k: column[number] for k, column in zip(_ENCODED_KEYS, encoded, strict=False)
             }
+            window = windows[number] if len(windows) else None
             try:
-                image = decode_whole(fetch(take_image(features)), channels)
+                image = fetch(take_image(features))
+                view_image(image, window, self._view, out)
                 if masks:
-                    mask = decode_mask(encoded[-1][number], image.shape[:2])
-                    window = windows[number] if len(windows) else None
+                    mask = decode_mask(encoded[-1][number], (image.height, image.width))
                     view_mask(mask, window, self._view, masks[0][number])
-                return image
             except ValueError as error:
                 source_id = features[record.SOURCE_ID].decode(errors="replace")
                 raise UserError(
@@ -191,7 +191,7 @@ class StreamedRecords:
                     "again."
                 ) from error
 
-        return [self._maker.make(load, count, windows if len(windows) else None), *masks]
+        return [self._maker.make(fill, count), *masks]
 
     def count(self) -> int:
         """The number of records in an epoch, by reading all of them."""

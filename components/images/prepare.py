@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import cv2
 import numpy as np
 import pydantic
 
@@ -11,7 +10,6 @@ from image_pipeline.components.dataset.record import PixelType, name_raw
 from image_pipeline.components.images.bad_image import (
     REASONS,
     TOO_MANY_PIXELS,
-    UNSUPPORTED,
     BadImage,
 )
 from image_pipeline.components.images.color import convert_channels, convert_to_srgb
@@ -22,16 +20,12 @@ from image_pipeline.components.images.deep import (
     resize_deep,
     store_raw,
 )
+from image_pipeline.components.images.encode import encode
 from image_pipeline.components.images.resize import resize
 from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.options import Options, leave_out_unset
 
 __all__ = ["REASONS", "BadImage", "Encoding", "PrepareOptions", "PreparedImage", "prepare_image"]
-
-# libjpeg's JPEG_MAX_DIMENSION.
-_JPEG_MAX_SIDE_PX = 65_500
-# zlib's level: 3 writes photos within 2 % of the default 6's size in a third of its time.
-_PNG_COMPRESSION = 3
 
 _ColorLevel = pydantic.conint(ge=0, le=255)
 Encoding = Literal["jpeg", "png", "raw", "original"]
@@ -269,7 +263,7 @@ def _store(
         if _can_keep_bytes(decoded, notes, pixels):
             return data, decoded.header.source_format
         stored_format = "png" if decoded.header.lossless else "jpeg"
-    return _encode(pixels, stored_format, options.jpeg_quality), stored_format
+    return encode(pixels, stored_format, options.jpeg_quality), stored_format
 
 
 def _can_keep_bytes(decoded: DecodedImage, notes: tuple[str, ...], pixels: np.ndarray) -> bool:
@@ -281,18 +275,3 @@ def _can_keep_bytes(decoded: DecodedImage, notes: tuple[str, ...], pixels: np.nd
         and pixels is decoded.pixels  # neither resized nor converted
         and decoded.header.channels == (1 if pixels.ndim == 2 else 3)
     )
-
-
-def _encode(pixels: np.ndarray, stored_format: str, jpeg_quality: int) -> bytes:
-    """Returns uint8 RGB or gray pixels as JPEG, PNG or row-major bytes, without metadata."""
-    if stored_format == "raw":
-        return pixels.tobytes()
-    if stored_format == "jpeg" and max(pixels.shape[:2]) > _JPEG_MAX_SIDE_PX:
-        message = f"a JPEG's side has at most {_JPEG_MAX_SIDE_PX} px, not {max(pixels.shape[:2])}"
-        raise BadImage(UNSUPPORTED, f"{message}; resize it or store png")
-    bgr = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
-    suffix, settings = {
-        "jpeg": (".jpg", [cv2.IMWRITE_JPEG_QUALITY, jpeg_quality]),
-        "png": (".png", [cv2.IMWRITE_PNG_COMPRESSION, _PNG_COMPRESSION]),
-    }[stored_format]
-    return cv2.imencode(suffix, bgr, settings)[1].tobytes()

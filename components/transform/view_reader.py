@@ -27,8 +27,7 @@ from image_pipeline.components.feeding.tags import SEPARATOR
 from image_pipeline.components.threads import map_in_order, usable_cores
 from image_pipeline.components.transform.pixel_sums import PixelSums
 from image_pipeline.components.transform.record_sample import keep_records
-from image_pipeline.components.views.fast import take_eval_view
-from image_pipeline.components.views.fast_decode import decode_whole
+from image_pipeline.components.views.fast import view_image
 from image_pipeline.components.views.options import ViewOptions
 
 # Records that a thread takes at once, see `map_in_order`.
@@ -189,13 +188,12 @@ class _Reader:
         except IndexError as error:
             raise _NotOursError("it lacks an image, or its size") from error
         try:
-            pixels = decode_whole(fetch(image), self._view.channels)
+            view_image(fetch(image), None, self._view, out)
         except ValueError as error:
             source_id = _take_value(feature, _SOURCE_ID).decode(errors="replace")
             raise UserError(
                 f"the record with the id {source_id!r} is damaged: {error}; write its shard again."
             ) from error
-        take_eval_view(pixels, self._view, out)
 
     def _empty(self, count: int) -> np.ndarray:
         return np.empty((count, *self._shape), self._view.dtype)

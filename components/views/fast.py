@@ -1,13 +1,16 @@
-"""The views of one decoded image, by OpenCV and SciPy: the same bits as serving's graph has."""
+"""The views of one stored image, by OpenCV and SciPy: the same bits as serving's graph has."""
 
 import functools
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 import tensorflow as tf
 
+from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.fast_decode import decode_whole, decode_window
 from image_pipeline.components.views.fast_resample import resample_window
 from image_pipeline.components.views.options import ViewOptions
 
@@ -15,7 +18,41 @@ from image_pipeline.components.views.options import ViewOptions
 _CPU = functools.partial(tf.device, "/CPU:0")
 
 
-def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
+def view_image(
+    image: StoredImage, window: np.ndarray | None, view: ViewOptions, out: np.ndarray
+) -> None:
+    """Decodes what a view needs of a stored image, and makes it.
+
+    Args:
+      image: see `decode_image`.
+      window: int [4], see `crop_and_resize`; None for the deterministic view.
+      view: the input's size.
+      out: `view.dtype` [view.height_px, view.width_px, view.channels], which gets the result.
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size than its record says.
+    """
+    size = (image.height, image.width)
+    needed = _find_cut(size, view) if window is None else window.tolist()
+    if needed is None:
+        take_eval_view(decode_whole(image, view.channels), view, out)
+    else:
+        _resize(decode_window(image, view.channels, needed), out)
+
+
+def view_pixels(
+    pixels: np.ndarray, window: np.ndarray | None, view: ViewOptions, out: np.ndarray
+) -> None:
+    """Makes the view that `view_image` makes of an image's decoded pixels."""
+    if window is None:
+        take_eval_view(pixels, view, out)
+    else:
+        crop_and_resize(pixels, window, out)
+
+
+def crop_and_resize(
+    pixels: np.ndarray, window: Sequence[int] | np.ndarray, out: np.ndarray
+) -> None:
     """Cuts a window out of an image, and resizes it bilinearly.
 
     Not antialiased: it takes a tenth of the time, and random crops of photos are seldom shrunk by
@@ -27,7 +64,10 @@ def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> 
       out: `view.dtype` [height_px, width_px, channels], which gets the result.
     """
     top, left, height, width = window
-    cropped = pixels[top : top + height, left : left + width]
+    _resize(pixels[top : top + height, left : left + width], out)
+
+
+def _resize(cropped: np.ndarray, out: np.ndarray) -> None:
     if cropped.shape == out.shape:
         out[...] = cropped
         return
@@ -79,13 +119,23 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
       view: the input's size.
       out: `view.dtype` [view.height_px, view.width_px, view.channels], which gets the result.
     """
-    size = pixels.shape[:2]
-    resized = views.resized_size(size, view)
-    top, left = (resized[0] - view.height_px) // 2, (resized[1] - view.width_px) // 2
-    if resized == size:
-        out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
+    cut = _find_cut(pixels.shape[:2], view)
+    if cut is not None:
+        crop_and_resize(pixels, cut, out)
     elif pixels.dtype == out.dtype == np.uint8:
-        resample_window(pixels, resized, (top, left), out)
+        resized = views.resized_size(pixels.shape[:2], view)
+        resample_window(pixels, resized, _corner(resized, view), out)
     else:
         with _CPU():
             out[...] = views.trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()
+
+
+def _find_cut(size: tuple[int, int], view: ViewOptions) -> tuple[int, int, int, int] | None:
+    """Where the deterministic view is, if an image of this size is not resized for it."""
+    if views.resized_size(size, view) != size:
+        return None
+    return (*_corner(size, view), view.height_px, view.width_px)
+
+
+def _corner(resized: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
+    return (resized[0] - view.height_px) // 2, (resized[1] - view.width_px) // 2

@@ -5,6 +5,7 @@ decoder, which serving uses; what they cannot decode, TensorFlow decodes here to
 """
 
 import functools
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
@@ -12,10 +13,15 @@ import simplejpeg
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views import graph as views
+from image_pipeline.components.views.jpeg_tiles import cut_part
 
 # Where serving's bits come from, whatever devices the machine has.
 _CPU = functools.partial(tf.device, "/CPU:0")
+# To cut tiles out of a JPEG spares more processor time than it takes, but holds Python's lock. With
+# more cores than this they would wait for it.
+_MOST_CORES = 8
 
 
 def decode_image(image: StoredImage, channels: int) -> np.ndarray:
@@ -37,8 +43,7 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
     encoded = image.encoded
     try:
         if encoded[:2] == b"\xff\xd8":
-            # Strict: truncated or damaged data is an error, where OpenCV would fill in gray.
-            return simplejpeg.decode_jpeg(encoded, "RGB" if channels == 3 else "GRAY", strict=True)
+            return _decode_jpeg(encoded, channels)
     except ValueError:
         return _decode_by_tensorflow(encoded, channels)  # It tolerates some of that, as in serving.
     if encoded[:4] == b"\x89PNG" and channels == image.channels:
@@ -59,6 +64,53 @@ def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
             f"{image.height} x {image.width} in its record"
         )
     return pixels
+
+
+def decode_window(image: StoredImage, channels: int, window: Sequence[int]) -> np.ndarray:
+    """Decodes a part of a stored image: the same pixels as a part of `decode_whole`.
+
+    Of a JPEG in tiles only those are decoded that are needed; damage in others is not noticed.
+
+    Args:
+      image: as for `decode_image`.
+      channels: as for `decode_image`.
+      window: top, left, height and width, in pixels, inside the image.
+
+    Returns:
+      [window's height, its width, channels].
+
+    Raises:
+      ValueError: if it cannot be decoded, or has another size.
+    """
+    top, left, height, width = window
+    pixels = _decode_tiles(image, channels, window)
+    if pixels is not None:
+        return pixels
+    return decode_whole(image, channels)[top : top + height, left : left + width]
+
+
+def _decode_tiles(image: StoredImage, channels: int, window: Sequence[int]) -> np.ndarray | None:
+    if image.is_raw or not _has_few_cores():
+        return None
+    part = cut_part(image.encoded, (image.height, image.width), window)
+    if part is None:
+        return None
+    try:
+        pixels = _decode_jpeg(part.encoded, channels)
+    except ValueError:
+        return None  # Of the whole image, what is wrong can be said.
+    top, left = window[0] - part.top, window[1] - part.left
+    return pixels[top : top + window[2], left : left + window[3]]
+
+
+@functools.cache
+def _has_few_cores() -> bool:
+    return usable_cores() <= _MOST_CORES
+
+
+def _decode_jpeg(encoded: bytes | bytearray | memoryview, channels: int) -> np.ndarray:
+    # Strict: truncated or damaged data is an error, where OpenCV would fill in gray.
+    return simplejpeg.decode_jpeg(encoded, "RGB" if channels == 3 else "GRAY", strict=True)
 
 
 def _decode_raw(image: StoredImage, channels: int) -> np.ndarray:

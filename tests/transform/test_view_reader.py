@@ -68,7 +68,7 @@ def test_sums_are_those_of_the_pixels(shard, pixels, batch_size):
 
 
 def test_images_that_nobody_looks_at_are_not_decoded(shard, monkeypatch):
-    monkeypatch.delattr(view_reader, "decode_whole")
+    monkeypatch.delattr(view_reader, "view_image")
     (batch,) = read_views(shard, CUT, 100, Wanted(pixels=False))
     assert len(batch.labels) == COUNT and batch.images is None and batch.sums is None
 

@@ -3,8 +3,16 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.images.encode import encode
 from image_pipeline.components.views import graph as views
-from image_pipeline.components.views.fast import crop_and_resize, take_eval_view
+from image_pipeline.components.views.fast import (
+    crop_and_resize,
+    take_eval_view,
+    view_image,
+    view_pixels,
+)
+from image_pipeline.components.views.fast_decode import decode_whole
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw_noisy
 
@@ -38,3 +46,20 @@ def test_the_eval_view_is_that_of_serving(size, fraction):
     image, out = draw_noisy(*size), np.empty((32, 32, 3), np.uint8)
     take_eval_view(image, view, out)
     np.testing.assert_array_equal(out, views.eval_view(tf.constant(image), view))
+
+
+@pytest.mark.parametrize("stored_format", ["jpeg", "png", "raw"])
+@pytest.mark.parametrize("window", [None, (33, 70, 40, 61), (10, 20, 32, 32), (0, 0, 200, 256)])
+@pytest.mark.parametrize("fraction", [32 / 200, 0.875, 1.0])
+def test_a_stored_image_has_the_views_of_its_pixels(stored_format, window, fraction):
+    view = ViewOptions(height_px=32, width_px=32, crop_fraction=fraction)
+    encoded = encode(draw_noisy(200, 256), stored_format, 90)
+    image = StoredImage(encoded, 200, 256, 3, stored_format == "raw")
+    found, expected = np.empty((2, 32, 32, 3), np.uint8)
+    window = None if window is None else np.array(window, np.int32)
+    view_image(image, window, view, found)
+    view_pixels(decode_whole(image, 3), window, view, expected)
+    np.testing.assert_array_equal(found, expected)
+    if window is None and stored_format != "raw":
+        served = views.eval_view(views.decode_image(tf.constant(encoded), 3), view)
+        np.testing.assert_array_equal(found, served)

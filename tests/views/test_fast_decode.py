@@ -3,8 +3,10 @@ import pytest
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.images.encode import encode
+from image_pipeline.components.views import fast_decode
 from image_pipeline.components.views import graph as views
-from image_pipeline.components.views.fast_decode import decode_image
+from image_pipeline.components.views.fast_decode import decode_image, decode_whole, decode_window
 from tests import shards
 from tests.drawings import draw_noisy
 
@@ -52,3 +54,74 @@ def test_raw_pixels_must_be_as_many_as_the_sides_say():
     image = store(draw_noisy(), "raw")
     with pytest.raises(ValueError, match=r"it has 15189 bytes, but .* shape \(61, 84, 3\)"):
         decode_image(image._replace(width=84), 3)
+
+
+def store_in_tiles(channels=3, height=200, width=256):
+    pixels = draw_noisy(height, width, channels)
+    encoded = encode(pixels if channels == 3 else pixels[..., 0], "jpeg", 90)
+    return StoredImage(encoded, height, width, channels, is_raw=False)
+
+
+@pytest.fixture(params=[True, False], ids=["few cores", "many"])
+def cores(request, monkeypatch):
+    """Whether tiles are cut; the names of the decoding functions that are called are listed."""
+    monkeypatch.setattr(fast_decode, "_has_few_cores", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("image_format", ["tiles", "jpeg", "png", "raw", "bmp"])
+@pytest.mark.parametrize("stored", [1, 3])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_window_has_the_pixels_of_the_whole_image(image_format, stored, channels, cores):
+    if image_format == "tiles":
+        image = store_in_tiles(stored)
+    else:
+        image = store(draw_noisy(200, 256, stored), image_format)
+    found = decode_window(image, channels, (33, 70, 40, 61))
+    np.testing.assert_array_equal(found, decode_whole(image, channels)[33:73, 70:131])
+    assert found.shape == (40, 61, channels)
+
+
+def test_only_tiles_that_are_needed_are_decoded(cores, monkeypatch):
+    decode, sizes = fast_decode._decode_jpeg, []
+
+    def decode_noting(encoded, channels):
+        pixels = decode(encoded, channels)
+        sizes.append(pixels.shape)
+        return pixels
+
+    monkeypatch.setattr(fast_decode, "_decode_jpeg", decode_noting)
+    decode_window(store_in_tiles(), 3, (33, 70, 40, 50))
+    assert sizes == [(64, 64, 3) if cores else (200, 256, 3)]
+
+
+def test_tiles_are_cut_on_up_to_eight_cores(monkeypatch):
+    few = fast_decode._has_few_cores.__wrapped__
+    for count in (1, 2, 8, 9, 64):
+        monkeypatch.setattr(fast_decode, "usable_cores", lambda count=count: count)
+        assert few() == (count <= 8)
+
+
+def test_an_image_of_another_size_than_its_record_says_is_an_error(cores):
+    image = store_in_tiles()._replace(width=255)
+    with pytest.raises(ValueError, match="200 x 256 pixels, not the 200 x 255 in its record"):
+        decode_window(image, 3, (0, 0, 20, 20))
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_a_window_of_a_file_that_was_cut_off_is_an_error(kept, cores):
+    image = store_in_tiles()
+    cut = image._replace(encoded=image.encoded[: int(len(image.encoded) * kept)])
+    with pytest.raises(ValueError, match="its image cannot be decoded"):
+        decode_window(cut, 3, (0, 0, 20, 20))
+
+
+def test_a_damaged_tile_is_read_as_serving_reads_it(cores):
+    """TensorFlow tolerates it; what decodes a tile alone would have other pixels there."""
+    image = store_in_tiles()
+    encoded = bytearray(image.encoded)
+    start = encoded.index(b"\xff\xd0")
+    encoded[start + 12 : start + 40] = bytes(28)
+    damaged = image._replace(encoded=bytes(encoded))
+    expected = views.decode_image(tf.constant(damaged.encoded), 3).numpy()
+    np.testing.assert_array_equal(decode_window(damaged, 3, (0, 64, 16, 64)), expected[:16, 64:128])
