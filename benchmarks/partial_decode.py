@@ -2,18 +2,20 @@
 
     python benchmarks/partial_decode.py --images PHOTOS [--photos 120] [--repeats 5]
 
-A random-resized crop covers 43 % of an image on average. libjpeg-turbo can leave out what lies
-beside it (`jpeg_crop_scanline`, `jpeg_skip_scanlines`); of the packages that ship it, let other
-threads run and reach these functions, TensorFlow is the only well-kept one. This measures its
-`decode_and_crop_jpeg` beside simplejpeg's whole decoding, which `input_fn` uses: for original
-photos, and for copies of 256 px. What an empty call costs is shown by a crop of 16 x 16 pixels in
-the first corner. With 16 pixels more to each side, the crop has the very pixels of the whole image;
-without, some of its edge differ (libjpeg smooths colours over the neighbours).
+A random-resized crop covers 43 % of an image on average. Ingest writes JPEGs in tiles, each of
+which can be decoded by itself, and `input_fn` decodes those that a crop needs: "tiles" is what
+that takes, "cutting" the part of it that joins them to a file, and "bytes" how much larger tiles
+make a file. Photos of other origin seldom have tiles, as the originals show.
 
-Above a crop nothing can be left out of the Huffman code, whose share an image decoded at an eighth
-of its size shows: it has all of the code, and one pixel of each block. With this for all rows down
-to the crop's last one, and the rest for the crop's area only, follows about what a decoder without
-any cost of its own would take: the limit.
+libjpeg-turbo can also leave out what lies beside a crop (`jpeg_crop_scanline`,
+`jpeg_skip_scanlines`); of the packages that ship it, let other threads run and reach these
+functions, TensorFlow is the only well-kept one: "part" is its `decode_and_crop_jpeg`, with 16
+pixels more to each side, since libjpeg smooths colours over the neighbours. An empty call of it is
+shown by a crop of 16 x 16 pixels in the first corner. Above a crop it has to read the Huffman code,
+whose share an image decoded at an eighth of its size shows ("coarse"): it has all of the code, and
+one pixel of each block. With this for all rows down to the crop's last one, and the rest for the
+crop's area only, follows about what such a decoder would take without any cost of its own: its
+limit.
 """
 
 import argparse
@@ -29,9 +31,13 @@ import simplejpeg
 import tensorflow as tf
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from image_pipeline.components.images.encode import encode
+from image_pipeline.components.views.jpeg_tiles import cut_part
 from rivals import bare_loop
 
 _MARGIN = 16
+# Copies by the length of their shorter side; none, or of all pixels.
+_SIZES = {"originals": 0, "at their size": None, "384 px": 384, "256 px": 256}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,20 +68,33 @@ def draw_crop(encoded: bytes, generator: np.random.Generator) -> Crop:
     return Crop(encoded, (*divmod(place, width), *crop.shape), (height, width))
 
 
-def store_smaller(encoded: bytes) -> bytes:
-    """A copy of 256 px, quality 90."""
-    image = simplejpeg.decode_jpeg(encoded, "BGR")
-    scale = 256 / min(image.shape[:2])
-    size = [max(256, round(side * scale)) for side in image.shape[1::-1]]
+def store(encoded: bytes, side_px: int | None, *, in_tiles: bool) -> bytes:
+    """A copy of quality 90, whose shorter side has `side_px` pixels; None for all."""
+    image = simplejpeg.decode_jpeg(encoded, "RGB")
+    scale = 1 if side_px is None else side_px / min(image.shape[:2])
+    size = [max(side_px or 1, round(side * scale)) for side in image.shape[1::-1]]
     image = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    return cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 90])[1].tobytes()
+    if in_tiles:
+        return encode(image, "jpeg", 90)
+    bgr = cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
+    return cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 90])[1].tobytes()
 
 
 def decode_whole(crop: Crop) -> np.ndarray:
-    """As `input_fn` does."""
+    """As `input_fn` does for files without tiles."""
     top, left, height, width = crop.window
     image = simplejpeg.decode_jpeg(crop.encoded, "RGB")
     return image[top : top + height, left : left + width]
+
+
+def decode_tiles(crop: Crop) -> np.ndarray:
+    """As `input_fn` does for files in tiles."""
+    part = cut_part(crop.encoded, crop.size, crop.window)
+    if part is None:
+        return decode_whole(crop)
+    image = simplejpeg.decode_jpeg(part.encoded, "RGB")
+    top, left = crop.window[0] - part.top, crop.window[1] - part.left
+    return image[top : top + crop.window[2], left : left + crop.window[3]]
 
 
 def decode_part(crop: Crop) -> np.ndarray:
@@ -115,7 +134,7 @@ def _decode_window(encoded: bytes, window: tuple[int, ...]) -> np.ndarray:
     return np.asarray(memoryview(decoded))
 
 
-def measure_ms(decode: Callable[[Crop], np.ndarray], crops: list[Crop], repeats: int) -> float:
+def measure_ms(decode: Callable[[Crop], object], crops: list[Crop], repeats: int) -> float:
     """CPU milliseconds a crop, the least of the repetitions."""
     decode(crops[0])
     found = []
@@ -136,21 +155,43 @@ def main() -> None:
     arguments = parser.parse_args()
     paths = sorted(p for p in arguments.images.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
     originals = [path.read_bytes() for path in paths[: arguments.photos]]
-    print("CPU ms a crop   whole   part   next to nothing   coarse   limit   with other pixels")
-    for name, files in (("originals", originals), ("256 px", map(store_smaller, originals))):
-        generator = np.random.default_rng(0)
-        crops = [draw_crop(file, generator) for file in files]
-        other = sum(not np.array_equal(decode_part(c), decode_whole(c)) for c in crops)
-        costs = [
-            measure_ms(way, crops, arguments.repeats)
-            for way in (decode_whole, decode_part, decode_corner, decode_coarse)
-        ]
-        whole, part, nothing, coarse = costs
-        limit = whole * limit_share(crops, coarse / whole)
-        print(
-            f"  {name:<12}{whole:>7.3f}{part:>7.3f}{nothing:>18.3f}{coarse:>9.3f}{limit:>8.3f}"
-            f"{other:>20}"
+    names = ("whole", "tiles", "cutting", "part", "empty", "coarse", "limit", "bytes")
+    print(f"{'CPU ms a crop':<22}" + "".join(f"{name:>9}" for name in names))
+    for name, side_px in _SIZES.items():
+        print(f"{name:<22}{compare(originals, side_px, arguments.repeats)}")
+
+
+def compare(originals: list[bytes], side_px: int | None, repeats: int) -> str:
+    """One line: of the originals (0), of copies at their size (None) or at a smaller one.
+
+    Raises:
+      AssertionError: if a way gives other pixels than the others.
+    """
+    files = tiled = originals
+    if side_px != 0:
+        files, tiled = (
+            [store(file, side_px, in_tiles=in_tiles) for file in originals]
+            for in_tiles in (False, True)
         )
+    generator = np.random.default_rng(0)
+    crops = [draw_crop(file, generator) for file in files]
+    in_tiles = [
+        dataclasses.replace(crop, encoded=file) for crop, file in zip(crops, tiled, strict=True)
+    ]
+    for crop, other in zip(crops, in_tiles, strict=True):
+        expected = decode_whole(crop)
+        assert np.array_equal(decode_tiles(other), expected)
+        assert np.array_equal(decode_part(crop), expected)
+    whole, part, nothing, coarse = (
+        measure_ms(way, crops, repeats)
+        for way in (decode_whole, decode_part, decode_corner, decode_coarse)
+    )
+    tiles = measure_ms(decode_tiles, in_tiles, repeats)
+    cutting = measure_ms(lambda c: cut_part(c.encoded, c.size, c.window), in_tiles, repeats)
+    limit = whole * limit_share(crops, coarse / whole)
+    more = sum(map(len, tiled)) / sum(map(len, files)) - 1
+    costs = (whole, tiles, cutting, part, nothing, coarse, limit)
+    return "".join(f"{cost:>9.3f}" for cost in costs) + f"{more:>9.1%}"
 
 
 if __name__ == "__main__":
