@@ -49,6 +49,16 @@ def write_folder(
     return folder
 
 
+def write_photos(folder: pathlib.Path, count: int) -> pathlib.Path:
+    """Writes `<folder>/<a or b>/<number>.png`: of several sizes, tall and wide, 180 px and more."""
+    for number in range(count):
+        height, width = (240, 180 + 10 * number)[:: 1 if number % 3 else -1]
+        path = folder / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_png(draw_smooth(number, height, width)))
+    return folder
+
+
 def write_scenes(folder: pathlib.Path, count: int, height: int = 16, width: int = 20) -> None:
     """Writes `images/<n>.png` and `masks/<n>.png`: a bright block (1) before dark noise (0).
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from image_pipeline.components.dataset.stored import StoredImage
 from image_pipeline.components.images.resize import nearest_places
 from image_pipeline.components.views import graph as views
-from image_pipeline.components.views.fast_decode import decode_whole, decode_window
+from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.components.views.fast_resample import resample_window
 from image_pipeline.components.views.options import ViewOptions
 
@@ -32,12 +32,19 @@ def view_image(
     Raises:
       ValueError: if it cannot be decoded, or has another size than its record says.
     """
-    size = (image.height, image.width)
-    needed = _find_cut(size, view) if window is None else window.tolist()
+    needed = find_needed((image.height, image.width), window, view)
+    pixels = decode_window(image, view.channels, needed)
     if needed is None:
-        take_eval_view(decode_whole(image, view.channels), view, out)
+        take_eval_view(pixels, view, out)
     else:
-        _resize(decode_window(image, view.channels, needed), out)
+        _resize(pixels, out)
+
+
+def find_needed(
+    size: tuple[int, int], window: np.ndarray | None, view: ViewOptions
+) -> Sequence[int] | None:
+    """Which part of an image of this size `view_image` decodes: its window; None for all of it."""
+    return _find_cut(size, view) if window is None else window.tolist()
 
 
 def view_pixels(

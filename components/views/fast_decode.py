@@ -66,7 +66,7 @@ def decode_whole(image: StoredImage, channels: int) -> np.ndarray:
     return pixels
 
 
-def decode_window(image: StoredImage, channels: int, window: Sequence[int]) -> np.ndarray:
+def decode_window(image: StoredImage, channels: int, window: Sequence[int] | None) -> np.ndarray:
     """Decodes a part of a stored image: the same pixels as a part of `decode_whole`.
 
     Of a JPEG in tiles only those are decoded that are needed; damage in others is not noticed.
@@ -74,7 +74,7 @@ def decode_window(image: StoredImage, channels: int, window: Sequence[int]) -> n
     Args:
       image: as for `decode_image`.
       channels: as for `decode_image`.
-      window: top, left, height and width, in pixels, inside the image.
+      window: top, left, height and width, in pixels, inside the image; None for all of it.
 
     Returns:
       [window's height, its width, channels].
@@ -82,6 +82,8 @@ def decode_window(image: StoredImage, channels: int, window: Sequence[int]) -> n
     Raises:
       ValueError: if it cannot be decoded, or has another size.
     """
+    if window is None:
+        return decode_whole(image, channels)
     top, left, height, width = window
     pixels = _decode_tiles(image, channels, window)
     if pixels is not None:

@@ -4,22 +4,12 @@ import concurrent.futures
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
-from image_pipeline.components.arrays.in_place import fetch
-from image_pipeline.components.dataset.stored import (
-    IMAGE_KEYS,
-    StoredImage,
-    StoredRecords,
-    take_image,
-)
-from image_pipeline.components.feeding import parse
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.feeding.budget import batches_in_work
-from image_pipeline.components.feeding.images import load_image
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
-from image_pipeline.components.views.fast_decode import decode_image
 from image_pipeline.doctor.clock import Rate, middle_rate, time_batches
+from image_pipeline.doctor.decodings import list_decodings
 from image_pipeline.doctor.pages import drop_cached_pages
 from image_pipeline.doctor.subject import Subject, draw_rows, hold_some, stream_batches
 from image_pipeline.doctor.verdict import Stages
@@ -120,27 +110,8 @@ def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
 
 
 def _decode(subject: Subject) -> Iterator[int]:
-    """Reads and decodes batches; yields their sizes."""
-    index, channels = subject.records.index, subject.view.channels
-    if index is None:
-        return _do_side_by_side(
-            lambda image: decode_image(image, channels),
-            map(_list_images, stream_batches(subject, None)),
-        )
-    verify = subject.feeding.verify != "none"
-    stored = StoredRecords(index)
-    return _do_side_by_side(
-        lambda row: load_image(stored, row, channels, verify), draw_rows(subject, None)
-    )
-
-
-def _list_images(batch: np.ndarray) -> list[StoredImage]:
-    parsed = parse.parse_batch(batch, parse.columns_to_parse(()))
-    columns = [parsed[key].numpy() for key in IMAGE_KEYS]
-    return [
-        fetch(take_image(dict(zip(IMAGE_KEYS, values, strict=True))))
-        for values in zip(*columns, strict=True)
-    ]
+    """Reads batches, and decodes what training needs of them; yields their sizes."""
+    return _do_side_by_side(lambda decode: decode(), list_decodings(subject))
 
 
 def _do_side_by_side(function: Callable[[Any], Any], batches: Iterator[list[Any]]) -> Iterator[int]:

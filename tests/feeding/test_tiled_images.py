@@ -7,7 +7,7 @@ from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views import fast_decode
 from image_pipeline.components.views.options import ViewOptions
-from tests.drawings import draw_smooth, encode_png
+from tests.drawings import write_photos
 from tests.ingest_runs import ingest
 
 pytestmark = pytest.mark.beam
@@ -20,14 +20,8 @@ VIEW = ViewOptions(height_px=48, width_px=48, crop_fraction=0.3)  # Of 160 px, a
 def tiled(tmp_path_factory):
     """A data set of JPEGs, whose shorter side is 160 px."""
     root = tmp_path_factory.mktemp("tiled")
-    for number in range(PHOTOS):
-        folder = root / "images" / "ab"[number % 2]
-        folder.mkdir(parents=True, exist_ok=True)
-        height, width = (240, 180 + 10 * number)[:: 1 if number % 3 else -1]
-        photo = encode_png(draw_smooth(number, height, width))
-        (folder / f"{number}.png").write_bytes(photo)
-    prepare = {"encoding": "jpeg", "size_px": 160}
-    ingest(root / "images", root / "data", prepare=prepare, splits={"train": 1.0})
+    images, prepare = write_photos(root / "images", PHOTOS), {"encoding": "jpeg", "size_px": 160}
+    ingest(images, root / "data", prepare=prepare, splits={"train": 1.0})
     return sorted(map(str, (root / "data").glob("Split-train/*")))
 
 

@@ -8,6 +8,7 @@ from image_pipeline.components.images.encode import encode
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import (
     crop_and_resize,
+    find_needed,
     take_eval_view,
     view_image,
     view_pixels,
@@ -63,3 +64,16 @@ def test_a_stored_image_has_the_views_of_its_pixels(stored_format, window, fract
     if window is None and stored_format != "raw":
         served = views.eval_view(views.decode_image(tf.constant(encoded), 3), view)
         np.testing.assert_array_equal(found, served)
+
+
+@pytest.mark.parametrize(
+    ("window", "fraction", "needed"),
+    [
+        (np.array([3, 7, 20, 30]), 1.0, [3, 7, 20, 30]),
+        (None, 32 / 61, (14, 25, 32, 32)),
+        (None, 1.0, None),  # All of it is resized.
+    ],
+)
+def test_a_view_needs_its_window(window, fraction, needed):
+    view = ViewOptions(height_px=32, width_px=32, crop_fraction=fraction)
+    assert find_needed((61, 83), window, view) == needed

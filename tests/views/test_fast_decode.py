@@ -80,6 +80,8 @@ def test_a_window_has_the_pixels_of_the_whole_image(image_format, stored, channe
     found = decode_window(image, channels, (33, 70, 40, 61))
     np.testing.assert_array_equal(found, decode_whole(image, channels)[33:73, 70:131])
     assert found.shape == (40, 61, channels)
+    everything = decode_window(image, channels, None)
+    np.testing.assert_array_equal(everything, decode_whole(image, channels))
 
 
 def test_only_tiles_that_are_needed_are_decoded(cores, monkeypatch):
