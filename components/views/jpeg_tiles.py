@@ -113,8 +113,10 @@ def _read_header(header: bytes) -> _Layout | None:
         elif code in (_SOF0, _SOF1):
             size_at = at + 5
         elif code == _SOS:
-            if not interval or not size_at or header[at + 4] != header[size_at + 4]:
-                return None  # Or not all colours are in this scan.
+            if not size_at or at + 2 + length != len(header):
+                return None
+            if not header[at + 4] or header[at + 4] != header[size_at + 4]:
+                return None  # Not all colours are in this scan.
             height, width = _SIDES.unpack_from(header, size_at)
             sampling = header[size_at + 6 : size_at + 5 + 3 * header[at + 4] : 3]
             tile = _measure_tile(width, sampling, interval)
@@ -136,7 +138,7 @@ def _measure_tile(width: int, sampling: bytes, interval: int) -> tuple[int, int]
     down = _BLOCK_PX * (1 if is_gray else max(each & 15 for each in sampling))
     in_row = -(-width // across) if across else 0
     run = min(interval, in_row)
-    if not run or in_row % run or interval % run:
+    if not run or not down or in_row % run or interval % run:
         return None
     return interval // run * down, run * across
 

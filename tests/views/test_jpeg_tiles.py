@@ -36,6 +36,18 @@ def take(pixels, top, left, height, width):
     return pixels[top : top + height, left : left + width]
 
 
+TILED = write((200, 256), 4)
+SCAN = TILED.index(b"\xff\xda")
+
+
+@hypothesis.given(strategies.binary(max_size=60), strategies.integers(0, 700))
+@hypothesis.settings(max_examples=300)
+def test_whatever_a_header_says_a_part_is_cut_or_not(noise, place):
+    data = TILED[:place] + noise + TILED[place + len(noise) :]
+    part = cut_part(data, (200, 256), (20, 70, 30, 50))
+    assert part is None or (part.top, part.left) <= (20, 70)
+
+
 @strategies.composite
 def windows(draw, height, width):
     top, left = (draw(strategies.integers(0, side - 1)) for side in (height, width))
@@ -115,8 +127,15 @@ def save(**options):
     return target.getvalue()
 
 
-TILED = write((200, 256), 4)
-SCAN = TILED.index(b"\xff\xda")
+def replace_in_frame(place, value):
+    """The file with one byte of its frame's header changed; `place` counts from the marker."""
+    data = bytearray(TILED)
+    data[data.index(SOF0) + place] = value
+    if place == 9:
+        data[SCAN + 4] = value
+    if place == 11:  # Of all three colours.
+        data[data.index(SOF0) + 14] = data[data.index(SOF0) + 17] = value
+    return bytes(data)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +157,12 @@ SCAN = TILED.index(b"\xff\xda")
         TILED.replace(b"\xff\xdb", b"\xfe\xdb", 1),
         TILED[: SCAN + 4] + b"\x01" + TILED[SCAN + 5 :],  # A scan of one of the colours.
         TILED.replace(SOF0, b"\xff\xc9"),
+        TILED[:SCAN] + b"\xff\xda\x01\x0c" + TILED[SCAN + 4 :],  # Its length is a lie.
+        TILED[: SCAN + 5],
+        replace_in_frame(9, 0),  # no colours
+        replace_in_frame(11, 0x20),  # sampled not at all: down, and across
+        replace_in_frame(11, 0x02),
+        replace_in_frame(3, 2),  # a short frame
     ],
 )
 def test_other_files_are_not_cut(data):
