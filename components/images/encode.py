@@ -9,8 +9,8 @@ from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 _JPEG_MAX_SIDE_PX = 65_500
 # zlib's level: 3 writes photos within 2 % of the default 6's size in a third of its time.
 _PNG_COMPRESSION = 3
-# The width of a JPEG's tiles, or near it: they divide a row of blocks evenly. Their markers take
-# one to two percent of the bytes of a photo of 256 px.
+# The width of a JPEG's tiles, or half to twice of it: they divide a row of blocks evenly; if none
+# does, they are rows. Their markers take one to two percent of the bytes of a photo of 256 px.
 _TILE_PX = 64
 # Smaller images have too few pixels that a reader could leave out.
 _LEAST_TILED_PIXELS = 128 * 128

@@ -65,7 +65,7 @@ def cut_part(data: bytes | memoryview, size: tuple[int, int], window: Sequence[i
 
     Returns:
       A file of which the window's pixels are those of the whole image; None if that is not a JPEG
-      file in tiles, or of another size, or too little would be left out.
+      file in tiles, or of another size, or too little would be left out, or its header is long.
     """
     layout = _read_layout(data) if data[:2] == b"\xff\xd8" else None
     if layout is None or layout.size != size:
@@ -149,7 +149,7 @@ def _find_bounds(data: bytes | memoryview, scan_at: int, count: int) -> np.ndarr
     at = (values[:-1] == 0xFF).nonzero()[0]
     at += 1
     at = at[values[at] != 0][:count]  # A zero says that the byte before is no marker.
-    if values[at].tobytes() != _number_markers(count):
+    if len(at) < count or values[at].tobytes() != _number_markers(count):
         return None
     bounds = np.empty(count + 1, np.int64)
     bounds[0] = scan_at
