@@ -29,7 +29,7 @@ from image_pipeline.components.sources.places import check_unchanged
 from image_pipeline.components.sources.references import Chunk, ImageRef, Source, list_fields
 from image_pipeline.components.threads import REMOTE_THREADS, map_in_order, usable_cores
 
-CODE_VERSION = 6  # Raise it when the same source and options would give other rows or payloads.
+CODE_VERSION = 7  # Raise it when the same source and options would give other rows or payloads.
 
 
 def prepare_chunk(
