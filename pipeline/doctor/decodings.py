@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.augment.crop import draw_crop_windows
@@ -55,7 +54,7 @@ def _draw(
     if subject.feeding.crop is None:
         return [None] * len(sizes)
     keys = generator.integers(0, 2**64, len(sizes), np.uint64)
-    return draw_crop_windows(tf.constant(sizes), tf.constant(keys), subject.feeding.crop).numpy()
+    return draw_crop_windows(sizes, keys, subject.feeding.crop).numpy()
 
 
 def _decode(subject: Subject, image: StoredImage, window: np.ndarray | None) -> np.ndarray:
