@@ -118,3 +118,19 @@ def damaged(copied):
 
     flip_bit(copied[0], int(read_index(copied).offset[2]) + 30)
     return copied
+
+
+@pytest.fixture
+def cut_parts(monkeypatch):
+    """What is cut out of stored JPEGs from now on, whatever the machine: None for whole ones."""
+    from image_pipeline.components.views import fast_decode  # Here, since it imports TensorFlow.
+
+    parts, cut = [], fast_decode.cut_part
+
+    def cut_noting(*arguments):
+        parts.append(cut(*arguments))
+        return parts[-1]
+
+    monkeypatch.setattr(fast_decode, "cut_part", cut_noting)
+    monkeypatch.setattr(fast_decode, "_has_few_cores", lambda: True)
+    return parts

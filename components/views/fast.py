@@ -43,8 +43,12 @@ def view_image(
 def find_needed(
     size: tuple[int, int], window: np.ndarray | None, view: ViewOptions
 ) -> Sequence[int] | None:
-    """Which part of an image of this size `view_image` decodes: its window; None for all of it."""
-    return _find_cut(size, view) if window is None else window.tolist()
+    """Which part of an image of this size its view is made of: a window; None for all of it."""
+    if window is not None:
+        return window.tolist()
+    if views.resized_size(size, view) != size:
+        return None
+    return (*_corner(size, view), view.height_px, view.width_px)
 
 
 def view_pixels(
@@ -57,9 +61,7 @@ def view_pixels(
         crop_and_resize(pixels, window, out)
 
 
-def crop_and_resize(
-    pixels: np.ndarray, window: Sequence[int] | np.ndarray, out: np.ndarray
-) -> None:
+def crop_and_resize(pixels: np.ndarray, window: np.ndarray, out: np.ndarray) -> None:
     """Cuts a window out of an image, and resizes it bilinearly.
 
     Not antialiased: it takes a tenth of the time, and random crops of photos are seldom shrunk by
@@ -126,23 +128,18 @@ def take_eval_view(pixels: np.ndarray, view: ViewOptions, out: np.ndarray) -> No
       view: the input's size.
       out: `view.dtype` [view.height_px, view.width_px, view.channels], which gets the result.
     """
-    cut = _find_cut(pixels.shape[:2], view)
-    if cut is not None:
-        crop_and_resize(pixels, cut, out)
+    size = pixels.shape[:2]
+    resized = views.resized_size(size, view)
+    top, left = _corner(resized, view)
+    if resized == size:
+        out[...] = pixels[top : top + view.height_px, left : left + view.width_px]
     elif pixels.dtype == out.dtype == np.uint8:
-        resized = views.resized_size(pixels.shape[:2], view)
-        resample_window(pixels, resized, _corner(resized, view), out)
+        resample_window(pixels, resized, (top, left), out)
     else:
         with _CPU():
             out[...] = views.trace_eval_view(view)(tf.constant(pixels, view.dtype)).numpy()
 
 
-def _find_cut(size: tuple[int, int], view: ViewOptions) -> tuple[int, int, int, int] | None:
-    """Where the deterministic view is, if an image of this size is not resized for it."""
-    if views.resized_size(size, view) != size:
-        return None
-    return (*_corner(size, view), view.height_px, view.width_px)
-
-
 def _corner(resized: tuple[int, int], view: ViewOptions) -> tuple[int, int]:
+    """Where the deterministic view begins in an image that is resized for it."""
     return (resized[0] - view.height_px) // 2, (resized[1] - view.width_px) // 2

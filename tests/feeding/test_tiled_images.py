@@ -43,14 +43,11 @@ def read(paths, mode, view, **feeding):
     ("mode", "view"),
     [("train", VIEW), ("eval", VIEW), ("eval", VIEW.model_copy(update={"crop_fraction": 0.5}))],
 )
-def test_batches_are_those_of_images_that_are_decoded_whole(tiled, monkeypatch, source, mode, view):
-    parts, cut = [], fast_decode.cut_part
-    monkeypatch.setattr(
-        fast_decode, "cut_part", lambda *arguments: parts.append(cut(*arguments)) or parts[-1]
-    )
-    monkeypatch.setattr(fast_decode, "_has_few_cores", lambda: True)
+def test_batches_are_those_of_images_that_are_decoded_whole(
+    tiled, cut_parts, monkeypatch, source, mode, view
+):
     found = read(tiled, mode, view, source=source)
-    used = sum(part is not None for part in parts)
+    used = sum(part is not None for part in cut_parts)
     monkeypatch.setattr(fast_decode, "_has_few_cores", lambda: False)
     expected = read(tiled, mode, view, source=source)
     assert len(found) == len(expected) == PHOTOS // 8 * (2 if mode == "train" else 1)
@@ -59,4 +56,4 @@ def test_batches_are_those_of_images_that_are_decoded_whole(tiled, monkeypatch, 
             np.testing.assert_array_equal(values, others)
     # Resized views need all of an image.
     least = {0.3: PHOTOS // 2, 0.5: 0}[view.crop_fraction]
-    assert used >= least and (least or not parts)
+    assert used >= least and (least or not cut_parts)
