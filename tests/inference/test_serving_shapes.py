@@ -16,6 +16,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from image_pipeline.components.training.warm_up import WARM_UP_FILE
 from tests.drawings import draw, encode_png
 from tests.inference.exported_models import export
+from tests.inference.near import assert_near
 from tests.inference.stand_in import StandIn, serve
 
 pytestmark = pytest.mark.beam
@@ -44,7 +45,7 @@ def test_requests_may_be_batched_and_cut_apart_again(stand_in):
     together = ask(stand_in, FILES)
     apart = [ask(stand_in, [file]) for file in FILES]
     for name, value in together.items():
-        np.testing.assert_array_equal(value, np.concatenate([each[name] for each in apart]))
+        assert_near(value, np.concatenate([each[name] for each in apart]))
 
 
 def test_pixels_get_the_same_answer_by_their_own_signature(stand_in):
