@@ -29,7 +29,7 @@ notebook: $(READY)  ## the notebooks in JupyterLab, with this environment; as ro
 # Some machines ask Python not to keep what it compiled. TFX would then be compiled anew in each of
 # the processes that the tests start: three times its import.
 test: export PYTHONDONTWRITEBYTECODE :=
-# One process more than cores: for a quarter of their time tests wait for processes of their own.
+# One process more than cores, since tests often wait for processes of their own.
 test: $(READY) check  ## every test, a file at a time on every core, the longest files first
 	$(BIN)/python -m pytest --numprocesses $$(($$($(BIN)/python -c "import os; print(os.cpu_count())") + 1)) \
 	  --dist loadfile --no-loadscope-reorder
