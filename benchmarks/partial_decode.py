@@ -33,7 +33,7 @@ import tensorflow as tf
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from image_pipeline.components.images.encode import encode
 from image_pipeline.components.views.jpeg_tiles import cut_part
-from rivals import bare_loop
+from rivals import views
 
 _MARGIN = 16
 # Copies by the length of their shorter side; none, or of all pixels.
@@ -62,10 +62,7 @@ class Crop:
 def draw_crop(encoded: bytes, generator: np.random.Generator) -> Crop:
     """A random crop by torchvision's rule."""
     height, width = simplejpeg.decode_jpeg_header(encoded)[:2]
-    whole = np.empty((height, width), np.uint8)
-    crop = bare_loop.random_crop(whole, generator)
-    place = crop.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return Crop(encoded, (*divmod(place, width), *crop.shape), (height, width))
+    return Crop(encoded, views.draw_crop(height, width, generator), (height, width))
 
 
 def store(encoded: bytes, side_px: int | None, *, in_tiles: bool) -> bytes:

@@ -7,7 +7,6 @@ Of a JPEG in tiles, it decodes those that a random crop needs, as this project d
 
 import concurrent.futures
 import itertools
-import math
 import threading
 from collections.abc import Callable, Iterator
 
@@ -15,9 +14,7 @@ import cv2
 import numpy as np
 
 from image_pipeline.components.views.jpeg_tiles import cut_part
-from rivals import protocol
-
-_CROP_TRIES = 10
+from rivals import protocol, views
 
 
 def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
@@ -70,9 +67,11 @@ def make_view_writer(job: protocol.Job) -> Callable[[int, np.ndarray], None]:
             if not hasattr(local, "generator"):  # Generators are not safe to share.
                 local.generator = np.random.default_rng(next(numbers))
             crop = decode_crop(records[row], payload, job.meta["format"], local.generator)
-            image = resize_and_flip(crop, size, local.generator)
+            image = views.resize_and_flip(crop, size, local.generator)
         else:
-            image = centre_view(decode_record(records[row], payload, job.meta["format"]), size)
+            image = views.centre_view(
+                decode_record(records[row], payload, job.meta["format"]), size
+            )
         cv2.LUT(image, table, target)
 
     return write_view
@@ -90,7 +89,7 @@ def decode_crop(
 ) -> np.ndarray:
     """Decodes a random crop of a record's image: uint8 [rows, columns, 3]."""
     offset, length, height, width, _ = entry.tolist()
-    window = top, left, rows, columns = draw_crop(height, width, generator)
+    window = top, left, rows, columns = views.draw_crop(height, width, generator)
     part = None
     if encoding != "raw":
         part = cut_part(payload[offset : offset + length].data, (height, width), window)
@@ -106,58 +105,6 @@ def _decode(stored: np.ndarray) -> np.ndarray:
     image = cv2.imdecode(stored, cv2.IMREAD_COLOR_RGB)
     assert image is not None, "ingest has decoded every image before"
     return image
-
-
-def random_view(
-    image: np.ndarray, size: tuple[int, int], generator: np.random.Generator
-) -> np.ndarray:
-    """Random-resized-crop and flip: uint8 [height, width, 3]."""
-    return resize_and_flip(random_crop(image, generator), size, generator)
-
-
-def resize_and_flip(
-    crop: np.ndarray, size: tuple[int, int], generator: np.random.Generator
-) -> np.ndarray:
-    """The view of a crop: uint8 [height, width, 3]."""
-    resized = cv2.resize(crop, size)
-    return cv2.flip(resized, 1) if generator.random() < 0.5 else resized
-
-
-def centre_view(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The middle, resized where it has not the size already: uint8 [height, width, 3]."""
-    cropped = centre_crop(image)
-    if cropped.shape[:2] == size:
-        return cropped
-    return cv2.resize(cropped, size, interpolation=cv2.INTER_AREA)
-
-
-def random_crop(image: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """A random crop: a view of the image."""
-    top, left, rows, columns = draw_crop(*image.shape[:2], generator)
-    return image[top : top + rows, left : left + columns]
-
-
-def draw_crop(height: int, width: int, generator: np.random.Generator) -> tuple[int, int, int, int]:
-    """A crop by torchvision's rule (`RandomResizedCrop.get_params`): top, left, rows, columns."""
-    least, most = (math.log(aspect) for aspect in protocol.CROP_ASPECT)
-    for _ in range(_CROP_TRIES):
-        area = height * width * generator.uniform(*protocol.CROP_AREA)
-        aspect = math.exp(generator.uniform(least, most))
-        rows, columns = round(math.sqrt(area / aspect)), round(math.sqrt(area * aspect))
-        if 0 < rows <= height and 0 < columns <= width:
-            top = int(generator.integers(height - rows + 1))
-            left = int(generator.integers(width - columns + 1))
-            return top, left, rows, columns
-    side = min(height, width)
-    return (height - side) // 2, (width - side) // 2, side, side
-
-
-def centre_crop(image: np.ndarray) -> np.ndarray:
-    """The middle square that the centre view keeps: a view of the image."""
-    height, width = image.shape[:2]
-    side = round(protocol.CENTRE_FRACTION * min(height, width))
-    top, left = (height - side) // 2, (width - side) // 2
-    return image[top : top + side, left : left + side]
 
 
 if __name__ == "__main__":

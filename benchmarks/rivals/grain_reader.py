@@ -11,7 +11,7 @@ import cv2
 import grain
 import numpy as np
 
-from rivals import bare_loop, protocol
+from rivals import protocol, views
 
 _LABEL_BYTES = 4
 
@@ -33,9 +33,9 @@ def make_reader(job: protocol.Job) -> protocol.ReadEpoch:
             np.frombuffer(record, np.uint8, offset=_LABEL_BYTES), cv2.IMREAD_COLOR_RGB
         )
         if job.task.training:
-            view = bare_loop.random_view(image, size, generator)
+            view = views.random_view(image, size, generator)
         else:
-            view = bare_loop.centre_view(image, size)
+            view = views.centre_view(image, size)
         return cv2.LUT(view, table), np.int64(int.from_bytes(record[:_LABEL_BYTES], "little"))
 
     def read_epochs() -> Iterator[grain.IterDataset]:

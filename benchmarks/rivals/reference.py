@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rivals import bare_loop, protocol
+from rivals import bare_loop, protocol, views
 
 # In standard deviations of a channel. A JPEG decoder's fast inverse DCT, TensorFlow's and FFCV's
 # default, is 0.8 to 1.1 grey levels of about 65 off; ways of shrinking originals differ by less.
@@ -73,9 +73,9 @@ def _read_plainly(job: protocol.Job) -> Iterator[protocol.Batch]:
         if job.task.data == "cifar":
             view = _small_view(_normalise(image, job), generator)
         elif job.task.training:
-            view = _normalise(bare_loop.random_view(image, (side, side), generator), job)
+            view = _normalise(views.random_view(image, (side, side), generator), job)
         else:
-            view = _normalise(bare_loop.centre_view(image, (side, side)), job)
+            view = _normalise(views.centre_view(image, (side, side)), job)
         yield view[None], np.array([entry["label"]])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import spdl.io
 from spdl.pipeline import PipelineBuilder
 
-from rivals import bare_loop, protocol
+from rivals import protocol, views
 
 _QUEUED_BATCHES = 2
 
@@ -63,7 +63,7 @@ def _plan_epoch(
         height, width = records[number]["height"], records[number]["width"]
         flip = ""
         if job.task.training:
-            top, left, rows, columns = bare_loop.draw_crop(height, width, generator)
+            top, left, rows, columns = views.draw_crop(height, width, generator)
             flip = ",hflip" if generator.random() < 0.5 else ""
         else:
             rows = columns = round(protocol.CENTRE_FRACTION * min(height, width))
