@@ -21,6 +21,9 @@ from image_pipeline.components.feeding.streaming import StreamedRecords
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
+# A block that has all of an image's colours, at half the resolution.
+_MARGIN_PX = 16
+
 
 class ServedImages:
     """Training's images, from the workers of a tf.data service; see `service`."""
@@ -138,16 +141,26 @@ def decode_window(
     encoded, channels = features[record.IMAGE], view.channels
     if view.dtype == "float32" or channels not in (1, 3):
         return _crop(parse.decode_record(features, view), window)
-    # Of a JPEG, only the rows and blocks inside the window are decoded; other formats cannot do
+    # Of a JPEG, only the rows and blocks around the window are decoded; other formats cannot do
     # that.
     cropped = tf.cond(
         tf.io.is_jpeg(encoded) & ~parse.is_raw(features),
-        lambda: tf.io.decode_and_crop_jpeg(
-            encoded, window, channels=channels, dct_method="INTEGER_ACCURATE"
-        ),
+        lambda: _decode_and_crop(encoded, window, channels),
         lambda: _crop(parse.decode_record(features, view), window),
     )
     return tf.ensure_shape(cropped, [None, None, channels])
+
+
+def _decode_and_crop(encoded: tf.Tensor, window: tf.Tensor, channels: int) -> tf.Tensor:
+    """Decodes a part of a JPEG, with a margin: the border's colours are smoothed with it."""
+    corner, size = window[:2], window[2:]
+    first = tf.maximum(corner - _MARGIN_PX, 0)
+    last = tf.minimum(corner + size + _MARGIN_PX, tf.io.extract_jpeg_shape(encoded)[:2])
+    widened = tf.concat([first, last - first], axis=0)
+    part = tf.io.decode_and_crop_jpeg(
+        encoded, widened, channels=channels, dct_method="INTEGER_ACCURATE"
+    )
+    return _crop(part, tf.concat([corner - first, size], axis=0))
 
 
 def _crop(image: tf.Tensor, window: tf.Tensor) -> tf.Tensor:

@@ -1,7 +1,9 @@
 """What training decodes of its images: of JPEGs in tiles, no more than the random crops need."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,38 +15,56 @@ from image_pipeline.components.dataset.stored import (
     StoredRecords,
     take_image,
 )
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.views.fast import find_needed
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.doctor.subject import Subject, draw_rows, stream_batches
 
+T = TypeVar("T")
 Decoding = Callable[[], np.ndarray]
+# To draw the crops of a batch takes as long as to decode ten images, and of so many hardly longer.
+_DRAWN_AT_ONCE = 1024
 
 
 def list_decodings(subject: Subject) -> Iterator[list[Decoding]]:
-    """For batch after batch, without an end, what reads and decodes each of its images."""
-    generator = np.random.default_rng(0)
+    """For batch after batch, without an end, what reads and decodes each of its images.
+
+    A decoding raises a `UserError`, naming the record, if it cannot be read or decoded.
+    """
     index, verify = subject.records.index, subject.feeding.verify != "none"
     if index is None:
-        for batch in stream_batches(subject, None):
-            images = _list_images(batch)
-            sizes = np.array([(image.height, image.width) for image in images])
-            yield [
-                functools.partial(_decode, subject, image, window)
-                for image, window in zip(images, _draw(subject, sizes, generator), strict=True)
-            ]
-        return
-    records, sizes = StoredRecords(index), np.stack([index.height, index.width], axis=1)
+        batches = map(_list_images, stream_batches(subject, None))
+        return _add_crops(subject, batches, _size_of, functools.partial(_decode_streamed, subject))
+    records = StoredRecords(index)
 
     def decode_row(row: int, window: np.ndarray | None) -> np.ndarray:
-        return _decode(subject, records.read_image(row, verify), window)
+        image = records.read_image(row, verify)
+        try:
+            return _decode(subject, image, window)
+        except ValueError as error:
+            raise records.bad_record(row, error) from error
 
-    for rows in draw_rows(subject, None):
-        windows = _draw(subject, sizes[rows], generator)
-        yield [
-            functools.partial(decode_row, row, window)
-            for row, window in zip(rows, windows, strict=True)
-        ]
+    def size_of_row(row: int) -> tuple[int, int]:
+        return index.height[row], index.width[row]
+
+    return _add_crops(subject, draw_rows(subject, None), size_of_row, decode_row)
+
+
+def _add_crops(
+    subject: Subject,
+    batches: Iterator[list[T]],
+    size_of: Callable[[T], tuple[int, int]],
+    decode: Callable[[T, np.ndarray | None], np.ndarray],
+) -> Iterator[list[Decoding]]:
+    """The decodings of batches, with crops that are drawn ahead, for several batches at once."""
+    generator, count = np.random.default_rng(0), -(-_DRAWN_AT_ONCE // subject.feeding.batch_size)
+    while some := list(itertools.islice(batches, count)):
+        sizes = np.array([size_of(each) for batch in some for each in batch])
+        windows = iter(_draw(subject, sizes, generator))
+        for batch in some:
+            own = itertools.islice(windows, len(batch))
+            yield [functools.partial(decode, *each) for each in zip(batch, own, strict=True)]
 
 
 def _draw(
@@ -60,6 +80,19 @@ def _draw(
 def _decode(subject: Subject, image: StoredImage, window: np.ndarray | None) -> np.ndarray:
     needed = find_needed((image.height, image.width), window, subject.view)
     return decode_window(fetch(image), subject.view.channels, needed)
+
+
+def _decode_streamed(subject: Subject, image: StoredImage, window: np.ndarray | None) -> np.ndarray:
+    try:
+        return _decode(subject, image, window)
+    except ValueError as error:
+        raise UserError(
+            f"A record of {', '.join(subject.patterns)} is damaged: {error}; run ingest again."
+        ) from error
+
+
+def _size_of(image: StoredImage) -> tuple[int, int]:
+    return image.height, image.width
 
 
 def _list_images(batch: np.ndarray) -> list[StoredImage]:

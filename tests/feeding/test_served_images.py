@@ -8,7 +8,7 @@ from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.fast import crop_and_resize
 from image_pipeline.components.views.options import ViewOptions
 from tests import shards
-from tests.drawings import draw_smooth
+from tests.drawings import draw_noisy, draw_smooth
 
 pytestmark = pytest.mark.unit
 
@@ -29,6 +29,20 @@ def test_a_decoded_window_equals_decoding_then_cropping(image_format, channels):
     window = decode(features, tf.constant([3, 17, 20, 30]), view)
     whole = parse.decode_record(features, view)
     np.testing.assert_array_equal(window, whole[3:23, 17:47])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_colours_at_a_windows_border_are_those_of_the_whole_image(channels):
+    features = parsed(draw_noisy(121, 183), "jpeg")
+    decode, view = tf.function(decode_window, autograph=False), ViewOptions(channels=channels)
+    whole = parse.decode_record(features, view).numpy()
+    draws = np.random.default_rng(0)
+    for _ in range(100):
+        height, width = draws.integers(1, (122, 184))
+        top, left = draws.integers(0, (122 - height, 184 - width))
+        window = decode(features, tf.constant([top, left, height, width], tf.int32), view)
+        expected = whole[top : top + height, left : left + width]
+        np.testing.assert_array_equal(window, expected)
 
 
 def test_without_a_window_it_is_the_eval_view():

@@ -2,9 +2,11 @@ import itertools
 
 import pytest
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.views.options import ViewOptions
+from image_pipeline.doctor import decodings
 from image_pipeline.doctor.decodings import list_decodings
 from image_pipeline.doctor.subject import open_subject
 from tests.drawings import write_photos
@@ -54,3 +56,28 @@ def test_of_views_that_are_resized_everything_is_decoded(patterns, source, cut_p
     pixels = decode(patterns, RESIZED, source=source)
     assert all(min(each.shape[:2]) == 160 for each in pixels) and not cut_parts
     assert len({each.tobytes() for each in pixels}) == 12
+
+
+def test_crops_are_drawn_for_many_batches_at_once(patterns, monkeypatch):
+    drawn, draw = [], decodings.draw_crop_windows
+    monkeypatch.setattr(
+        decodings, "draw_crop_windows", lambda *given: drawn.append(len(given[0])) or draw(*given)
+    )
+    assert len(decode(patterns, RESIZED, augment=["random_resized_crop"])) == 24
+    assert drawn == [decodings._DRAWN_AT_ONCE]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("indexed", r"record \d+ of .* \(source '.*'\) is damaged: it is torn; run ingest again"),
+        ("streaming", "A record of .* is damaged: it is torn; run ingest again"),
+    ],
+)
+def test_what_cannot_be_decoded_is_one_message(patterns, source, message, monkeypatch):
+    def tear(*_):
+        raise ValueError("it is torn")
+
+    monkeypatch.setattr(decodings, "decode_window", tear)
+    with pytest.raises(UserError, match=message):
+        decode(patterns, RESIZED, source=source)
