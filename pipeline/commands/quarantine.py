@@ -50,8 +50,8 @@ def retry(
     """Add the rejected files that have been repaired since.
 
     Only these are read again; all other images are taken from the data set, and the result is what
-    an ingest of the whole repaired folder would give. The options are those of the data set; others
-    are refused.
+    an ingest of the whole repaired folder would give, by the version that wrote the data set. The
+    options are those of the data set; others are refused.
     """
     from image_pipeline.config import load_config
     from image_pipeline.run.engine import choose_engine
