@@ -31,7 +31,7 @@ notebook: $(READY)  ## the notebooks in JupyterLab, with this environment; as ro
 test: export PYTHONDONTWRITEBYTECODE :=
 # One process more than cores, since tests often wait for processes of their own.
 test: $(READY) check  ## every test, a file at a time on every core, the longest files first
-	$(BIN)/python -m pytest --numprocesses $$(($$($(BIN)/python -c "import os; print(os.cpu_count())") + 1)) \
+	$(BIN)/python -m pytest --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 1)") \
 	  --dist loadfile --no-loadscope-reorder
 
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop

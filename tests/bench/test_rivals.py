@@ -35,7 +35,8 @@ def test_a_rivals_reader_does_without_this_project(name):
 
 @pytest.mark.parametrize("name", ["pack", "ffcv_write"])
 def test_what_packs_its_files_does_so_too(name):
-    assert not {each for each in find_imports(f"rivals.{name}") if each.startswith("image_pip")}
+    imports = find_imports(f"rivals.{name}")
+    assert not {each for each in imports if each.startswith("image_pipeline")}
 
 
 def test_the_bare_loop_has_it():
