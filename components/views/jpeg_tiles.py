@@ -67,6 +67,8 @@ def cut_part(data: bytes | memoryview, size: tuple[int, int], window: Sequence[i
       A file of which the window's pixels are those of the whole image; None if that is not a JPEG
       file in tiles, or of another size, or too little would be left out, or its header is long.
     """
+    if size[0] * size[1] - window[2] * window[3] < _WORTH_PIXELS:
+        return None  # For small images, looking at the header would cost more than it can save.
     layout = _read_layout(data) if data[:2] == b"\xff\xd8" else None
     if layout is None or layout.size != size:
         return None
