@@ -23,21 +23,22 @@ def find_user_error(error: BaseException) -> UserError | None:
     """Finds the `UserError` behind an error that a Beam runner or TFX reports.
 
     Runners carry a worker's exception only as the text of its traceback, so the text is searched
-    for a `UserError`, and for what TensorFlow says when all its attempts on an object store fail.
+    for a `UserError`, and for what TensorFlow says when all its attempts on an object store fail,
+    or when a shard is damaged.
 
     Args:
       error: what the runner raised.
 
     Returns:
-      The error as it was raised on the worker, or one that says which disk is full; None if there
-      was neither.
+      The error as it was raised on the worker, or one that says which disk is full, which store
+      failed or what is damaged; None if there was none of these.
     """
     for cause in walk_causes(error):
         if isinstance(cause, UserError):
             return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
             return UserError(_STAGE.sub("", found[-1].strip()))
-    for explain in (_explain_full_disk, _explain_store):
+    for explain in (_explain_full_disk, _explain_store, _explain_damage):
         for cause in walk_causes(error):
             if known := explain(cause):
                 return known
@@ -49,6 +50,16 @@ def _explain_store(error: BaseException) -> UserError | None:
     if not (failed := _TENSORFLOW_S_STORE.search(str(error))):
         return None
     return store_error(failed[2] or "an object store", failed[1])
+
+
+def _explain_damage(error: BaseException) -> UserError | None:
+    """TensorFlow does not say in which of the shards."""
+    if not (found := _DAMAGED.search(str(error))):
+        return None
+    return UserError(
+        f"A shard is damaged: {found[0]}; `image-pipeline verify` with the data set's folder names "
+        "it; run ingest again."
+    )
 
 
 def _explain_full_disk(error: BaseException) -> UserError | None:
@@ -108,4 +119,6 @@ _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")
 _TENSORFLOW_S_STORE = re.compile(
     r"Error executing an HTTP request: (.*?)(?:\s+when [\w ]+?(gs://[^\s']+)|\Z)", re.DOTALL
 )
+# Of a TFRecord file, with the offset of the record or of what is in it, and of a gzipped one.
+_DAMAGED = re.compile(r"(?:corrupted|truncated) record at \d+|inflate\(\) failed with error -?\d+")
 _REASON_LENGTH = 300

@@ -109,6 +109,40 @@ def test_a_store_s_answer_is_cut():
     assert len(str(find_user_error(RuntimeError(text)))) < 500
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{function_node f}} corrupted record at 43019 [Op:IteratorGetNext]", "corrupted"),
+        ("truncated record at 43019' failed with Read less bytes than requested", "truncated"),
+    ],
+)
+def test_a_damaged_shard_is_no_unforeseen_error(text, said):
+    assert str(find_user_error(RuntimeError(text))) == (
+        f"A shard is damaged: {said} record at 43019; `image-pipeline verify` with the data set's "
+        "folder names it; run ingest again."
+    )
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut"])
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+def test_what_tensorflow_says_of_damage_is_known(damage, compression, tmp_path):
+    import tensorflow as tf
+
+    path = str(tmp_path / "shard")
+    with tf.io.TFRecordWriter(path, compression) as writer:
+        for _ in range(3):
+            writer.write(bytes(range(256)) * 9)
+    with open(path, "rb+") as file:
+        content = bytearray(file.read())
+        content[len(content) // 2] ^= 255
+        file.seek(0)
+        file.truncate()
+        file.write(content if damage == "flip" else content[: len(content) // 2])
+    with pytest.raises(tf.errors.DataLossError) as raised:
+        list(tf.data.TFRecordDataset(path, compression))
+    assert str(find_user_error(raised.value)).startswith("A shard is damaged: ")
+
+
 def test_ctrl_c_is_found_behind_what_a_runner_made_of_it():
     try:
         try:

@@ -44,8 +44,13 @@ def test_what_is_shown_of_data_is_short_and_spells_out_no_bytes():
             "0 derived errors ignored. [Op:__inference_f_3]",
             "bad shape",
         ),
+        (
+            "{{function_node __wrapped__DecodeImage_device_/job:localhost/device:CPU:0}} Unknown "
+            "image file format. [Op:DecodeImage] name: ",
+            "Unknown image file format.",
+        ),
     ],
-    ids=["plain", "empty", "keras", "tensorflow", "several nodes"],
+    ids=["plain", "empty", "keras", "tensorflow", "several nodes", "an op by itself"],
 )
 def test_of_a_long_message_the_line_is_shown_that_says_what_is_wrong(message, told):
     assert find_line(message) == told

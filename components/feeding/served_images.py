@@ -1,6 +1,6 @@
 """Images made one by one, with TensorFlow's ops only: these run on a data service's workers.
 
-Everywhere else `batch_maker` makes whole batches, in a third of the time. The deterministic view is
+Everywhere else `batch_maker` makes whole batches, in half of the time. The deterministic view is
 the same in both; pixels of random crops may differ by one level, as OpenCV resizes in whole
 numbers.
 """

@@ -13,6 +13,7 @@ import simplejpeg
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.messages import find_line
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.jpeg_tiles import cut_part
@@ -147,7 +148,7 @@ def _decode_by_tensorflow(encoded: bytes | memoryview, channels: int) -> np.ndar
         with _CPU():
             return views.decode_image(tf.constant(bytes(encoded)), channels).numpy()
     except tf.errors.InvalidArgumentError as error:
-        raise ValueError(f"its image cannot be decoded ({str(error).splitlines()[0]})") from error
+        raise ValueError(f"its image cannot be decoded ({find_line(str(error))})") from error
 
 
 def decode_mask(encoded: bytes | memoryview, size: tuple[int, int]) -> np.ndarray:

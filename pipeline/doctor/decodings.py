@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,18 @@ from image_pipeline.components.views.fast import find_needed
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.doctor.subject import Subject, draw_rows, stream_batches
 
-T = TypeVar("T")
 Decoding = Callable[[], np.ndarray]
 # To draw the crops of a batch takes as long as to decode ten images, and of so many hardly longer.
 _DRAWN_AT_ONCE = 1024
+# Streamed images wait in memory meanwhile, so there are fewer of them if they are large.
+_MOST_WAITING_BYTES = 2**25
 
 
 def list_decodings(subject: Subject) -> Iterator[list[Decoding]]:
     """For batch after batch, without an end, what reads and decodes each of its images.
 
-    A decoding raises a `UserError`, naming the record, if it cannot be read or decoded.
+    A decoding raises a `UserError` if the record cannot be read or decoded: naming the record or,
+    if there is no index, the shards.
     """
     index, verify = subject.records.index, subject.feeding.verify != "none"
     if index is None:
@@ -53,18 +55,33 @@ def list_decodings(subject: Subject) -> Iterator[list[Decoding]]:
 
 def _add_crops(
     subject: Subject,
-    batches: Iterator[list[T]],
-    size_of: Callable[[T], tuple[int, int]],
-    decode: Callable[[T, np.ndarray | None], np.ndarray],
+    batches: Iterator[list[Any]],
+    size_of: Callable[[Any], tuple[int, int]],
+    decode: Callable[[Any, np.ndarray | None], np.ndarray],
 ) -> Iterator[list[Decoding]]:
     """The decodings of batches, with crops that are drawn ahead, for several batches at once."""
-    generator, count = np.random.default_rng(0), -(-_DRAWN_AT_ONCE // subject.feeding.batch_size)
-    while some := list(itertools.islice(batches, count)):
+    generator = np.random.default_rng(0)
+    for some in _gather(batches):
         sizes = np.array([size_of(each) for batch in some for each in batch])
         windows = iter(_draw(subject, sizes, generator))
         for batch in some:
             own = itertools.islice(windows, len(batch))
             yield [functools.partial(decode, *each) for each in zip(batch, own, strict=True)]
+
+
+def _gather(batches: Iterator[list[Any]]) -> Iterator[list[list[Any]]]:
+    """Several batches at once, for which crops are drawn together."""
+    some: list[list[Any]] = []
+    count = size_bytes = 0
+    for batch in batches:
+        some.append(batch)
+        count += len(batch)
+        size_bytes += sum(len(each.encoded) for each in batch if isinstance(each, StoredImage))
+        if count >= _DRAWN_AT_ONCE or size_bytes >= _MOST_WAITING_BYTES:
+            yield some
+            some, count, size_bytes = [], 0, 0
+    if some:
+        yield some
 
 
 def _draw(

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cv2
@@ -11,6 +11,7 @@ import numpy as np
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record, tfrecord
 from image_pipeline.components.dataset.stored import take_image
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.options import (
     FeedingOptions,
@@ -18,7 +19,7 @@ from image_pipeline.components.feeding.options import (
     SubsetOptions,
 )
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.views.fast_decode import decode_image
+from image_pipeline.components.views.fast_decode import decode_image, decode_whole
 from image_pipeline.doctor.clock import time_batches
 from image_pipeline.doctor.race import race
 from image_pipeline.doctor.stages import count_buffered, count_images
@@ -39,7 +40,7 @@ def race_encodings(
     Raises:
       UserError: if a record is damaged.
     """
-    sample = sample_records(subject)
+    sample = list(_take_decodable(sample_records(subject), subject.feeding))
     feeding = _stream(subject.measured, len(sample))
     settings: dict[str, Callable[[], float]] = {}
     notes = {}
@@ -52,9 +53,24 @@ def race_encodings(
         return race(settings), notes
 
 
-def _write_sample(sample: np.ndarray, encoding: str, path: str) -> float:
+def _take_decodable(sample: np.ndarray, feeding: FeedingOptions) -> Iterator[dict[str, Any]]:
+    """The features of serialized records, without those that training skips."""
+    for features in _parse(sample):
+        try:
+            decode_whole(fetch(take_image(features)), features[record.CHANNELS])
+        except ValueError as error:
+            if feeding.bad_records == "stop":
+                source_id = features[record.SOURCE_ID].decode(errors="replace")
+                raise UserError(
+                    f"the record with the id {source_id!r} is damaged: {error}; run ingest again."
+                ) from error
+        else:
+            yield features
+
+
+def _write_sample(sample: list[dict[str, Any]], encoding: str, path: str) -> float:
     """Writes one shard; returns the mean bytes of its images."""
-    records = [_reencode(features, encoding) for features in _parse(sample)]
+    records = [_reencode(features, encoding) for features in sample]
     with open(path, "wb") as file:
         file.writelines(tfrecord.frame(record.encode_example(features)) for features in records)
     return float(np.mean([len(features[record.IMAGE]) for features in records]))

@@ -1,10 +1,12 @@
 """How long each stage of the input pipeline takes, measured together with those before it."""
 
 import concurrent.futures
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from image_pipeline.components.dataset.stored import StoredRecords
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import batches_in_work
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.threads import map_in_order, usable_cores
@@ -106,21 +108,29 @@ def _read(subject: Subject, epochs: int | None) -> Iterator[int]:
         return (len(batch) for batch in stream_batches(subject, epochs))
     verify = subject.feeding.verify != "none"
     stored = StoredRecords(index)
-    return _do_side_by_side(lambda row: stored.read(row, verify), draw_rows(subject, epochs))
+    rows = draw_rows(subject, epochs)
+    return _do_side_by_side(subject, lambda row: stored.read(row, verify), rows)
 
 
 def _decode(subject: Subject) -> Iterator[int]:
     """Reads batches, and decodes what training needs of them; yields their sizes."""
-    return _do_side_by_side(lambda decode: decode(), list_decodings(subject))
+    return _do_side_by_side(subject, lambda decode: decode(), list_decodings(subject))
 
 
-def _do_side_by_side(function: Callable[[Any], Any], batches: Iterator[list[Any]]) -> Iterator[int]:
-    """Applies a function to each image as training does: in a pool, two batches at once."""
+def _do_side_by_side(
+    subject: Subject, function: Callable[[Any], Any], batches: Iterator[list[Any]]
+) -> Iterator[int]:
+    """Applies a function to each image as training does: in a pool, two batches at once.
+
+    A `UserError` ends it, unless training would skip the record.
+    """
+    skipped = (UserError,) if subject.feeding.bad_records == "skip" else ()
     with concurrent.futures.ThreadPoolExecutor(usable_cores()) as pool:
 
         def do_chunk(chunk: list[Any]) -> None:
             for item in chunk:
-                function(item)
+                with contextlib.suppress(*skipped):
+                    function(item)
 
         def do_batch(batch: list[Any]) -> int:
             chunks = [batch[start : start + _CHUNK] for start in range(0, len(batch), _CHUNK)]

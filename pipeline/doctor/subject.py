@@ -1,5 +1,6 @@
 """What the doctor examines: some shards, and the options with which training reads them."""
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.budget import Stage
@@ -123,11 +125,27 @@ def open_subject(
 
 
 def sample_records(subject: Subject) -> np.ndarray:
-    """Some serialized records: object [up to 256], of all shards."""
+    """Some serialized records: object [up to 256], of all shards.
+
+    Where there is an index, they are read by it: TensorFlow verifies what `feeding.verify` does
+    not, and ends at what `feeding.bad_records` skips.
+    """
+    if subject.records.index is not None:
+        return _sample_rows(StoredRecords(subject.records.index))
     paths = subject.paths
     share = -(-_SAMPLE // len(paths))
     shards = (itertools.islice(_read_shard(path), share) for path in paths)
     return np.array(list(itertools.islice(itertools.chain.from_iterable(shards), _SAMPLE)), object)
+
+
+def _sample_rows(records: StoredRecords) -> np.ndarray:
+    most = len(records.index) - 1
+    rows = np.unique(np.linspace(0, most, min(_SAMPLE, most + 1)).astype(int))
+    sample = []
+    for row in rows.tolist():
+        with contextlib.suppress(UserError):  # A shard's end is missing: reading all tells.
+            sample.append(records.read(row))
+    return np.array(sample, object)
 
 
 def describe_storage(sample: np.ndarray, view: ViewOptions) -> Storage:

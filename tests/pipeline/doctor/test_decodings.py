@@ -67,6 +67,23 @@ def test_crops_are_drawn_for_many_batches_at_once(patterns, monkeypatch):
     assert drawn == [decodings._DRAWN_AT_ONCE]
 
 
+def test_large_images_that_are_streamed_wait_in_small_numbers(patterns, monkeypatch):
+    drawn, draw = [], decodings.draw_crop_windows
+    monkeypatch.setattr(
+        decodings, "draw_crop_windows", lambda *given: drawn.append(len(given[0])) or draw(*given)
+    )
+    monkeypatch.setattr(decodings, "_MOST_WAITING_BYTES", 1)
+    options = {"augment": ["random_resized_crop"], "source": "streaming"}
+    assert len(decode(patterns, RESIZED, **options)) == 24
+    assert drawn == [4] * 6
+
+
+def test_batches_are_gathered_up_to_a_number_and_the_last_ones_whatever_they_are(monkeypatch):
+    monkeypatch.setattr(decodings, "_DRAWN_AT_ONCE", 5)
+    gathered = decodings._gather(iter([[1, 2, 3], [4, 5, 6], [7]]))
+    assert list(gathered) == [[[1, 2, 3], [4, 5, 6]], [[7]]]
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
