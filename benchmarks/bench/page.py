@@ -15,8 +15,8 @@ SECTIONS = {
         "Reading",
         "Batches of float32, cropped, flipped and normalised alike. CPU seconds are those "
         "of all threads and processes of a reader: the figure to compare, since wall time "
-        "swings on a shared machine. `bare loop` is OpenCV in threads and nothing around it: what "
-        "is below it resizes or normalises in less.",
+        "swings on a shared machine. `bare loop` is OpenCV in threads and nothing around it; those "
+        "that are below it resize or normalise in less.",
     ),
     "write": (
         "Writing",

@@ -54,6 +54,14 @@ def take_parsed_image(feature: Mapping[str, Any]) -> StoredImage:
     )
 
 
+def bad_streamed_record(source_id: bytes, problem: object) -> UserError:
+    """The error of a record that cannot be decoded, of which no index says where it is."""
+    name = source_id.decode(errors="replace")
+    return UserError(
+        f"the record with the id {name!r} is damaged: {problem}; write its shard again."
+    )
+
+
 class StoredRecords:
     """Reads serialized records by their row in the index. Threads may share it.
 

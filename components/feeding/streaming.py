@@ -13,7 +13,12 @@ from google.protobuf.message import DecodeError
 
 from image_pipeline.components.arrays.in_place import check_file, fetch, refers
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.stored import IMAGE_KEYS, take_image, take_parsed_image
+from image_pipeline.components.dataset.stored import (
+    IMAGE_KEYS,
+    bad_streamed_record,
+    take_image,
+    take_parsed_image,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.batch_maker import BatchMaker
@@ -185,11 +190,7 @@ class StreamedRecords:
                     mask = decode_mask(encoded[-1][number], (image.height, image.width))
                     view_mask(mask, window, self._view, masks[0][number])
             except ValueError as error:
-                source_id = features[record.SOURCE_ID].decode(errors="replace")
-                raise UserError(
-                    f"the record with the id {source_id!r} is damaged: {error}; write its shard "
-                    "again."
-                ) from error
+                raise bad_streamed_record(features[record.SOURCE_ID], error) from error
 
         return [self._maker.make(fill, count), *masks]
 

@@ -18,7 +18,7 @@ from image_pipeline.components import files
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.record import Column
-from image_pipeline.components.dataset.stored import take_parsed_image
+from image_pipeline.components.dataset.stored import bad_streamed_record, take_parsed_image
 from image_pipeline.components.dataset.tfrecord import CorruptRecord, read_records
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.budget import check_budget, plan_streaming
@@ -190,10 +190,7 @@ class _Reader:
         try:
             view_image(fetch(image), None, self._view, out)
         except ValueError as error:
-            source_id = _take_value(feature, _SOURCE_ID).decode(errors="replace")
-            raise UserError(
-                f"the record with the id {source_id!r} is damaged: {error}; write its shard again."
-            ) from error
+            raise bad_streamed_record(_take_value(feature, _SOURCE_ID), error) from error
 
     def _empty(self, count: int) -> np.ndarray:
         return np.empty((count, *self._shape), self._view.dtype)

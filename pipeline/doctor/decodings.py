@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from image_pipeline.components.views.fast import find_needed
 from image_pipeline.components.views.fast_decode import decode_window
 from image_pipeline.doctor.subject import Subject, draw_rows, stream_batches
 
+T = TypeVar("T")
 Decoding = Callable[[], np.ndarray]
 # To draw the crops of a batch takes as long as to decode ten images, and of so many hardly longer.
 _DRAWN_AT_ONCE = 1024
@@ -55,9 +56,9 @@ def list_decodings(subject: Subject) -> Iterator[list[Decoding]]:
 
 def _add_crops(
     subject: Subject,
-    batches: Iterator[list[Any]],
-    size_of: Callable[[Any], tuple[int, int]],
-    decode: Callable[[Any, np.ndarray | None], np.ndarray],
+    batches: Iterator[list[T]],
+    size_of: Callable[[T], tuple[int, int]],
+    decode: Callable[[T, np.ndarray | None], np.ndarray],
 ) -> Iterator[list[Decoding]]:
     """The decodings of batches, with crops that are drawn ahead, for several batches at once."""
     generator = np.random.default_rng(0)
@@ -69,9 +70,9 @@ def _add_crops(
             yield [functools.partial(decode, *each) for each in zip(batch, own, strict=True)]
 
 
-def _gather(batches: Iterator[list[Any]]) -> Iterator[list[list[Any]]]:
+def _gather(batches: Iterator[list[T]]) -> Iterator[list[list[T]]]:
     """Several batches at once, for which crops are drawn together."""
-    some: list[list[Any]] = []
+    some: list[list[T]] = []
     count = size_bytes = 0
     for batch in batches:
         some.append(batch)

@@ -10,8 +10,7 @@ import numpy as np
 
 from image_pipeline.components.arrays.in_place import fetch
 from image_pipeline.components.dataset import record, tfrecord
-from image_pipeline.components.dataset.stored import take_image
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.dataset.stored import bad_streamed_record, take_image
 from image_pipeline.components.feeding import parse
 from image_pipeline.components.feeding.options import (
     FeedingOptions,
@@ -60,10 +59,7 @@ def _take_decodable(sample: np.ndarray, feeding: FeedingOptions) -> Iterator[dic
             decode_whole(fetch(take_image(features)), features[record.CHANNELS])
         except ValueError as error:
             if feeding.bad_records == "stop":
-                source_id = features[record.SOURCE_ID].decode(errors="replace")
-                raise UserError(
-                    f"the record with the id {source_id!r} is damaged: {error}; run ingest again."
-                ) from error
+                raise bad_streamed_record(features[record.SOURCE_ID], error) from error
         else:
             yield features
 

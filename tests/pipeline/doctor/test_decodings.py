@@ -58,20 +58,22 @@ def test_of_views_that_are_resized_everything_is_decoded(patterns, source, cut_p
     assert len({each.tobytes() for each in pixels}) == 12
 
 
-def test_crops_are_drawn_for_many_batches_at_once(patterns, monkeypatch):
-    drawn, draw = [], decodings.draw_crop_windows
+@pytest.fixture
+def drawn(monkeypatch):
+    """How many crops are drawn at once, each time."""
+    counts, draw = [], decodings.draw_crop_windows
     monkeypatch.setattr(
-        decodings, "draw_crop_windows", lambda *given: drawn.append(len(given[0])) or draw(*given)
+        decodings, "draw_crop_windows", lambda *given: counts.append(len(given[0])) or draw(*given)
     )
+    return counts
+
+
+def test_crops_are_drawn_for_many_batches_at_once(patterns, drawn):
     assert len(decode(patterns, RESIZED, augment=["random_resized_crop"])) == 24
     assert drawn == [decodings._DRAWN_AT_ONCE]
 
 
-def test_large_images_that_are_streamed_wait_in_small_numbers(patterns, monkeypatch):
-    drawn, draw = [], decodings.draw_crop_windows
-    monkeypatch.setattr(
-        decodings, "draw_crop_windows", lambda *given: drawn.append(len(given[0])) or draw(*given)
-    )
+def test_large_images_that_are_streamed_wait_in_small_numbers(patterns, drawn, monkeypatch):
     monkeypatch.setattr(decodings, "_MOST_WAITING_BYTES", 1)
     options = {"augment": ["random_resized_crop"], "source": "streaming"}
     assert len(decode(patterns, RESIZED, **options)) == 24
