@@ -1,0 +1,1 @@
+"""Inputs made to do harm, and what the pipeline does with them."""

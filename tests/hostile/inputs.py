@@ -1,0 +1,150 @@
+"""Writes small hostile inputs, each one of a kind: `write_inputs(folder)`."""
+
+import gzip
+import io
+import json
+import pathlib
+import struct
+
+import google_crc32c
+import h5py
+import numpy as np
+import zarr
+from PIL import Image
+
+
+def folder_of_pictures(root: pathlib.Path) -> None:
+    for name in ("cat", "dog"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for number in range(8):
+            colour = (number * 29, 90 + 80 * (name == "dog"), 255 - number * 17)
+            Image.new("RGB", (48, 40), colour).save(root / name / f"{number}.jpg")
+
+
+def scan_bomb(path: pathlib.Path, side: int, scans: int) -> None:
+    """A progressive JPEG whose every scan is 16 bytes and costs the decoder a pass over all blocks."""
+    buffer = io.BytesIO()
+    Image.new("L", (side, side)).save(buffer, "jpeg", progressive=True)
+    data = buffer.getvalue()
+    start, end = data.rfind(b"\xff\xda"), data.rfind(b"\xff\xd9")
+    path.write_bytes(data[:end] + data[start:end] * scans + data[end:])
+
+
+def record_of_zeros(path: pathlib.Path, megabytes: int) -> None:
+    """A gzipped TFRecord file of one example whose bytes feature is all zeros."""
+
+    def field(number: int, data: bytes) -> bytes:
+        size, out = len(data), bytearray([number << 3 | 2])
+        while size > 127:
+            out.append(size & 127 | 128)
+            size >>= 7
+        out.append(size)
+        return bytes(out) + data
+
+    value = field(1, field(1, bytes(megabytes << 20)))  # Feature.bytes_list.value
+    entry = field(1, b"image") + field(2, value)
+    example = field(1, field(1, entry))
+
+    def masked(data: bytes) -> bytes:
+        crc = google_crc32c.value(data)
+        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    length = struct.pack("<Q", len(example))
+    with gzip.open(path, "wb", 6) as file:
+        file.write(length + masked(length) + example + masked(example))
+
+
+def lying_shapes(root: pathlib.Path) -> None:
+    with h5py.File(root / "rows_1e12.h5", "w") as file:
+        file.create_dataset("X", (10**12, 8, 8, 3), "u1", chunks=(1000, 8, 8, 3))
+        file.create_dataset("y", (10**12,), "u1", chunks=(10**6,))
+    with h5py.File(root / "huge_chunk.h5", "w") as file:
+        file.create_dataset(
+            "X", (4, 20000, 20000, 3), "u1", chunks=(2, 20000, 20000, 3), compression="gzip"
+        )
+        file.create_dataset("y", data=[0, 1, 0, 1])
+    np.savez_compressed(root / "bomb.npz", X=np.zeros((2, 16000, 16000, 3), "u1"), y=[0, 1])
+    for name, shape, chunks in (
+        ("rows_1e12.zarr", (10**12, 8, 8, 3), (1000, 8, 8, 3)),
+        ("huge_chunk.zarr", (4, 10**5, 10**5, 3), (4, 10**5, 10**5, 3)),
+    ):
+        group = zarr.open_group(str(root / name), mode="w")
+        group.create_dataset("X", shape=shape, chunks=chunks, dtype="u1")
+        group.create_dataset("y", shape=shape[:1], chunks=(10**6,), dtype="u1")
+
+
+def files_of_others(root: pathlib.Path) -> None:
+    (root / "outside").mkdir(exist_ok=True)
+    (root / "outside" / "secret.txt").write_text("TOP-SECRET-KEY\n" * 20)
+    folder_of_pictures(root / "table")
+    secret = (root / "outside" / "secret.txt").resolve()
+    rows = [f"cat/{n}.jpg,cat" for n in range(8)] + [f"dog/{n}.jpg,dog" for n in range(8)]
+    (root / "table" / "list.csv").write_text(
+        "\n".join(["path,label", *rows, f"{secret},cat", "../outside/secret.txt,dog", ""])
+    )
+    pixels = np.zeros((4, 16, 16, 3), np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None, None]
+    group = zarr.open_group(str(root / "linked.zarr"), mode="w")
+    group.create_dataset("X", data=pixels, chunks=(1, 16, 16, 3), compressor=None)
+    group.create_dataset("y", data=[0, 1, 0, 1], compressor=None)
+    chunk = root / "linked.zarr" / "X" / "3.0.0.0"
+    (root / "outside" / "768.bin").write_bytes(b"SECRET--" * 96)
+    chunk.unlink(missing_ok=True)
+    chunk.symlink_to((root / "outside" / "768.bin").resolve())
+
+
+def configurations(root: pathlib.Path) -> None:
+    (root / "twice.yaml").write_text(
+        "ingest:\n  leave_out: [cat/0.jpg]\n  stratify: true\nview: {height_px: 32, width_px: 32}\n"
+        "ingest:\n  splits: {train: 0.6, eval: 0.4}\n"
+    )
+    (root / "deep.yaml").write_text("ingest: " + "[" * 50000 + "]" * 50000 + "\n")
+    (root / "long_number.yaml").write_text("ingest: {seed: " + "9" * 5000 + "}\n")
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
+    lines += [
+        f"{new}: &{new} [{','.join(['*' + old] * 9)}]"
+        for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    ]
+    (root / "aliases.yaml").write_text("\n".join([*lines, "ingest:", "  leave_out: *i", ""]))
+
+
+def tables(root: pathlib.Path) -> None:
+    folder_of_pictures(root / "tables")
+    paths = [f"{c}/{n}.jpg" for c in ("cat", "dog") for n in range(8)]
+    columns = ",".join(f"c{n}" for n in range(100_000))
+    cells = ",".join("1" * 100_000)
+    (root / "tables" / "wide.csv").write_text(
+        f"path,label,{columns}\n" + "".join(f"{p},{p[:3]},{cells}\n" for p in paths[:4])
+    )
+    polygon = json.dumps([[n % 48, n % 40] for n in range(30_000)]).replace('"', "'")
+    (root / "tables" / "polygons.csv").write_text(
+        "path,label,polygon\n" + "".join(f'{p},{p[:3]},"{polygon}"\n' for p in paths)
+    )
+    (root / "tables" / "one_url.csv").write_text(
+        "path,label\n" + "".join(f"{p},{p[:3]}\n" for p in paths) + "http://localhost:9/x.jpg,cat\n"
+    )
+    (root / "tables" / "key_twice.jsonl").write_text(
+        "".join(f'{{"path": "{p}", "label": "a", "label": "{p[:3]}"}}\n' for p in paths)
+    )
+
+
+def modules(root: pathlib.Path) -> None:
+    """A folder as it comes out of an archive: a data set could lie here, with Python files beside it."""
+    folder_of_pictures(root / "code" / "photos")
+    for name in ("org", "numexpr", "lz4", "jax", "snappy"):
+        (root / "code" / f"{name}.py").write_text('print("CODE OF THIS FOLDER RAN")\n')
+    (root / "shadow" / "brotli").mkdir(parents=True, exist_ok=True)
+    folder_of_pictures(root / "shadow" / "photos")
+
+
+def write_inputs(target: pathlib.Path) -> None:
+    """Writes all of them into a folder: 8 MB in 164 files."""
+    folder_of_pictures(target / "good")
+    folder_of_pictures(target / "scans")
+    scan_bomb(target / "scans" / "cat" / "bomb.jpg", side=2048, scans=5000)
+    for size in (4, 64):
+        record_of_zeros(target / f"zeros_{size}MB.tfrecord.gz", size)
+    lying_shapes(target)
+    files_of_others(target)
+    configurations(target)
+    tables(target)
+    modules(target)

@@ -1,0 +1,131 @@
+"""What must happen to each hostile input: `python -m tests.hostile.rows` prints the table."""
+
+import dataclasses
+import pathlib
+import re
+import tempfile
+
+from tests.hostile.inputs import write_inputs
+from tests.hostile.measured import Outcome, run_measured
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """A command on a hostile input.
+
+    Attributes:
+      arguments: of the command line, in words; `{out}` is a folder that is not there yet.
+      code: the exit code that it must end with.
+      says: a regular expression that must match somewhere in what it prints.
+      good: the arguments of the same command on an input that does no harm.
+      cwd: the folder to start in, below that of the inputs.
+    """
+
+    arguments: str
+    code: int
+    says: str
+    good: str = "ingest --images good --output {out}"
+    cwd: str = "."
+
+    def run(self, inputs: pathlib.Path, out: pathlib.Path) -> Outcome:
+        """Runs it."""
+        return run_measured(self.arguments.format(out=out).split(), inputs / self.cwd)
+
+
+ROWS = {
+    # Modules of the current folder.
+    "code: ingest": Row(
+        cwd="code", arguments="ingest --images photos --output {out}", code=0, says="written +16"
+    ),
+    "shadow: ingest": Row(
+        cwd="shadow", arguments="ingest --images photos --output {out}", code=0, says="written +16"
+    ),
+    # Configurations.
+    "twice.yaml": Row(
+        arguments="ingest --images good --output {out} --config twice.yaml",
+        code=1,
+        says="ingest.*line 1.*line 5",
+    ),
+    "deep.yaml": Row(
+        arguments="ingest --images good --output {out} --config deep.yaml", code=1, says="deep"
+    ),
+    "long_number.yaml": Row(
+        arguments="ingest --images good --output {out} --config long_number.yaml",
+        code=1,
+        says="digits",
+    ),
+    "aliases.yaml": Row(
+        arguments="ingest --images good --output {out} --config aliases.yaml", code=1, says="alias"
+    ),
+    # Limits before work.
+    "scans": Row(
+        arguments="ingest --images scans --output {out} --set ingest.max_bad_fraction=0.5",
+        code=0,
+        says="rejected +1",
+    ),
+    "zeros_4MB.tfrecord.gz": Row(
+        arguments="ingest --images zeros_4MB.tfrecord.gz --output {out}", code=1, says=""
+    ),
+    "zeros_64MB.tfrecord.gz": Row(
+        arguments="ingest --images zeros_64MB.tfrecord.gz --output {out}", code=1, says=""
+    ),
+    "rows_1e12.h5": Row(arguments="ingest --images rows_1e12.h5 --output {out}", code=1, says=""),
+    "rows_1e12.zarr": Row(
+        arguments="ingest --images rows_1e12.zarr --output {out}", code=1, says=""
+    ),
+    "huge_chunk.h5": Row(arguments="ingest --images huge_chunk.h5 --output {out}", code=1, says=""),
+    "huge_chunk.zarr": Row(
+        arguments="ingest --images huge_chunk.zarr --output {out}", code=1, says=""
+    ),
+    "bomb.npz": Row(arguments="ingest --images bomb.npz --output {out}", code=1, says=""),
+    "wide.csv": Row(
+        arguments="ingest --images tables/wide.csv --output {out}", code=1, says="columns"
+    ),
+    # Files of others.
+    "table/list.csv": Row(
+        arguments="ingest --images table/list.csv --output {out} --set ingest.max_bad_fraction=0.5",
+        code=0,
+        says="rejected +2",
+    ),
+    "linked.zarr": Row(
+        arguments="ingest --images linked.zarr --output {out} --set ingest.max_bad_fraction=0.5",
+        code=0,
+        says="rejected +1",
+    ),
+    # Rows of tables.
+    "polygons.csv": Row(
+        arguments="ingest --images tables/polygons.csv --output {out}", code=0, says="written +16"
+    ),
+    "one_url.csv": Row(
+        arguments="ingest --images tables/one_url.csv --output {out} --set ingest.max_bad_fraction=0.5",
+        code=0,
+        says="rejected +1",
+    ),
+    "key_twice.jsonl": Row(
+        arguments="ingest --images tables/key_twice.jsonl --output {out}", code=1, says="label"
+    ),
+}
+
+
+def main() -> None:
+    """Prints the table."""
+    print("| input | exit | peak MiB | good | seconds | says |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = pathlib.Path(folder) / "inputs"
+        write_inputs(inputs)
+        good: dict[str, Outcome] = {}
+        for number, (name, row) in enumerate(ROWS.items()):
+            if row.good not in good:
+                words = row.good.format(out=f"{folder}/good-{len(good)}").split()
+                good[row.good] = run_measured(words, inputs)
+            ran = row.run(inputs, pathlib.Path(folder) / str(number))
+            lines = [line for line in ran.output.splitlines() if re.search(row.says, line)]
+            print(
+                f"| {name} | {ran.code} | {ran.peak_mb:.0f} | {good[row.good].peak_mb:.0f} "
+                f"| {ran.seconds:.1f} | {(lines or [''])[0].strip()} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
