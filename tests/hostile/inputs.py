@@ -22,7 +22,7 @@ def folder_of_pictures(root: pathlib.Path) -> None:
 
 
 def scan_bomb(path: pathlib.Path, side: int, scans: int) -> None:
-    """A progressive JPEG whose every scan is 16 bytes and costs the decoder a pass over all blocks."""
+    """A progressive JPEG whose every scan has 16 bytes and costs a pass over all blocks."""
     buffer = io.BytesIO()
     Image.new("L", (side, side)).save(buffer, "jpeg", progressive=True)
     data = buffer.getvalue()
@@ -128,7 +128,7 @@ def tables(root: pathlib.Path) -> None:
 
 
 def modules(root: pathlib.Path) -> None:
-    """A folder as it comes out of an archive: a data set could lie here, with Python files beside it."""
+    """A folder as it comes out of an archive: images, with Python files beside them."""
     folder_of_pictures(root / "code" / "photos")
     for name in ("org", "numexpr", "lz4", "jax", "snappy"):
         (root / "code" / f"{name}.py").write_text('print("CODE OF THIS FOLDER RAN")\n')

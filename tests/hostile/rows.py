@@ -32,6 +32,8 @@ class Row:
         return run_measured(self.arguments.format(out=out).split(), inputs / self.cwd)
 
 
+BAD_ALLOWED = " --set ingest.max_bad_fraction=0.5"
+
 ROWS = {
     # Modules of the current folder.
     "code: ingest": Row(
@@ -59,7 +61,7 @@ ROWS = {
     ),
     # Limits before work.
     "scans": Row(
-        arguments="ingest --images scans --output {out} --set ingest.max_bad_fraction=0.5",
+        arguments="ingest --images scans --output {out}" + BAD_ALLOWED,
         code=0,
         says="rejected +1",
     ),
@@ -83,12 +85,12 @@ ROWS = {
     ),
     # Files of others.
     "table/list.csv": Row(
-        arguments="ingest --images table/list.csv --output {out} --set ingest.max_bad_fraction=0.5",
+        arguments="ingest --images table/list.csv --output {out}" + BAD_ALLOWED,
         code=0,
         says="rejected +2",
     ),
     "linked.zarr": Row(
-        arguments="ingest --images linked.zarr --output {out} --set ingest.max_bad_fraction=0.5",
+        arguments="ingest --images linked.zarr --output {out}" + BAD_ALLOWED,
         code=0,
         says="rejected +1",
     ),
@@ -97,7 +99,7 @@ ROWS = {
         arguments="ingest --images tables/polygons.csv --output {out}", code=0, says="written +16"
     ),
     "one_url.csv": Row(
-        arguments="ingest --images tables/one_url.csv --output {out} --set ingest.max_bad_fraction=0.5",
+        arguments="ingest --images tables/one_url.csv --output {out}" + BAD_ALLOWED,
         code=0,
         says="rejected +1",
     ),
