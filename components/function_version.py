@@ -1,8 +1,9 @@
 """A hash of a user's function, for TFX's cache, which does not see code behind a dotted path."""
 
 import hashlib
-import importlib.util
 import pathlib
+
+from image_pipeline.components.dotted import find_module
 
 
 def function_version(dotted_path: str) -> str:
@@ -12,7 +13,7 @@ def function_version(dotted_path: str) -> str:
       16 hexadecimal digits; zeros if there is no such file, which the analysis will report.
     """
     try:
-        spec = importlib.util.find_spec(dotted_path.rpartition(".")[0])
+        spec = find_module(dotted_path.rpartition(".")[0])
     except (ImportError, ValueError):
         spec = None
     if spec is None or not spec.has_location or not spec.origin:

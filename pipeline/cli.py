@@ -1,5 +1,6 @@
 """The command line. Heavy imports wait until a command needs them, so `--help` is instant."""
 
+import contextlib
 import gc
 import os
 import sys
@@ -27,6 +28,7 @@ from image_pipeline.commands.run import demo, run
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
 from image_pipeline.commands.submit import submit
 from image_pipeline.commands.verify import verify
+from image_pipeline.components.dotted import MODULES
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
 from image_pipeline.interrupts import end_if_interrupted, listen, was_interrupted
@@ -73,17 +75,6 @@ for command in (
     cli.add_command(command)
 
 
-def _make_working_folder_importable() -> None:
-    """Lets dotted paths name modules in the current folder, here and in workers.
-
-    It comes last, so that nothing in it hides an installed package.
-    """
-    folder = os.getcwd()
-    sys.path.append(folder)
-    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*paths, folder])
-
-
 def main(command: click.Command = cli) -> None:
     """Runs a command line in this process; errors become one message and an exit code."""
     # TensorFlow reads these when it is imported; both only concern messages.
@@ -92,7 +83,11 @@ def main(command: click.Command = cli) -> None:
     # TFX's import makes a million objects that stay: looked through as often as Python does by
     # default, they cost 4 s of CPU while they are made, and 4 more at the end of the process.
     gc.set_threshold(20_000, 20, 20)
-    _make_working_folder_importable()
+    # Options may name modules of the current folder, here and in workers. Nothing else looks there,
+    # not even `python -m`, which Beam starts workers with.
+    with contextlib.suppress(FileNotFoundError):  # The folder was deleted.
+        os.environ[MODULES] = os.getcwd()
+    os.environ["PYTHONSAFEPATH"] = "1"
     use_folder()
     listen()
     try:

@@ -173,9 +173,9 @@ class GeneratorProcess:
 
 def _start(link: int, memory: int) -> subprocess.Popen:
     """Starts `generator_worker.main` with its ends of both."""
-    arguments = (link, memory, _RING_BYTES, os.getpid())
+    arguments = (json.dumps([*map(str, sys.path)]), link, memory, _RING_BYTES, os.getpid())
     return subprocess.Popen(
-        [sys.executable, "-c", _SCRIPT, json.dumps([*map(str, sys.path)]), *map(str, arguments)],
+        [sys.executable, "-P", "-c", _SCRIPT, *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=2,  # What a command prints there may be read by a program.
         pass_fds=(link, memory),
