@@ -12,7 +12,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.inference.options import InferenceOptions
 from image_pipeline.components.ingest.options import IngestOptions, SpanOptions
-from image_pipeline.components.messages import suggest
+from image_pipeline.components.messages import show, suggest
 from image_pipeline.components.models.names import Head, refuse_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.options import Options
@@ -26,6 +26,10 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.kubeflow.options import KubeflowOptions
 from image_pipeline.run.dataflow_options import DataflowOptions
+from image_pipeline.yaml_text import MOST_CHARACTERS, parse_yaml
+
+_MOST_LINES = 20  # of a message
+_MOST_SHOWN = 200  # characters of a key
 
 
 class PipelineConfig(Options):
@@ -173,14 +177,17 @@ def read_group(
 
 def _explain_all(error: pydantic.ValidationError, *within: str) -> UserError:
     """All of pydantic's findings in words, for the whole tree or for a group in it."""
-    lines = [_explain({**each, "loc": (*within, *each["loc"])}) for each in error.errors()]
+    found = error.errors()
+    lines = [_explain({**each, "loc": (*within, *each["loc"])}) for each in found[:_MOST_LINES]]
+    if len(found) > _MOST_LINES:
+        lines.append(f"  and {len(found) - _MOST_LINES:,} more")
     return UserError("\n".join(["The configuration is not valid:", *lines]))
 
 
 def _read_yaml(path: str) -> dict:
     try:
         with open(path, encoding="utf-8") as file:
-            values = yaml.safe_load(file)
+            values = parse_yaml(file.read(MOST_CHARACTERS + 1))
     except OSError as error:
         raise UserError(f"Cannot read the configuration {path!r}: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -188,7 +195,9 @@ def _read_yaml(path: str) -> dict:
             f"The configuration {path!r} is not valid YAML: {_in_a_line(error)}."
         ) from error
     if not isinstance(values or {}, dict):
-        raise UserError(f"The configuration {path!r} must hold `key: value` lines, got {values!r}.")
+        raise UserError(
+            f"The configuration {path!r} must hold `key: value` lines, got {show(values)}."
+        )
     return values or {}
 
 
@@ -212,7 +221,7 @@ def _override(values: dict, override: str) -> None:
             raise UserError(f"--set {override}: {parent!r} is a value, not a group of keys.")
         values = inner
     try:
-        values[key] = yaml.safe_load(text)
+        values[key] = parse_yaml(text)
     except yaml.YAMLError as error:
         raise UserError(
             f"--set {override}: {text!r} is not valid YAML; text with brackets, colons or the like "
@@ -222,12 +231,12 @@ def _override(values: dict, override: str) -> None:
 
 def _explain(error: Mapping[str, Any]) -> str:
     """One of pydantic's findings in words, as a line."""
-    location = ".".join(str(part) for part in error["loc"])
+    location = ".".join(str(part)[:_MOST_SHOWN] for part in error["loc"])
     if error["type"] != "extra_forbidden":
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "value_error":
             return f"  {location or 'config'}: {message}"
-        return f"  {location}: {message}, got {error['input']!r}"
+        return f"  {location}: {message}, got {show(error['input'])}"
     known = _known_keys(error["loc"][:-1])
     hint = suggest(str(error["loc"][-1]), known)
     return f"  {location}: unknown key; {hint}known: {', '.join(known)}"

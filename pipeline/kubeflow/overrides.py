@@ -11,6 +11,7 @@ from image_pipeline.components.augment.options import UserStep
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.options import Options
 from image_pipeline.config import PipelineConfig, load_config
+from image_pipeline.yaml_text import parse_yaml
 
 GROUPS = ("ingest", "view", "transform", "feeding", "training", "evaluation")
 """Groups of options that are parameters of a run."""
@@ -69,7 +70,7 @@ def override_config(config: PipelineConfig, texts: Mapping[str, str]) -> Pipelin
 def _read(group: str, text: str) -> dict[str, Any]:
     """What a run changes of a group."""
     try:
-        values = yaml.safe_load(text) or {}
+        values = parse_yaml(text) or {}
     except yaml.YAMLError as error:
         raise UserError(f"The run's parameter {group} is not valid YAML: {error}") from error
     if not isinstance(values, dict):
