@@ -1,8 +1,7 @@
 """The files that evaluation writes beside TFMA's: figures, answers, and labels to look at."""
 
-import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 import tensorflow as tf
 
 from image_pipeline.components import files
+from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index import RecordIndex, find_index, read_table
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
@@ -166,7 +166,7 @@ def look_at_records(
             found, _find_places(index, rows[[each.row for each in found]]), strict=True
         )
     ]
-    _write_table(files.join(evaluation_dir, OUTLIERS), OUTLIER_COLUMNS, table)
+    write_csv(files.join(evaluation_dir, OUTLIERS), OUTLIER_COLUMNS, table)
     of = {"of": len(index)}
     told = {"judged": doubts.judged, "agreed": doubts.agreed, **of}
     return {
@@ -188,15 +188,7 @@ def _write_doubts(
         (*place, labels[each.row], names[each.likelier], each.score, each.likelier_score, id_)
         for each, (*place, id_) in zip(doubts.suspects, places, strict=True)
     ]
-    _write_table(files.join(evaluation_dir, MISLABELLED), COLUMNS, table)
-
-
-def _write_table(path: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    table = io.StringIO(newline="")
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    files.write_file(path, table.getvalue().encode(errors="backslashreplace"))
+    write_csv(files.join(evaluation_dir, MISLABELLED), COLUMNS, table)
 
 
 def _find_places(index: RecordIndex, rows: np.ndarray) -> list[tuple[str, str, str]]:

@@ -1,11 +1,10 @@
 """The figures that evaluation made of each record's answer, with those that TFMA measured."""
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components import files
+from image_pipeline.components.csv_text import read_csv
 from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
 from image_pipeline.components.json_text import read_json
 
@@ -32,7 +31,8 @@ def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:
     Returns:
       For each, the texts of its row: `components.evaluation.findings.COLUMNS`, by their names.
     """
-    return _read_table(files.join(evaluation_dir, MISLABELLED))
+    path = files.join(evaluation_dir, MISLABELLED)
+    return read_csv(path) if files.exists(path) else []
 
 
 def read_outliers(evaluation_dir: str) -> list[dict[str, Any]]:
@@ -41,13 +41,8 @@ def read_outliers(evaluation_dir: str) -> list[dict[str, Any]]:
     Returns:
       For each, the texts of its row: `components.evaluation.findings.OUTLIER_COLUMNS`.
     """
-    return _read_table(files.join(evaluation_dir, OUTLIERS))
-
-
-def _read_table(path: str) -> list[dict[str, Any]]:
-    if not files.exists(path):
-        return []
-    return list(csv.DictReader(io.StringIO(files.read_file(path).decode(), newline="")))
+    path = files.join(evaluation_dir, OUTLIERS)
+    return read_csv(path) if files.exists(path) else []
 
 
 def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, Any]:
