@@ -36,6 +36,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
     from image_pipeline.init.listing import measure_some
     from image_pipeline.init.sizes import measure_sizes
     from image_pipeline.init.starter import write_starter
+    from image_pipeline.show.html import write_output
 
     _check_new(output_path)
     check_one_source(images_dir)
@@ -59,8 +60,7 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
         if not wanted:
             say("Nothing was written.", err=True)
             sys.exit(1)
-    with open(output_path, "w", encoding="utf-8") as file:
-        file.write(text)
+    write_output(output_path, text.encode())
     # Training needs something to learn.
     is_labelled = layout.classes or layout.has_masks or layout.values
     verb = "run" if is_labelled else "ingest"

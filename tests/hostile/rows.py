@@ -63,6 +63,13 @@ ROWS = {
         code=1,
         says="1,000,000 values, those of aliases",
     ),
+    # Files that cannot be written.
+    "init to /proc": Row(
+        arguments="init good --yes --output /proc/config.yaml",
+        code=1,
+        says="Cannot write '/proc/config.yaml': No such file or directory; choose another --output",
+        good="init good --yes --output {out}",
+    ),
     # Limits before work.
     "scans": Row(
         arguments="ingest --images scans --output {out}" + BAD_ALLOWED,
