@@ -1,89 +1,14 @@
 """Objects named by dotted paths: how a configuration names a user's own function."""
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import os
-import sys
-import types
 import warnings
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import pydantic
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error, suggest
-
-MODULES = "IMAGE_PIPELINE_MODULES"
-"""The environment variable that names the folder of the user's own modules; workers inherit it."""
-
-
-class _NamedModules(importlib.abc.MetaPathFinder):
-    """Finds the modules of a folder that options name, and those that these import from it.
-
-    On `sys.path` the folder would answer for any module that an installed library tries to import,
-    and run what somebody has put there: data sets come as folders with files of all kinds.
-    """
-
-    def __init__(self, folder: str):
-        """Finds nothing until a module is named."""
-        self.folder = folder
-        self._found: set[str] = set()
-
-    def name(self, module_name: str) -> None:
-        """Lets a module be found; an installed one of that name still comes first."""
-        self._found.add(module_name.partition(".")[0])
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """As Python asks, of a top-level module; what is in a package is found by its own path."""
-        if path is not None or not (name in self._found or _find_importer() in self._found):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, [self.folder], target)
-        if spec is not None:
-            self._found.add(name)
-        return spec
-
-
-def _find_importer() -> str:
-    """The top-level module whose code is importing; empty if there is none."""
-    frame = sys._getframe(2)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "importlib":
-        frame = frame.f_back
-    return frame.f_globals.get("__name__", "").partition(".")[0]
-
-
-def find_module(module_name: str) -> importlib.machinery.ModuleSpec | None:
-    """Finds a module that an option names; packages around it are imported.
-
-    From then on it is also found by whoever imports it by name, as TFX and workers do.
-
-    Returns:
-      Where it is; None if there is none.
-
-    Raises:
-      ModuleNotFoundError: if a package around it is missing.
-      ValueError: if the name is none.
-    """
-    _admit(module_name)
-    return importlib.util.find_spec(module_name)
-
-
-def _admit(module_name: str) -> None:
-    """Lets a module that an option names be found in the folder of the user's modules, if any."""
-    folder = os.environ.get(MODULES)
-    if not folder:
-        return
-    finders = [each for each in sys.meta_path if isinstance(each, _NamedModules)]
-    finder = next((each for each in finders if each.folder == folder), None)
-    if finder is None:
-        sys.meta_path.append(
-            finder := _NamedModules(folder)
-        )  # Last: it hides no installed package.
-    finder.name(module_name)
+from image_pipeline.components.named_modules import admit, find_module
 
 
 def follow_rename(dotted_path: str) -> str:
@@ -172,7 +97,7 @@ def load_named(option: str, dotted_path: str) -> Any:
 
 def _import_module(module_name: str, dotted_path: str) -> Any:
     """Imports the module; explains a missing one, but lets a missing import inside it through."""
-    _admit(module_name)
+    admit(module_name)
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -3,7 +3,7 @@
 import hashlib
 import pathlib
 
-from image_pipeline.components.dotted import find_module
+from image_pipeline.components.named_modules import find_module
 
 
 def function_version(dotted_path: str) -> str:

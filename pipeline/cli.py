@@ -28,9 +28,9 @@ from image_pipeline.commands.run import demo, run
 from image_pipeline.commands.shared import EndsIfInterrupted, UnexpectedError, say
 from image_pipeline.commands.submit import submit
 from image_pipeline.commands.verify import verify
-from image_pipeline.components.dotted import MODULES
 from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
+from image_pipeline.components.named_modules import MODULES
 from image_pipeline.interrupts import end_if_interrupted, listen, was_interrupted
 from image_pipeline.temporary import make_lasting_folder, use_folder
 

@@ -6,6 +6,7 @@ import pytest
 
 from image_pipeline.components import dotted
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.named_modules import MODULES
 from tests.drawings import write_folder
 from tests.hostile.measured import run_measured
 
@@ -84,7 +85,7 @@ def test_a_module_that_an_option_names_is_found_with_what_it_imports(folder, tmp
 @pytest.fixture
 def named(tmp_path, monkeypatch):
     """An empty folder of a user's modules; all that is found in it is forgotten afterwards."""
-    monkeypatch.setenv(dotted.MODULES, str(tmp_path))
+    monkeypatch.setenv(MODULES, str(tmp_path))
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     before = {*sys.modules}
     yield tmp_path
@@ -116,7 +117,19 @@ def test_an_installed_package_comes_first(named):
 
 
 def test_without_a_named_folder_nothing_is_found(named, monkeypatch):
-    monkeypatch.delenv(dotted.MODULES)
+    monkeypatch.delenv(MODULES)
     (named / "fourth_of_mine.py").write_text("value = 1\n")
     with pytest.raises(UserError, match="no module 'fourth_of_mine'"):
         dotted.load_named("training.model", "fourth_of_mine.value")
+
+
+def test_an_installed_package_that_is_named_finds_nothing_in_the_folder(named, monkeypatch):
+    (named / "optional_of_others.py").write_text("")
+    installed = named.parent / "installed"
+    installed.mkdir()
+    code = "def build():\n    import optional_of_others\n"
+    (installed / "library_of_others.py").write_text(code)
+    monkeypatch.syspath_prepend(installed)
+    with pytest.raises(ModuleNotFoundError):
+        dotted.load_object("library_of_others.build")()
+    sys.modules.pop("library_of_others")
