@@ -118,21 +118,34 @@ class NotRegularError(OSError):
     """The file is not a regular one, or has no data now: reading it might never end."""
 
 
-def read_regular_file(path: str, most_bytes: int) -> bytes:
+class OutsideError(OSError):
+    """The file is not in the folder that it must be in."""
+
+
+def read_regular_file(path: str, most_bytes: int, within: str | None = None) -> bytes:
     """Reads at most the first `most_bytes` bytes of a local file that anyone may have put there.
 
     A pipe, a terminal or a device is not opened; what only looks like a file, such as a kernel's
     log, is not waited for.
 
+    Args:
+      path: of the file.
+      most_bytes: how many are read at most.
+      within: the folder that the opened file must be in, wherever links have led meanwhile; None
+        for any.
+
     Raises:
       FileNotFoundError: if there is no such file.
       NotRegularError: if it is not a regular file, or reading it would wait for data.
+      OutsideError: if it is in another folder.
     """
     _check_regular(os.stat(path), path)  # Merely opening a device may have an effect.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         _check_regular(status, path)
+        if within is not None:
+            _check_within(descriptor, within, path)
         blocks, left, size_bytes = [], most_bytes, status.st_size
         # All in one block, plus a byte to see the end; a file that grows takes more blocks.
         while left and (block := os.read(descriptor, min(left, size_bytes + 1))):
@@ -149,6 +162,28 @@ def read_regular_file(path: str, most_bytes: int) -> bytes:
 def _check_regular(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise NotRegularError(errno.EINVAL, "it is no regular file", path)
+
+
+def _check_within(descriptor: int, folder: str, path: str) -> None:
+    """Compares where the opened file is, as Linux tells, and no other system does."""
+    try:
+        opened = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return
+    if not opened.startswith("/"):  # Not seen from the root of this process.
+        return
+    if not (is_below(opened, _resolve(folder)) or is_below(opened, os.path.realpath(folder))):
+        raise OutsideError(errno.EXDEV, "it is in another folder", path)
+
+
+@functools.lru_cache(maxsize=16)  # The folder may be a link that is changed: then it is asked anew.
+def _resolve(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Tells by their names whether an absolute path or a URI is a folder, or in it."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def read_blocks(path: str, block_bytes: int = 8 * 2**20) -> Iterator[bytes]:

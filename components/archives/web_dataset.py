@@ -15,6 +15,7 @@ from image_pipeline.components import files
 from image_pipeline.components.archives.archive_members import list_members, names_damage
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.references import ImageRef
@@ -114,8 +115,8 @@ def _read_text(ref: ImageRef) -> str:
 def _read_object(ref: ImageRef) -> dict[str, Any]:
     text = _read_text(ref)
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text)
+    except ValueError as error:
         raise _Damaged(f"{ref.path!r} is no JSON ({error})") from error
     fields = found if isinstance(found, dict) else {_OBJECT[1:]: found}
     return {name: _plain(value) for name, value in fields.items()}

@@ -1,6 +1,7 @@
 """The source that `--images` and ingest's options describe."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
@@ -21,7 +22,7 @@ def open_source(images: str, options: IngestOptions) -> Source:
     found = kind.open(images, options)
     if not kind.has_rows and options.masks is not None and options.masks.images is not None:
         found = Pairs(found, options.masks.images, options.masks.masks or "")
-    return found if options.video is None else Frames(found, options.video)
+    return found if options.video is None else Frames(found, options.video, options.follow_links)
 
 
 def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:
@@ -35,15 +36,24 @@ def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -
     return fingerprint_refs(refs, columns)
 
 
-def no_usable_row(images: str, rows: int, problem: str) -> UserError:
+def no_usable_row(images: str, rows: int, problem: str, outside: Sequence[str] = ()) -> UserError:
     """The error of a table of which no row can be used.
 
     Args:
       images: the table.
       rows: how many it has.
       problem: of the first one.
+      outside: the first and the last path by name, if all lead out of the root.
     """
-    return UserError(
-        f"None of {rows:,} rows of {images!r} can be used; {problem}. Paths start from the table's "
-        "folder, unless ingest.root_dir says otherwise."
-    )
+    way_out = "Paths start from the table's folder, unless ingest.root_dir says otherwise."
+    if outside and (folder := _common_folder(*outside)):
+        way_out = f"If these are its images, set ingest.root_dir={folder}, which holds all of them."
+    return UserError(f"None of {rows:,} rows of {images!r} can be used; {problem}. {way_out}")
+
+
+def _common_folder(first: str, last: str) -> str:
+    """The folder of all absolute paths or URIs between two, by name; empty if there is none."""
+    parts = zip(first.split("/")[:-1], last.split("/")[:-1], strict=False)
+    same = [one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], parts)]
+    is_whole = same[:1] == [""] or (len(same) > 2 and same[0].endswith(":"))
+    return ("/".join(same) or "/") if is_whole else ""

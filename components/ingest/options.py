@@ -74,8 +74,8 @@ class IngestOptions(TableOptions):
     otherwise, an image's split depends on its content only."""
     follow_links: bool = False
     """Whether links that leave the images folder are followed, so that their targets are read and
-    stored. Otherwise they are quarantined as `outside`. Links within the folder are always
-    followed."""
+    stored; and rows of a table that leave its `root_dir`, through links or not. Otherwise they are
+    quarantined as `outside`, unread. Links within the folder are always followed."""
     duplicates: Literal["keep_first", "keep_all", "error"] = "keep_first"
     """Byte-identical files: store the first by path, or all of them (in the split of the first), or
     stop."""

@@ -46,7 +46,9 @@ def open_generator(images: str, options: IngestOptions) -> Generator:
 
 FOLDER = Kind(open=lambda images, options: Folder(images, options.follow_links))
 ARCHIVE = Kind(open=lambda images, _: Archive(images), has_parts=True)
-TABLE = Kind(open=Table, has_rows=True, has_parts=True, is_dated=False)
+TABLE = Kind(
+    open=lambda i, o: Table(i, o, o.follow_links), has_rows=True, has_parts=True, is_dated=False
+)
 GENERATOR = Kind(open=open_generator, has_rows=True, lists_images=False)
 OWN_SOURCE = Kind(open=lambda images, _: OwnSource(images), is_dated=False)
 

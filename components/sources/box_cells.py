@@ -1,11 +1,11 @@
 """A cell of boxes, in the ways that people write it, to `SaidBox`es."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.images.boxes import SaidBox
+from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.names import decode_name
 
 SIZE, BOXES, CLASSES, IDS, FORMAT = "size", "boxes", "classes", "ids", "format"
@@ -44,9 +44,9 @@ def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
     """
     if isinstance(cell, str):
         try:
-            cell = json.loads(cell) if cell.strip() else None
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{cell[:40]!r} is no JSON") from error
+            cell = parse_json(cell) if cell.strip() else None
+        except ValueError as error:
+            raise ValueError(f"{cell[:40]!r} is no JSON ({error})") from error
     if not cell:
         return [], []
     if isinstance(cell, StatedBoxes):

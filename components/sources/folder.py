@@ -8,6 +8,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.stores.remote import UnknownStoreError
 
 NOT_A_FILE = "not_a_file"  # a broken link, a circular link, a pipe, a device
 OUTSIDE = "outside"  # a link that leaves the images folder
@@ -36,8 +37,20 @@ class Folder:
         return _measure(ref, os.path.join(self.root, ref.path))
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
-        """See `read_below`."""
-        return read_below(self.root, ref, most_bytes, self.follow_links)
+        """See `Source.read`."""
+        path = find_below(self.root, ref.path, self.follow_links)
+        if not files.is_local(path):
+            # Whole files in one request: of an empty one, a store gives no range.
+            end = most_bytes if most_bytes < ref.size_bytes else None
+            try:
+                return files.read_file(path, 0, end)
+            except UnknownStoreError as error:
+                raise BadImage("unreadable", str(error)) from error
+        try:
+            within = None if self.follow_links else self.root
+            return files.read_regular_file(path, most_bytes, within)
+        except files.OutsideError as error:
+            raise BadImage(OUTSIDE, OUTSIDE_MESSAGE) from error
 
 
 def locate(root: str, path: str) -> str:
@@ -46,15 +59,19 @@ def locate(root: str, path: str) -> str:
     return path if is_whole else files.join(root, path)
 
 
-def read_below(root: str, ref: ImageRef, most_bytes: int, follow_links: bool) -> bytes:
-    """Reads a file of a folder; see `Source.read`."""
-    path = locate(root, ref.path)
-    if not files.is_local(path):
-        # Whole files in one request: of an empty one, a store gives no range.
-        return files.read_file(path, 0, most_bytes if most_bytes < ref.size_bytes else None)
-    if not follow_links and not _is_plainly_inside(ref.path, root) and not is_inside(path, root):
-        raise BadImage(OUTSIDE, OUTSIDE_MESSAGE)  # The link was changed after the listing.
-    return files.read_regular_file(path, most_bytes)
+def find_below(root: str, path: str, follow_links: bool) -> str:
+    """Where the file of a reference's path is; raises BadImage if that is not in the folder."""
+    if not follow_links and leads_out(root, path):
+        raise BadImage(OUTSIDE, OUTSIDE_MESSAGE)  # A link was changed after the listing.
+    return locate(root, path)
+
+
+def leads_out(root: str, path: str) -> bool:
+    """Tells whether a path leads out of a folder: by itself, by `..`, or by links on its way."""
+    located = locate(root, path)
+    if files.is_local(root) and files.is_local(located):
+        return not is_plain(path, root) and not is_inside(located, root)
+    return ".." in path.split("/") or not files.is_below(located, root)
 
 
 def list_images(
@@ -138,12 +155,10 @@ def _list_folder(
 
 def is_inside(path: str, folder: str) -> bool:
     """Tells whether a path leads into a folder once all links in it are resolved."""
-    inside = os.path.realpath(folder)
-    resolved = os.path.realpath(path)
-    return resolved == inside or resolved.startswith(inside.rstrip("/") + "/")
+    return files.is_below(os.path.realpath(path), os.path.realpath(folder))
 
 
-def _is_plainly_inside(path: str, root: str) -> bool:
+def is_plain(path: str, root: str) -> bool:
     """Tells whether a relative path has no link and no way up, for a tenth of `is_inside`'s time.
 
     That one looks at every folder from the file system's root on, twice.

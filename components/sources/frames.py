@@ -18,7 +18,7 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
-from image_pipeline.components.sources.folder import locate
+from image_pipeline.components.sources.folder import find_below
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.references import ImageRef, Source
@@ -42,6 +42,7 @@ class Frames:
 
     source: Source
     options: VideoOptions
+    follow_links: bool = False
 
     @property
     def root(self) -> str:
@@ -84,12 +85,12 @@ class Frames:
 
     def open_file(self, ref: ImageRef) -> str | BinaryIO:
         """A video's file: a local path, or what is read from a store or an archive."""
-        path = locate(self.root, ref.path)
         if ref.place is not None:
             if ref.size_bytes > _MOST_BYTES:
                 message = f"{ref.size_bytes} bytes in an archive; more than {_MOST_BYTES} must"
                 raise BadImage(TOO_LARGE_VIDEO, f"{message} be a file of its own; unpack it")
             return io.BytesIO(self.source.read(ref, ref.size_bytes))
+        path = find_below(self.root, ref.path, self.follow_links)
         return os.fspath(path) if files.is_local(path) else files.open_input(path)
 
 

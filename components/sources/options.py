@@ -62,7 +62,9 @@ class TableOptions(Options):
     """How the column of boxes is read, if there is one. None: as COCO has them, in pixels."""
     root_dir: str | None = None
     """The folder that a table's relative paths start from, itself relative to the table's folder,
-    which is the default. Where the table's name has `{SPLIT}`, it may have it, too, as in
+    which is the default; or a URI. Rows that lead out of it are quarantined as `outside`, unless
+    `follow_links` is set: so for a table of absolute paths, this names the folder of them all.
+    Where the table's name has `{SPLIT}`, it may have it, too, as in
     `../{SPLIT}2017`: then each split's paths start from a folder of its own."""
     bad_rows: Literal["quarantine", "error"] = "quarantine"
     """What happens to a row that cannot be used: one without a path, whose file is missing, that

@@ -14,6 +14,9 @@ BOX_COLUMN = "image/object/bbox"
 NAME = "__name__"
 """The column of what images are called that a table holds, where none of its own says so."""
 
+MOST_COLUMNS = 10_000
+"""Of a table, and of a row: each is a feature of every record, and a column of the index."""
+
 # What no text has; of it, bytes that are pixels have some nearly always.
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_NAME_BYTES = 255  # of a file's name: so many may be in any encoding

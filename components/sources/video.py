@@ -26,6 +26,8 @@ _USUAL_DURATION_S = Fraction(1, 10)
 _ROUNDING_S = Fraction(1, 1_000)
 # A video that its header says is longer is damaged.
 _MOST_S = 7 * 24 * 3600
+# What holds its own pictures: no list of other files or addresses, which would be opened.
+_FORMATS = "mov,matroska,avi,asf,flv,ogg,mpeg,mpegts,m4v,ivf"
 _CLOCK = re.compile(r"(\d+):(\d+):(\d+(?:\.\d+)?)")
 
 Opener = Callable[[], str | BinaryIO]
@@ -59,7 +61,7 @@ def read_video_header(file: str | BinaryIO) -> VideoHeader:
     Raises:
       BadImage: it cannot be opened, or has no pictures.
     """
-    with _call(av.open, file, metadata_errors="replace") as container:
+    with _open(file) as container:
         stream = _find_stream(container)
         duration_s = _read_duration(container, stream)
         if duration_s <= 0:
@@ -71,6 +73,11 @@ def read_video_header(file: str | BinaryIO) -> VideoHeader:
         if not (codec.height and codec.width):
             raise BadImage(CORRUPT, "the video's header has no size; it is cut off, or damaged")
         return VideoHeader(codec.height, codec.width, duration_s)
+
+
+def _open(file: str | BinaryIO) -> Any:
+    options = {"format_whitelist": _FORMATS}
+    return _call(av.open, file, options=options, metadata_errors="replace")
 
 
 def _as_fraction(frames_per_second: float) -> Fraction:
@@ -168,7 +175,7 @@ class Video:
     def _start(self, time_s: Fraction) -> None:
         self._now, self._is_sought = None, bool(time_s)
         try:
-            container = _call(av.open, self._open_file(), metadata_errors="replace")
+            container = _open(self._open_file())
             stream = _find_stream(container)
             stream.thread_type = (
                 "SLICE"  # Threads of whole frames report damage now here, now there.

@@ -25,6 +25,15 @@ _HELD_BYTES = 8 * 2**20
 _LOCK = threading.Lock()
 
 
+class UnknownStoreError(UserError):
+    """No store has addresses of this form, as that of a web page."""
+
+    def __init__(self, uri: str, reason: str):
+        """Says so, and what Beam says."""
+        known = "known are gs://, s3://, az://, and what Apache Beam can read"
+        super().__init__(f"{uri}: no store has such addresses ({known}: {reason})")
+
+
 class Store(Protocol):
     """What is asked of a store; each raises errors of its own, or FileNotFoundError."""
 
@@ -55,7 +64,10 @@ def _find_store(uri: str) -> Store:
         beam = _beam()
         if uri.startswith("gs://"):
             return open_google(beam._pipeline_options)
-        return BeamFiles(beam.get_filesystem(uri))
+        try:
+            return BeamFiles(beam.get_filesystem(uri))
+        except ValueError as error:
+            raise UnknownStoreError(uri, str(error)) from error
 
 
 def _beam() -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 
+_MOST_PX = 2**31  # of a side: more is no size
+
 
 class CocoError(ValueError):
     """A JSON object that is no COCO file; the message says why, and what to do."""
@@ -94,7 +96,7 @@ def _take_box(annotation: Mapping[str, Any], names: Mapping[Any, Any]) -> dict[s
 
 def _take_image(image: Mapping[str, Any], boxes: list[dict[str, Any]]) -> dict[str, Any]:
     sides = [image.get("width"), image.get("height")]
-    is_stated = all(isinstance(side, int | float) and side >= 1 for side in sides)
+    is_stated = all(isinstance(side, int | float) and 1 <= side < _MOST_PX for side in sides)
     return {
         "file_name": image.get("file_name"),
         "image_id": image.get("id"),

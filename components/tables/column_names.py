@@ -127,7 +127,8 @@ def name_columns(
             f"of {path!r} have paths; name the column as image, or give it another name."
         )
     columns = _add_usual(columns, others, _USUAL_NAMES, given)
-    found = [column for column in found if column in others or column in columns.values()]
+    kept = {*others, *columns.values()}
+    found = [column for column in found if column in kept]
     if "image" not in columns:
         raise UserError(
             f"No column of {path!r} is called as paths are; name it by ingest.columns="
@@ -171,8 +172,9 @@ def _add_further(
 ) -> dict[str, str | None]:
     named = {role: columns.get(role) for role in ROLES if role in columns or role in given}
     further: dict[str, str | None] = {n: c for n, c in columns.items() if n not in ROLES}
+    taken = set(columns.values())
     for column in found:
-        if column in columns.values():
+        if column in taken:
             continue
         name = usable_name(column)
         if name in further or name in named:

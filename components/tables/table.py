@@ -19,7 +19,14 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.column_types import Items, Value, convert, convert_label
-from image_pipeline.components.sources.folder import NOT_A_FILE, locate, read_below
+from image_pipeline.components.sources.folder import (
+    NOT_A_FILE,
+    OUTSIDE,
+    Folder,
+    is_plain,
+    leads_out,
+    locate,
+)
 from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.places import read_place
@@ -47,10 +54,12 @@ class Table:
     Attributes:
       path: of the table; `{SPLIT}` in it stands for a split's name, one table for each.
       options: with all columns and types; see `complete_options`.
+      follow_links: whether rows may lead out of the root, through links or not.
     """
 
     path: str
     options: TableOptions
+    follow_links: bool = False
 
     @functools.cached_property
     def root(self) -> str:
@@ -72,8 +81,21 @@ class Table:
         return f"{files.make_absolute(self.root).rstrip('/')}/"
 
     @functools.cached_property
+    def _plain_folders(self) -> dict[str, bool]:
+        """Whether the way to a folder below the root has no link, of those that were asked for."""
+        return {}
+
+    @functools.cached_property
     def _types(self) -> dict[str, ColumnType]:
         return self.options.further_types
+
+    @functools.cached_property
+    def _roles_as_paths(self) -> tuple[str, ...]:
+        return tuple(role for role in _PATHS if self.options.columns.get(role) is not None)
+
+    @functools.cached_property
+    def _further(self) -> tuple[str, ...]:
+        return tuple(order_names(self._types))
 
     @functools.cached_property
     def _roles_as_text(self) -> tuple[str, ...]:
@@ -101,10 +123,10 @@ class Table:
             yield ref
 
     def read(self, ref: ImageRef, most_bytes: int) -> bytes:
-        """See `Source.read`; a row may name a file anywhere."""
+        """See `Source.read`."""
         if ref.place is not None:
             return read_place(ref, most_bytes)
-        return read_below(self.root, ref, most_bytes, follow_links=True)
+        return Folder(self.root, self.follow_links).read(ref, most_bytes)
 
     def _judge_repeated(
         self, ref: ImageRef, place: str, labels: Sequence[str], first_rows: dict[str, str]
@@ -199,7 +221,7 @@ class Table:
             roles = {role: _text(self._cell(row, role)) for role in self._roles_as_text}
             if split is not None:
                 roles["split"] = split
-            further = tuple(self._convert(name, row) for name in order_names(self._types))
+            further = tuple(self._convert(name, row) for name in self._further)
         except ValueError as error:
             return self._bad_row("wrong_type", place, str(error))
         said = Said(place, further=further, **roles)
@@ -210,7 +232,7 @@ class Table:
 
     def _find_misfit(self, row: Row) -> str:
         """Which cell of a path can be none, and why; empty if all can."""
-        for role in _PATHS:
+        for role in self._roles_as_paths:
             cell = self._cell(row, role)
             if isinstance(cell, Unusable):
                 return f"the column {self.options.columns[role]!r}: {cell.why}"
@@ -240,10 +262,24 @@ class Table:
     def _look_up(self, path: str, said: Said) -> ImageRef:
         """A local file's size and time; a store is not asked for each."""
         located = locate(self.root, path)
-        if not files.is_local(located):
-            return ImageRef(path, 0, 0, said=said)
+        is_local = files.is_local(located)
         try:
-            status = os.stat(located)
+            status = os.lstat(located) if is_local else None
+        except (OSError, ValueError):
+            status = None
+        is_link = status is None or stat.S_ISLNK(status.st_mode)
+        if is_link or not self._is_in_plain_folder(path):
+            if not self.follow_links and "\0" not in path and leads_out(self.root, path):
+                message = (
+                    f"{said.row}: {show(path)} leads out of {files.make_absolute(self.root)!r}; "
+                    "if it may, set ingest.root_dir to the folder of all images, or "
+                    "ingest.follow_links=true"
+                )
+                return ImageRef(path, 0, 0, OUTSIDE, message, said)
+            if not is_local:
+                return ImageRef(path, 0, 0, said=said)
+        try:
+            status = os.stat(located) if status is None or is_link else status
         except (OSError, ValueError):
             message = f"{said.row}: there is no file {show(path)}"
             return ImageRef(path, 0, 0, MISSING_FILE, message, said)
@@ -251,6 +287,13 @@ class Table:
             message = f"{said.row}: {path!r} is a folder, or no regular file"
             return ImageRef(path, 0, 0, NOT_A_FILE, message, said)
         return ImageRef(path, status.st_size, status.st_mtime_ns, said=said)
+
+    def _is_in_plain_folder(self, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        if (known := self._plain_folders.get(folder)) is None:
+            is_below = not folder and path[:1] != "/"
+            known = self._plain_folders[folder] = is_below or is_plain(folder, self.root)
+        return known
 
     def _bad_row(self, problem: str, place: str, message: str) -> ImageRef:
         return ImageRef(place, 0, 0, problem, f"{place}: {message}", Said(place))

@@ -1,5 +1,6 @@
 """What types a table's columns have; with their names, all that its options leave out."""
 
+import collections
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -9,10 +10,15 @@ from image_pipeline.components.dataset.record import LABEL_COLUMNS, ColumnType
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.boxes import BoxOptions
 from image_pipeline.components.sources.box_cells import may_be_boxes
-from image_pipeline.components.sources.column_types import BoxGuess, ImageGuess, TypeGuess
+from image_pipeline.components.sources.column_types import (
+    BoxGuess,
+    ImageGuess,
+    TypeGuess,
+    is_empty,
+)
 from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.options import ROLES, TableOptions
-from image_pipeline.components.sources.rows import BOX_COLUMN, Row
+from image_pipeline.components.sources.rows import BOX_COLUMN, MOST_COLUMNS, Row
 from image_pipeline.components.tables.column_names import (
     BOXES,
     name_boxes,
@@ -102,26 +108,50 @@ def _guess_types(
     """Reads all rows.
 
     Returns:
-      Each column's type, None if it is left out; and of columns with values of no one type, where
-      the first such value is, and why.
+      Each column's type, None if it is left out; and of columns of which half of the values are of
+      no one type, where the first such value is, and why.
     """
     left_out = {name for name, column in given.items() if column is None}
     guesses: dict[str, TypeGuess | None] = {}
     misfits: dict[str, str] = {}
+    counts: collections.Counter[str] = collections.Counter()  # of cells that do not fit
+    missing: set[str] = set()
     problems: list[str] = []
+    read = 0
     for place, row in rows:
-        if row.problem and not problems:
-            problems.append(f"{place}: {row.problem}")
+        if row.problem:
+            problems = problems or [f"{place}: {row.problem}"]
+            continue
+        read += 1
+        if len(row.cells) < len(guesses) and not _lacks_image(row, guesses):
+            missing.update(guesses.keys() - row.cells.keys())
         for column, cell in row.cells.items():
             if column not in guesses:
+                missing.update([column] * (read > 1))
                 is_kept = not left_out.intersection([column, usable_name(column)])
                 guesses[column] = _start_guess(column, cell, given) if is_kept else None
             if (guess := guesses[column]) and (why := _see(guess, cell)):
                 misfits.setdefault(column, f"{place}: the column {column!r} cannot be kept ({why})")
+                counts[column] += 1
+        if len(guesses) > MOST_COLUMNS:
+            raise UserError(
+                f"{place}: the table has more than {MOST_COLUMNS:,} columns, the most that are "
+                "kept; leave out those that are not used, or write them as one column of lists."
+            )
+    for column in missing:
+        if guess := guesses[column]:
+            guess.see(None)
     if not guesses:
         why = (*problems, "it is empty")[0]
         raise UserError(f"The table {path!r} has no row that can be read ({why}).")
-    return guesses, misfits
+    # Fewer than half are the rows' problem: then it is plain what the column is.
+    return guesses, {column: misfits[column] for column in misfits if 2 * counts[column] >= read}
+
+
+def _lacks_image(row: Row, guesses: Mapping[str, TypeGuess | None]) -> bool:
+    """Whether a row has no image where others hold one: then it is not used, whatever it lacks."""
+    images = (column for column, guess in guesses.items() if isinstance(guess, ImageGuess))
+    return any(is_empty(row.cells.get(column)) for column in images)
 
 
 def _rows(path: str, given: Mapping[str, str | None]) -> Iterator[tuple[str, Row]]:

@@ -17,6 +17,7 @@ from image_pipeline.components.dataset import paths
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.record_files import tfds
 from image_pipeline.components.sources.file_pattern import WILD, find_matching
+from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.split_names import find_split
 from image_pipeline.components.tables.table_rows import (
     FOLDER_ENDINGS,
@@ -118,7 +119,7 @@ def _list_folder(folder: str) -> Tables:
         return list(tfds.list_shards(folder))
     if os.path.isfile(f"{folder}/{_SAVED_SPLITS}"):
         splits = json.loads(files.read_file(f"{folder}/{_SAVED_SPLITS}"))["splits"]
-        return [(path, s) for s in splits for path in _list_saved(f"{folder}/{s}")]
+        return [(path, s) for s in splits for path in _list_saved(_name_below(folder, s))]
     if os.path.isfile(f"{folder}/{_SAVED}"):
         return [(path, None) for path in _list_saved(folder)]
     found = _list_data(folder) or _list_data(f"{folder}/{_BELOW}")
@@ -127,7 +128,17 @@ def _list_folder(folder: str) -> Tables:
 
 def _list_saved(folder: str) -> list[str]:
     state = json.loads(files.read_file(f"{folder}/{_SAVED}"))
-    return [f"{folder}/{each['filename']}" for each in state["_data_files"]]
+    return [_name_below(folder, each["filename"]) for each in state["_data_files"]]
+
+
+def _name_below(folder: str, name: str) -> str:
+    """A file that a data set's own list names."""
+    if leads_out(folder, name):
+        raise UserError(
+            f"The data set {folder!r} names {name!r}, which leads out of it; save it again, or "
+            "give that file itself."
+        )
+    return f"{folder}/{name}"
 
 
 def _list_data(folder: str) -> list[str]:

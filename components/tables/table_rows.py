@@ -10,20 +10,22 @@ import json
 import os
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.json_text import once, parse_json
+from image_pipeline.components.sources.rows import MOST_COLUMNS, Row
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 from image_pipeline.components.tables.coco import CocoError, read_coco
 
 TFRECORD = "tfrecord:"
 """Stands before paths of TFRecords, whose names have no ending: `train-00000-of-00010`."""
 _NONE: Mapping[str, str | None] = types.MappingProxyType({})
+_BUFFER_BYTES = 2**16
 _ZARR_ZIP = ".zarr.zip"
 _ARRAY_ENDINGS = (".h5", ".hdf5", ".npy", ".npz", ".zarr", _ZARR_ZIP)
 # Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
@@ -34,6 +36,11 @@ _OTHER_ENDINGS = re.compile(
 )
 FOLDER_ENDINGS = (".zarr",)
 """Of tables that may be folders."""
+
+
+_MOST_CHARACTERS = 2**25
+"""Of a cell in quotes, and of a line: what is held where quotes or line ends are missing."""
+csv.field_size_limit(_MOST_CHARACTERS)
 
 
 class TableError(ValueError):
@@ -98,7 +105,45 @@ def ending_of(path: str) -> str:
     return _ZARR_ZIP if path.endswith(_ZARR_ZIP) else os.path.splitext(path)[1]
 
 
+class _Lines(io.RawIOBase):
+    """A file's bytes, which end in a `TableError` where a line has too many."""
+
+    def __init__(self, file: BinaryIO):
+        """Begins where the file stands."""
+        self._file, self._line_bytes, self._lines = file, 0, 0
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`; so do the others."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be read again."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """To the beginning of a line."""
+        self._line_bytes = self._lines = 0
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        """Reads some bytes."""
+        data = self._file.read(len(buffer))
+        ended = max(data.rfind(b"\n"), data.rfind(b"\r"))
+        self._line_bytes = len(data) - ended + (self._line_bytes if ended < 0 else 0)
+        if self._line_bytes > _MOST_CHARACTERS:
+            most = f"{_MOST_CHARACTERS:,} bytes"
+            raise TableError(self._lines + 1, f"a line may have {most}, this has more; shorten it.")
+        self._lines += data.count(b"\n")
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _lines(file: BinaryIO) -> io.TextIOWrapper:
+    """Lines of bounded length, see `_text`."""
+    return _text(io.BufferedReader(_Lines(file), _BUFFER_BYTES))  # type: ignore[type-var,arg-type]
+
+
+def _text(file: BinaryIO) -> io.TextIOWrapper:
     """Text with the line ends that it has; bytes that are not UTF-8 as `os.fsdecode` gives them."""
     # A mark at the beginning says UTF-16, which Excel's "Unicode text" is.
     start = file.read(2)
@@ -126,23 +171,33 @@ def _read_separated(file: BinaryIO, delimiter: str | None = None) -> Iterator[Ro
     lines.seek(0)
     delimiter = delimiter or max(",;\t|", key=names_line.count)
     reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-    line = 1
-    try:
-        header = _check_header([name.strip() for name in next(reader, [])])
-        line = reader.line_num + 1
-        for cells in reader:
-            if len(cells) == len(header):
-                yield Row(line, {name: cells[at] for at, name in enumerate(header) if name})
-            elif cells:
-                counted = f"the first line names {len(header)} columns, but it has {len(cells)}"
-                yield Row(line, {}, counted)
+    header: list[str] = []
+    line, is_done = 1, False
+    while not is_done:
+        try:
+            header = header or _check_header([name.strip() for name in next(reader, [])])
             line = reader.line_num + 1
-    except csv.Error as error:
-        raise TableError(line, f"no row of a table ({error}); correct its quotes.") from error
+            for cells in reader:
+                if len(cells) == len(header):
+                    yield Row(line, {name: cells[at] for at, name in enumerate(header) if name})
+                elif cells:
+                    counted = f"the first line names {len(header)} columns, but it has {len(cells)}"
+                    yield Row(line, {}, counted)
+                line = reader.line_num + 1
+            is_done = True
+        except csv.Error as error:
+            # Where the row ends is known if the error is on its only line.
+            if not header or reader.line_num > line or "end of data" in str(error):
+                problem = f"no row of a table ({error}); correct its quotes."
+                raise TableError(line, problem) from error
+            yield Row(line, {}, f"it is no row ({error}); correct its quotes")
 
 
 def _check_header(names: list[str]) -> list[str]:
     """The names; those of no name, such as a data frame's index has, are left out later."""
+    if len(names) > MOST_COLUMNS:
+        problem = f"the first line names {len(names):,} columns; a table may have {MOST_COLUMNS:,}"
+        raise TableError(1, f"{problem}: leave out those that are not used.")
     if not any(names):
         raise TableError(1, "the first line must name the columns, and is empty.")
     if path := next((name for name in names if ending_of(name) in IMAGE_ENDINGS), None):
@@ -160,22 +215,29 @@ def _read_json_lines(file: BinaryIO) -> Iterator[Row]:
         if not text.strip():
             continue
         try:
-            found = json.loads(text)
-            json.dumps(found, ensure_ascii=False).encode()  # Half a surrogate pair is no text.
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict):
-            yield Row(line, found)
-        else:
+            found = parse_json(text)
+            if "\\u" in text or not text.isascii():
+                json.dumps(found, ensure_ascii=False).encode()  # Half a surrogate pair is no text.
+        except UnicodeEncodeError:
+            yield Row(line, {}, "it is no JSON object (it has what is no text in UTF-8)")
+            continue
+        except (ValueError, RecursionError) as error:
+            yield Row(line, {}, f"it is no JSON object ({error})")
+            continue
+        if not isinstance(found, dict):
             yield Row(line, {}, "it is no JSON object")
+        elif len(found) > MOST_COLUMNS:
+            yield Row(line, {}, f"it has {len(found):,} keys; a row may have {MOST_COLUMNS:,}")
+        else:
+            yield Row(line, found)
 
 
 def _read_json(file: BinaryIO) -> Iterator[Row]:
     """A COCO file's images, or a list of objects; `line` is an object's number. Held in memory."""
-    text = _lines(file).read()
+    text = _text(file).read()
     try:
-        found = json.loads(text, object_hook=_without_outlines)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text, _without_outlines)
+    except ValueError as error:
         raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
     if isinstance(found, dict):
         rows = _read_coco(found)
@@ -207,8 +269,9 @@ def _read_coco(content: dict[str, Any]) -> list[dict[str, Any]]:
         raise TableError(1, str(error)) from error
 
 
-def _without_outlines(read: dict[str, Any]) -> dict[str, Any]:
+def _without_outlines(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Leaves out what is most of a COCO file, and not used."""
+    read = once(pairs)
     read.pop("segmentation", None)
     read.pop("keypoints", None)
     return read

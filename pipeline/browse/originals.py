@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import sys
 from typing import Any
 
 import pydantic
@@ -21,6 +22,7 @@ from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
 from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.show.shown_values import show_values
 
@@ -66,9 +68,9 @@ class Originals:
           NoOriginal: if it is not known where it is, or it cannot be read.
         """
         if row["state"] == "quarantined" and row["sha256"]:
-            copy = files.join(self._data_dir, name_copy(row["sha256"]))
-            if files.is_file(copy):
-                return files.read_file(copy)
+            copy = name_copy(row["sha256"])
+            if files.is_file(files.join(self._data_dir, copy)):
+                return self._read_copy(copy)
         if self._images is None:
             raise NoOriginal("The folder of the images is not known; give it with --images.")
         try:
@@ -81,6 +83,14 @@ class Originals:
         if len(data) > limit:
             raise NoOriginal(f"It has more than prepare.max_file_bytes={limit} bytes.")
         return data
+
+    def _read_copy(self, name: str) -> bytes:
+        """A quarantined file's bytes; what the list names, or is a link, may be no copy of one."""
+        try:
+            return Folder(self._data_dir).read(ImageRef(name, 0, 0), sys.maxsize)
+        except (OSError, BadImage) as error:
+            why = getattr(error, "message", None) or getattr(error, "strerror", None) or error
+            raise NoOriginal(f"Its copy {name!r} cannot be read: {why}.") from error
 
     def draw(self, data: bytes) -> Picture:
         """A file as a browser shows it: as it is, or where browsers cannot, as ingest reads it.

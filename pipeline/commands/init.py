@@ -21,8 +21,12 @@ _FORECAST_FILES = 50  # that are prepared on trial
 @click.command(short_help="Look at images, and write a configuration that suits them.")
 @click.argument("images_dir", metavar="IMAGES")
 @click.option("--output", "output_path", default="config.yaml", show_default=True)
+@click.option(
+    "--root-dir",
+    help="The folder that a table's paths start from, and stay in (ingest.root_dir).",
+)
 @click.option("--yes", is_flag=True, help="Write the guess without asking.")
-def init(images_dir: str, output_path: str, yes: bool) -> None:
+def init(images_dir: str, output_path: str, root_dir: str | None, yes: bool) -> None:
     """Look at a folder, a table or a generator, and write a starter configuration for it.
 
     Shows what it found: classes and splits by names, sizes, duplicates and what an ingest will take
@@ -40,8 +44,11 @@ def init(images_dir: str, output_path: str, yes: bool) -> None:
 
     _check_new(output_path)
     check_one_source(images_dir)
-    read = _read_table if kind_of(images_dir).has_rows else _read_folder
-    images_dir, layout, source, refs = read(images_dir)  # A COCO file may be in the folder.
+    if kind_of(images_dir).has_rows:
+        read = _read_table(images_dir, root_dir)
+    else:
+        read = _read_folder(images_dir)  # A COCO file may be in the folder.
+    images_dir, layout, source, refs = read
     sizes: Any = measure_sizes(source, refs)
     _check_guess(images_dir, layout, sizes)
     has_files = layout.generator is None and layout.video is None
@@ -118,10 +125,10 @@ def _open_videos(layout: Any, source: Any, refs: list[Any]) -> tuple[Any, Any, l
     return dataclasses.replace(layout, video=videos.options), videos, firsts
 
 
-def _read_table(table: str) -> tuple[str, Any, Any, list[Any]]:
+def _read_table(table: str, root_dir: str | None = None) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.init.table_layout import read_layout
 
-    return table, *read_layout(table)
+    return table, *read_layout(table, root_dir)
 
 
 def _check_new(output_path: str) -> None:

@@ -33,7 +33,7 @@ SET = click.option(
 FOLLOW_LINKS = click.option(
     "--follow-links",
     is_flag=True,
-    help="Also follow links that lead out of the images folder (ingest.follow_links=true).",
+    help="Also follow links and rows that lead out of the folder (ingest.follow_links=true).",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary.")
 QUIET = click.option("--quiet", is_flag=True, help="Print nothing but errors.")

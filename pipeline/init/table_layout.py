@@ -15,6 +15,7 @@ from image_pipeline.components.ingest.open_source import no_usable_row, open_sou
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.ingest.source_kind import kind_of, open_generator
+from image_pipeline.components.sources.folder import OUTSIDE
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said, Source
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
@@ -41,6 +42,7 @@ class _Rows:
       problems: how many rows cannot be used.
       first: what is wrong with the first of them.
       missing: paths where there is no file.
+      outside: paths that lead out of the root.
     """
 
     options: IngestOptions
@@ -52,6 +54,7 @@ class _Rows:
     problems: int = 0
     first: str = ""
     missing: list[str] = dataclasses.field(default_factory=list)
+    outside: list[str] = dataclasses.field(default_factory=list)
 
     def leave_out(self, refs: Iterable[ImageRef]) -> Iterator[tuple[ImageRef, Said]]:
         """The rows that can be used, with what the table says of each; counts the others."""
@@ -62,6 +65,7 @@ class _Rows:
                 self.problems += 1
                 self.first = self.first or ref.message
                 self.missing += [ref.path] * (ref.problem == MISSING_FILE)
+                self.outside += [ref.path] * (ref.problem == OUTSIDE)
 
     def count(self, ref: ImageRef, said: Said) -> None:
         """Takes a row into account that can be used."""
@@ -80,11 +84,12 @@ class _Rows:
         return self.options.further_types
 
 
-def read_layout(table: str) -> tuple[Layout, Source, list[ImageRef]]:
+def read_layout(table: str, root_dir: str | None = None) -> tuple[Layout, Source, list[ImageRef]]:
     """Reads a table as ingest would; of a generator, the first items.
 
     Args:
       table: its path or URI, or the pattern of one a split; or the generator.
+      root_dir: `ingest.root_dir`, if it is known.
 
     Returns:
       The layout, a source of the rows, and those that can be used.
@@ -92,12 +97,15 @@ def read_layout(table: str) -> tuple[Layout, Source, list[ImageRef]]:
     Raises:
       UserError: if the table cannot be read.
     """
-    rows = _read_rows(table, IngestOptions())
-    root_dir = None if rows.refs else _find_root(table, rows.missing)
-    if root_dir is not None:
-        rows = _read_rows(table, IngestOptions(root_dir=root_dir))
+    rows = _read_rows(table, IngestOptions(root_dir=root_dir))
+    if root_dir is None and not rows.refs:
+        root_dir = _find_root(table, rows.missing)
+        if root_dir is not None:
+            rows = _read_rows(table, IngestOptions(root_dir=root_dir))
     if not rows.refs:
-        raise no_usable_row(table, rows.problems, rows.first)
+        are_all = len(rows.outside) == rows.problems
+        outside = (min(rows.outside), max(rows.outside)) if are_all else ()
+        raise no_usable_row(table, rows.problems, rows.first, outside)
     rows = _try_tags(table, rows)
     splits, split_names, columns = _choose_splits(table, rows)
     options = rows.options

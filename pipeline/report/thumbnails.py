@@ -9,7 +9,9 @@ from PIL import Image, ImageFile
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_copy
-from image_pipeline.components.images.bad_image import DECODER_ERRORS
+from image_pipeline.components.images.bad_image import DECODER_ERRORS, BadImage
+from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.report.data_set import DataSet
 from image_pipeline.report.pixels import shrink
 from image_pipeline.show.box_overlay import NamedBoxes, draw_boxes
@@ -53,11 +55,14 @@ class Thumbnails:
         """The thumbnail of whatever can be decoded of a rejected file; None if nothing can."""
         if sha256 is None:
             return None
-        path = files.join(self._data_dir, name_copy(sha256))
-        if not files.exists(path):
+        name = name_copy(sha256)
+        if not files.exists(files.join(self._data_dir, name)):
             return None
-        with files.open_input(path) as file:
-            pixels = decode_what_can_be(file.read(_MOST_FILE_BYTES))
+        try:
+            copy = ImageRef(name, _MOST_FILE_BYTES + 1, 0)
+            pixels = decode_what_can_be(Folder(self._data_dir).read(copy, _MOST_FILE_BYTES))
+        except (OSError, BadImage):  # It may be a link out of the data set, or no file.
+            return None
         return None if pixels is None else make_thumbnail(pixels)
 
 

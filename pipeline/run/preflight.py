@@ -46,13 +46,17 @@ class _Seen:
     outside: int = 0
     usable: int = 0
     first_problem: str = ""
+    paths_outside: tuple[str, ...] = ()
     classes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     def count(self, refs: Iterable[ImageRef]) -> Iterator[ImageRef]:
         """Passes references on, and counts them."""
         for ref in refs:
             self.found += 1
-            self.outside += ref.problem == OUTSIDE
+            if ref.problem == OUTSIDE:
+                self.outside += 1
+                paths = *self.paths_outside, ref.path
+                self.paths_outside = min(paths), max(paths)
             self.usable += ref.problem is None
             self.first_problem = self.first_problem or ref.message
             has_sounds = self.options.prepare.sound is not None
@@ -83,7 +87,8 @@ def survey_images(images_dir: str, options: IngestOptions) -> Survey:
     if not kind.has_rows:
         check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
     elif not seen.usable:
-        raise no_usable_row(images_dir, seen.found, seen.first_problem)
+        outside = seen.paths_outside if seen.outside == seen.found else ()
+        raise no_usable_row(images_dir, seen.found, seen.first_problem, outside)
     return Survey(seen.found, dict(sorted(seen.classes.items())), found, seen.outside)
 
 

@@ -11,8 +11,8 @@ from image_pipeline.components.sources.folder import (
     LISTED_BEFORE,
     NOT_A_FILE,
     OUTSIDE,
+    Folder,
     list_images,
-    read_below,
 )
 from image_pipeline.components.sources.references import ImageRef, fingerprint_refs, make_chunks
 
@@ -199,9 +199,9 @@ def test_a_file_is_read_only_if_its_path_stays_inside(tmp_path, path):
     (root / "link.png").symlink_to(out / "1.png")
     (root / "folder").symlink_to(out)
     reference = ImageRef(path, 1, 0)
-    assert read_below(str(root), reference, 9, True) == (b"a" if path == "a/1.png" else b"out")
+    assert Folder(str(root), True).read(reference, 9) == (b"a" if path == "a/1.png" else b"out")
     if path == "a/1.png":
-        assert read_below(str(root), reference, 9, False) == b"a"
+        assert Folder(str(root)).read(reference, 9) == b"a"
     else:
         with pytest.raises(BadImage, match="leaves the images folder"):
-            read_below(str(root), reference, 9, False)
+            Folder(str(root)).read(reference, 9)

@@ -30,8 +30,8 @@ def _open(path, **options):
     return Table(str(path), complete_options(str(path), TableOptions(**options)))
 
 
-def _list(path, **options):
-    return list(_open(path, **options).list())
+def _list(path, follow_links=False, **options):
+    return list(dataclasses.replace(_open(path, **options), follow_links=follow_links).list())
 
 
 @pytest.fixture
@@ -167,8 +167,9 @@ def test_dots_behind_a_link_lead_where_the_system_says(photos, tmp_path):
     (photos / "link").symlink_to(tmp_path / "other" / "deep")
     (photos / "1.jpg").write_bytes(b"x")
     (photos / "t.csv").write_text("path,label\nlink/../1.jpg,x\n")
-    (ref,) = _list(photos / "t.csv")
+    (ref,) = _list(photos / "t.csv", follow_links=True)
     assert (ref.path, ref.size_bytes) == ("link/../1.jpg", 5)
+    assert _list(photos / "t.csv")[0].problem == "outside"
 
 
 def test_nan_is_empty_and_a_list_is_no_label(photos):

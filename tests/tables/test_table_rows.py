@@ -68,12 +68,15 @@ def test_bytes_that_are_not_utf8_stay_what_they_are(tmp_path):
     assert row.cells["path"] == "caf\udce9.jpg"
 
 
+UNFINISHED = "Invalid control character at: line 1 column 5 (char 4)"
+
+
 def test_json_lines_may_lack_keys_and_hold_lists(tmp_path):
     rows = _rows(tmp_path, "x.jsonl", '{"path": "1.jpg", "tags": ["a"]}\n\n[1]\n{"pa\n{"n": 1.5}\n')
     assert rows == [
         Row(1, {"path": "1.jpg", "tags": ["a"]}),
         Row(3, {}, "it is no JSON object"),
-        Row(4, {}, "it is no JSON object"),
+        Row(4, {}, f"it is no JSON object ({UNFINISHED})"),
         Row(5, {"n": 1.5}),
     ]
 
@@ -90,7 +93,9 @@ def test_parquet_keeps_types_and_counts_rows(tmp_path):
     ("name", "content", "message"),
     [
         ("x.csv", 'path\n1.jpg\n"2.jpg\n3.jpg\n', r"x.csv:3: no row of a table \(unexpected end"),
-        ("x.csv", 'path\n"1".jpg\n', r"x.csv:2: no row of a table .*correct its quotes"),
+        ("x.csv", '"path".x\n1.jpg\n', r"x.csv:1: no row of a table .*correct its quotes"),
+        ("x.csv", 'path\n1.jpg\n"2.jpg', r"x.csv:3: no row of a table \(unexpected end"),
+        ("x.csv", 'path\n"1\n".jpg\n', r"x.csv:2: no row of a table .*correct its quotes"),
         ("x.csv", "", "x.csv:1: the first line must name the columns, and is empty"),
         ("x.csv", "a,a\n1,2\n", "x.csv:1: two columns are called 'a'; rename one"),
         ("x.csv", "1.jpg,cat\n", "x.csv:1: the first line must name the columns, got '1.jpg'"),
@@ -109,7 +114,7 @@ def test_a_missing_table_is_the_users_error(tmp_path):
 
 def test_json_of_any_depth_is_a_bad_row(tmp_path):
     (row,) = _rows(tmp_path, "x.jsonl", "[" * 100_000)
-    assert row.problem == "it is no JSON object"
+    assert row.problem == "it is no JSON object (it is nested too deeply)"
 
 
 def test_dates_decimals_and_bytes_of_parquet_are_text(tmp_path):
@@ -121,7 +126,7 @@ def test_dates_decimals_and_bytes_of_parquet_are_text(tmp_path):
 
 def test_half_a_surrogate_pair_is_a_bad_row(tmp_path):
     (row,) = _rows(tmp_path, "x.jsonl", '{"path": "\\ud800.jpg"}')
-    assert row.problem == "it is no JSON object"
+    assert row.problem == "it is no JSON object (it has what is no text in UTF-8)"
 
 
 def test_text_that_is_cut_off_is_the_users_error(tmp_path):

@@ -47,6 +47,24 @@ def test_what_is_not_there_says_so(browsed, tmp_path):
         read(*open_both(browsed.data, tmp_path / "images"), "cat/04.png")
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_no_copy_leads_out_of_the_data_set(browsed, tmp_path, is_link):
+    """Whoever made the data set wrote its list, and its links."""
+    (tmp_path / "secret").write_bytes(b"TOP-SECRET")
+    shutil.copytree(browsed.data, tmp_path / "data")
+    catalogue, originals = open_both(tmp_path / "data", None)
+    (number,) = catalogue.find(Query(path="dog/<b>.png"))
+    row = catalogue.read(int(number))
+    copy = tmp_path / "data" / "quarantine" / row["sha256"]
+    if is_link:
+        copy.unlink()
+        copy.symlink_to(tmp_path / "secret")
+    else:
+        row["sha256"] = "../../secret"
+    with pytest.raises(NoOriginal, match="cannot be read: a link that leaves"):
+        originals.read(row)
+
+
 def test_no_link_and_no_path_leads_out_of_the_folder(browsed, tmp_path):
     secret = tmp_path / "secret.png"
     secret.write_bytes(encode_png(draw(1)))

@@ -59,3 +59,12 @@ def test_thumbnails_of_rows_and_of_the_quarantine(data, data_dir):
     assert sorted(uri is None for uri in made) == [False, True]  # the cut JPEG, and the text
     assert thumbnails.of_quarantined(None) is None
     assert thumbnails.of_quarantined("0" * 64) is None
+
+
+def test_no_copy_of_the_quarantine_leads_out_of_the_data_set(data, data_dir, tmp_path):
+    (tmp_path / "data" / "quarantine").mkdir(parents=True)
+    Image.fromarray(draw(1)).save(tmp_path / "private.png")
+    (tmp_path / "data" / "quarantine" / ("0" * 64)).symlink_to(tmp_path / "private.png")
+    thumbnails = Thumbnails(data, str(tmp_path / "data"))
+    assert thumbnails.of_quarantined("0" * 64) is None
+    assert thumbnails.of_quarantined("../../private.png") is None
