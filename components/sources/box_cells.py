@@ -1,5 +1,6 @@
 """A cell of boxes, in the ways that people write it, to `SaidBox`es."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,8 +46,8 @@ def read_boxes(cell: Any) -> tuple[list[int], list[SaidBox]]:
     if isinstance(cell, str):
         try:
             cell = parse_json(cell) if cell.strip() else None
-        except ValueError as error:
-            raise ValueError(f"{cell[:40]!r} is no JSON ({error})") from error
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{cell[:40]!r} is no JSON") from error
     if not cell:
         return [], []
     if isinstance(cell, StatedBoxes):
