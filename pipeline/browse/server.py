@@ -3,21 +3,26 @@
 Three things keep other pages and other people out. It listens to the loopback address; every
 address begins with a token that only its starter is told; and it answers only under this machine's
 own names, so that no foreign name that is made to lead here (DNS rebinding) is answered. Records
-are asked for by number, so no request names a file.
+are asked for by number, so no request names a file. Nothing that is sent takes more memory than
+`MOST_SENT_BYTES`, nor more time to arrive than `_ARRIVES_WITHIN_S`, token or not.
 """
 
+import contextlib
 import hmac
+import io
 import json
 import secrets
 import socket
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic
 from werkzeug.exceptions import HTTPException, MisdirectedRequest, NotFound, UnsupportedMediaType
 from werkzeug.routing import Map, Rule
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from werkzeug.wrappers import Request, Response
 
 from image_pipeline.browse.originals import NoOriginal
@@ -26,7 +31,15 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import describe_error
 
 HOST = "127.0.0.1"
+MOST_SENT_BYTES = 2**17
+"""Of a request: its line, its headers and its body. A page's are below 4 kB."""
 _NAMES = (HOST, "localhost")
+_ARRIVES_WITHIN_S = 30.0
+# An original of 100 MB through a forwarded port of 1 MB/s.
+_SENT_WITHIN_S = 300.0
+# Browsers open 6 to 8 connections to one address.
+_MOST_CONNECTIONS = 64
+_MOST_MARKED_AT_ONCE = 1000
 _SAFETY = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self' data:; style-src 'self'; "
     "script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -55,7 +68,7 @@ class MarkRequest(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
 
-    numbers: list[int]
+    numbers: Annotated[list[int], pydantic.Field(max_length=_MOST_MARKED_AT_ONCE)]
     marked: bool
 
 
@@ -65,8 +78,9 @@ class App:
     def __init__(self, session: Session, token: str):
         """Takes what is looked at, and what every address begins with."""
         self._session, self._token = session, token
+        self.is_open = threading.Event()
         self._answers: dict[str, Callable[..., Response]] = {
-            "page": lambda request: _text(session.page, "text/html"),
+            "page": self._open,
             "asset": lambda request, name: _text(read_asset(name), _ASSETS[name]),
             "search": lambda request: _json(session.search(request.args.to_dict())),
             "record": lambda request, number: _json(session.describe(number)),
@@ -110,6 +124,10 @@ class App:
             raise NotFound("Use the whole address that `image-pipeline browse` printed.")
         return f"/{rest}"
 
+    def _open(self, request: Request) -> Response:
+        self.is_open.set()
+        return _text(self._session.page, "text/html")
+
     def _list_views(self, request: Request, number: int) -> Response:
         return _json(self._session.list_views(number, "drawn" in request.args))
 
@@ -121,6 +139,7 @@ class App:
         # A form of another page cannot send this type without being asked for leave.
         if request.mimetype != "application/json":
             raise UnsupportedMediaType("Marks are sent as application/json.")
+        request.max_content_length = MOST_SENT_BYTES
         asked = MarkRequest.model_validate_json(request.get_data())
         return _json(self._session.mark(asked.numbers, asked.marked))
 
@@ -136,15 +155,10 @@ class Server:
         """
         token = secrets.token_urlsafe(24)
         self._socket = _listen(port)
-        self._server = make_server(
-            HOST,
-            port,
-            App(session, token),
-            threaded=True,
-            request_handler=_QuietHandler,
-            fd=self._socket.fileno(),
-        )
-        self._server.daemon_threads = True  # type: ignore[attr-defined]
+        app = App(session, token)
+        self._server = _Connections(HOST, port, app, _Handler, fd=self._socket.fileno())
+        self.is_open = app.is_open
+        """Set once a browser has the page."""
         self.url = f"http://{HOST}:{self._socket.getsockname()[1]}/{token}/"
 
     def serve(self) -> None:
@@ -160,11 +174,75 @@ class Server:
         self._server.shutdown()
 
 
-class _QuietHandler(WSGIRequestHandler):
-    """Does not say what was asked for, with the token in it."""
+class _Connections(ThreadedWSGIServer):
+    """A thread for each connection, of which the oldest ends where there are too many."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        """Takes what werkzeug's servers take."""
+        super().__init__(*arguments, **options)
+        self._open: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Starts a thread that answers."""
+        with self._lock:
+            self._open[request] = None
+            if len(self._open) > _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                with contextlib.suppress(OSError):  # Its client is gone.
+                    oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes a connection."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of connections that break off: the log would grow with them."""
+
+
+class _Handler(WSGIRequestHandler):
+    """Reads a request within limits, and does not say what was asked for, with the token in it."""
+
+    def setup(self) -> None:
+        """Called for each connection."""
+        super().setup()
+        self.rfile = io.BufferedReader(_Arriving(self.connection))
 
     def log(self, type: str, message: str, *args: Any) -> None:
         """Says nothing."""
+
+
+class _Arriving(io.RawIOBase):
+    """What a client sends, as far as it is not too much and comes in time."""
+
+    def __init__(self, connection: socket.socket):
+        """Time begins now."""
+        self._connection, self._left_bytes = connection, MOST_SENT_BYTES
+        self._until_s = time.monotonic() + _ARRIVES_WITHIN_S
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Waits for the next bytes; what is too much is left out, and so the request is bad.
+
+        Raises:
+          TimeoutError: if they do not come in time.
+        """
+        self._connection.settimeout(max(0.001, self._until_s - time.monotonic()))
+        try:
+            count = (
+                self._connection.recv_into(buffer[: self._left_bytes]) if self._left_bytes else 0
+            )
+        finally:
+            self._connection.settimeout(_SENT_WITHIN_S)
+        self._left_bytes -= count
+        return count
 
 
 def _listen(port: int) -> socket.socket:

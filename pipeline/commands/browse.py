@@ -1,5 +1,7 @@
 """`image-pipeline browse`: a page in the browser through a data set."""
 
+import contextlib
+
 import click
 
 from image_pipeline.commands.shared import CONFIG, SET, quiet_libraries, say
@@ -72,11 +74,11 @@ def browse(
     say("Ctrl-C ends it.")
     try:
         with quiet_libraries("browse"):
-            if not no_open:
-                import webbrowser
+            from image_pipeline.browse.open_page import open_page
 
-                webbrowser.open(server.url)
-            server.serve()
+            opened = open_page(server.url, server.is_open)
+            with contextlib.nullcontext() if no_open else opened:
+                server.serve()
     finally:
         marked = len(session.marks.paths)
         say(f"{format_count(marked, 'path')} marked in {marks_path}" if marked else "No marks.")
