@@ -47,7 +47,8 @@ def cli() -> None:
     """From raw images to a pushed model, with TFX and Apache Beam.
 
     Exit codes: 0 done, 1 an error that you can fix, 2 wrong usage, 3 done, but the model was not
-    good enough to be pushed, 4 a bug, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
+    good enough to be pushed, 4 a bug, 129 stopped by SIGHUP (its terminal was closed), 130 by
+    Ctrl-C, 143 by SIGTERM.
     """
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one line and an exit code within seconds, whatever is running.
+"""Ctrl-C, SIGTERM and SIGHUP: one line and an exit code within seconds, whatever is running.
 
 An exception tells the main thread, so that scratch folders are deleted and a job elsewhere is
 cancelled. It may not get through: the main thread may be waiting in TensorFlow's C++ for other
@@ -23,7 +23,7 @@ from image_pipeline import temporary
 GRACE_S = 8.0
 # `timeout` and other programs send a signal to the process and to its group.
 _TWICE_S = 0.5
-_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 
 _asked = threading.Event()
 _ending = threading.Lock()
@@ -36,7 +36,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 def listen() -> None:
-    """Makes Ctrl-C and SIGTERM end this process. To be called once, by the main thread."""
+    """Makes these signals end this process. To be called once, by the main thread.
+
+    One that is ignored already stays so: SIGHUP under `nohup`, Ctrl-C in a script's background.
+    """
     numbers = [number for number in _NAMES if signal.getsignal(number) != signal.SIG_IGN]
     heard, told = os.pipe()
     os.set_blocking(told, False)

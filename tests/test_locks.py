@@ -1,6 +1,8 @@
 """One run at a time writes to a folder, and a dead one stands in nobody's way."""
 
 import dataclasses
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -95,8 +97,12 @@ def test_who_is_alive_where_the_file_systems_lock_is_not_seen(tmp_path, changes)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
-def test_a_lock_that_says_nothing_is_nobodys(tmp_path, content):
+def test_a_lock_that_says_nothing_is_nobodys_unless_it_has_just_been_made(tmp_path, content):
     (tmp_path / LOCK).write_text(content)
+    with pytest.raises(UserError, match="Another run is writing"), hold_lock(str(tmp_path)):
+        pass
+    moment = (tmp_path / LOCK).stat().st_mtime - 6
+    os.utime(tmp_path / LOCK, (moment, moment))
     with hold_lock(str(tmp_path)):
         pass
 
@@ -137,4 +143,159 @@ def test_of_many_that_begin_at_once_one_holds_at_a_time(tmp_path):
 
 def test_a_uri_has_no_lock():
     with hold_lock("gs://bucket/folder"):
+        pass
+
+
+@pytest.fixture
+def no_flock(monkeypatch):
+    """A file system without the system's locks, as some over a network are."""
+
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+_FIGHT = """
+import errno, fcntl, os, random, sys, time
+from image_pipeline.components import locks
+from image_pipeline.components.errors import UserError
+
+folder, watcher, seed, has_flock = sys.argv[1:]
+flock, chance = fcntl.flock, random.Random(int(seed))
+if has_flock == "False":
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOLCK, "no locks")
+    fcntl.flock = refuse
+watch = os.open(watcher, os.O_RDWR)
+held = 0
+while held < 60:
+    try:
+        with locks.hold_lock(folder) as check:
+            flock(watch, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: two are inside.
+            held += 1
+            flock(watch, fcntl.LOCK_UN)
+            if held == 20 and int(seed) < 2:
+                os.kill(os.getpid(), 9)
+            check()
+    except UserError:
+        time.sleep(chance.random() / 1000)
+print("held", held)
+"""
+
+
+@pytest.mark.parametrize("has_flock", [True, False])
+def test_of_many_processes_one_holds_at_a_time_though_some_die(tmp_path, has_flock):
+    folder, watcher = tmp_path / "out", tmp_path / "watcher"
+    watcher.touch()
+    fighters = [
+        subprocess.Popen(
+            [sys.executable, "-c", _FIGHT, folder, watcher, str(seed), str(has_flock)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for seed in range(4)
+    ]
+    said = [fighter.communicate()[0] for fighter in fighters]
+    assert [fighter.returncode for fighter in fighters] == [-9, -9, 0, 0], said
+    assert all(each.startswith("held ") for each in said[2:]), said
+    assert list(folder.iterdir()) == []
+
+
+def _seem_dead(folder):
+    """Makes a holder look like one on another machine that shows no sign of life any more."""
+    holder = json.loads((folder / LOCK).read_text())
+    _write_holder(folder, 999, **holder | {"host": "elsewhere"})
+
+
+def test_a_holder_that_was_taken_for_dead_leaves_the_lock_to_who_took_it_over(tmp_path, no_flock):
+    with hold_lock(str(tmp_path)) as check:
+        check()
+        _seem_dead(tmp_path)
+        check()
+        second = hold_lock(str(tmp_path))
+        check_second = second.__enter__()
+        with pytest.raises(UserError, match=r"Another run has taken over .*did not show for 120 s"):
+            check()
+    check_second()
+    with pytest.raises(UserError, match="Another run"), hold_lock(str(tmp_path)):
+        pass
+    second.__exit__(None, None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_that_find_the_same_dead_holder_one_takes_over(tmp_path, no_flock, monkeypatch):
+    _write_holder(tmp_path, 999, host="elsewhere")
+    is_alive, other = locks._is_alive, hold_lock(str(tmp_path))
+
+    def is_overtaken(*arguments):
+        monkeypatch.setattr(locks, "_is_alive", is_alive)
+        found = is_alive(*arguments)
+        check.append(other.__enter__())
+        return found
+
+    check = []
+    monkeypatch.setattr(locks, "_is_alive", is_overtaken)
+    with pytest.raises(UserError, match=f"process {os.getpid()} on"), hold_lock(str(tmp_path)):
+        pass
+    check[0]()
+    other.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("age_s", [1, 999])
+def test_who_was_killed_while_it_removed_a_lock_stands_in_the_way_for_a_while(tmp_path, age_s):
+    _write_holder(tmp_path, 0, pid=2**22 + 1)
+    claim = tmp_path / f"{LOCK}.{json.loads((tmp_path / LOCK).read_text())['token']}.tmp"
+    claim.touch()
+    moment = claim.stat().st_mtime - age_s
+    os.utime(claim, (moment, moment))
+    with pytest.raises(UserError, match="Another run is writing"), hold_lock(str(tmp_path)):
+        pass
+    assert claim.exists() == (age_s == 1)
+    claim.unlink(missing_ok=True)
+    with hold_lock(str(tmp_path)):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "pipe", "folder"])
+def test_a_lock_that_is_no_file_is_refused_and_nothing_behind_it_changes(tmp_path, kind):
+    other = tmp_path / "other"
+    if kind == "link":
+        other.write_text("precious")
+    if kind.startswith("link"):
+        (tmp_path / LOCK).symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(tmp_path / LOCK)
+    else:
+        (tmp_path / LOCK).mkdir()
+    with pytest.raises(UserError, match=r"Cannot lock .*/\.lock"), hold_lock(str(tmp_path)):
+        pass
+    assert (other.read_text() if kind == "link" else other.exists()) in ("precious", False)
+
+
+def test_another_persons_lock_can_be_read_only(tmp_path, other, monkeypatch):
+    open_file = os.open
+
+    def refuse(path, flags, *mode, **options):
+        if str(path).endswith(LOCK) and flags & os.O_RDWR and not flags & os.O_EXCL:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return open_file(path, flags, *mode, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(UserError, match=rf"process {other.pid} on"), hold_lock(str(tmp_path)):
+        pass
+    other.kill()
+    other.wait()
+    with hold_lock(str(tmp_path)):
+        pass
+
+
+def test_a_folder_that_cannot_be_locked_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UserError, match=r"Cannot lock .*file.: (File exists|Not a directory)"),
+        hold_lock(str(tmp_path / "file")),
+    ):
         pass

@@ -64,7 +64,7 @@ def _run(path: str, arguments: list[str]) -> int:
         return int(answers.readline())
 
 
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _pass_on(process: int) -> None:

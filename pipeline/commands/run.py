@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,7 +117,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
 
     folder = RunFolder(plan.output_dir)
     # Two runs at once would write the same metadata.db, and could push to the same folder.
-    with hold_lock(plan.output_dir), open_terminal(folder.log_path) as console:
+    with hold_lock(plan.output_dir) as check, open_terminal(folder.log_path) as console:
         check_metadata(folder.metadata_path, folder.artifacts_dir)
         told = None if as_json or quiet else console
         if told is not None:
@@ -126,7 +127,7 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
             if plan.config.ingest.generator is not None:
                 what = f"{survey.found:,} shards of {plan.images_dir}"
             told.print(f"{what}; {plan.beam_args[0]}")
-        summary = _run_with_progress(plan, len(survey.classes), told)
+        summary = _run_with_progress(plan, len(survey.classes), told, check)
         if told is not None:
             from image_pipeline.show.summary import print_summary
 
@@ -137,7 +138,9 @@ def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool)
         sys.exit(EXIT_NOT_PUSHED)
 
 
-def _run_with_progress(plan: "RunPlan", num_classes: int, console: Any) -> dict[str, Any]:
+def _run_with_progress(
+    plan: "RunPlan", num_classes: int, console: Any, check_lock: Callable[[], None]
+) -> dict[str, Any]:
     """Runs with a progress bar, if there is a console; writes a whole run's summary to a file."""
     from image_pipeline.run.functions import check_functions
     from image_pipeline.show.progress import ComponentProgress
@@ -149,7 +152,12 @@ def _run_with_progress(plan: "RunPlan", num_classes: int, console: Any) -> dict[
         from image_pipeline.run.local import run_locally
         from image_pipeline.show.summary import is_whole, summarize_run
 
-        runs = run_locally(plan, progress.start, progress.finish)
+        def start(name: str) -> None:
+            check_lock()
+            progress.start(name)
+
+        runs = run_locally(plan, start, progress.finish)
+        check_lock()
         summary = summarize_run(runs, plan.folder.log_path)
         keep_score(plan.folder, summary)
     if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
@@ -39,7 +40,7 @@ def analyze_folder(
     if cache_dir is not None:
         (cache_dir,) = make_paths_absolute(beam_args, cache_dir)
     started = time.monotonic()
-    with watch_memory() as memory:
+    with hold_lock(graph_dir), watch_memory() as memory:
         analysis = run_analysis(
             data_dir, graph_dir, view, options, lambda: make_beam_pipeline(beam_args), cache_dir
         )

@@ -46,7 +46,7 @@ def ingest_folder(
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
     started = time.monotonic()
-    with hold_lock(output_dir), watch_memory() as memory:
+    with hold_lock(output_dir) as check_lock, watch_memory() as memory:
         before = _count_records(output_dir)
         if not replace:
             check_same_source(output_dir, images_dir, options)
@@ -57,6 +57,7 @@ def ingest_folder(
             options,
             lambda: make_beam_pipeline(beam_args),
         )
+        check_lock()
         write_source(output_dir, images_dir, manifest)
     return summarize_data_set(output_dir) | {
         "written_before": before,
@@ -112,7 +113,7 @@ def retry_folder(
       UserError: if the person who called can put it right.
     """
     images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
-    with hold_lock(output_dir):
+    with hold_lock(output_dir) as check_lock:
         source = _find_source(output_dir) or images_dir
         retry = run_retry(
             images_dir,
@@ -123,6 +124,7 @@ def retry_folder(
         )
         manifest = read_manifest(output_dir)
         if retry.changed:
+            check_lock()
             write_source(output_dir, source, manifest)
     counted = ("quarantined", "repaired", "still_bad", "gone")
     return {

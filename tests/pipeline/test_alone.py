@@ -1,5 +1,7 @@
 """Workers elsewhere are told where things are, and one run at a time writes to a folder."""
 
+import contextlib
+import sys
 import types
 
 import pytest
@@ -62,11 +64,57 @@ def test_paths_are_absolute(module, name, folders, call, tmp_path, monkeypatch):
         lambda out: ingest.ingest_folder("images", out, IngestOptions(), []),
         lambda out: ingest.retry_folder("images", out, None, []),
         lambda out: run._run_and_tell(types.SimpleNamespace(output_dir=out), None, False, True),
+        lambda out: analysis.analyze_folder("data", out, ViewOptions(), TransformOptions(), []),
     ],
-    ids=["ingest", "retry", "run"],
+    ids=["ingest", "retry", "run", "analyze"],
 )
 def test_a_second_run_into_one_folder_is_refused_before_it_does_anything(tmp_path, call):
     out = tmp_path / "out"
     with hold_lock(str(out)), pytest.raises(UserError, match=r"Another run \(process .* writing"):
         call(str(out))
     assert list(out.iterdir()) == []
+
+
+def _overtaken():
+    """What a holder of a lock checks it with, and what makes another run take it over."""
+    is_held = True
+
+    def check():
+        if not is_held:
+            raise UserError("Another run has taken over")
+
+    def take_over():
+        nonlocal is_held
+        is_held = False
+
+    return check, take_over
+
+
+def test_an_ingest_that_was_taken_for_dead_writes_nothing_more(tmp_path, monkeypatch):
+    check, take_over = _overtaken()
+    monkeypatch.setattr(ingest, "hold_lock", lambda folder: contextlib.nullcontext(check))
+    monkeypatch.setattr(ingest, "run_ingest", lambda *_: take_over())
+    monkeypatch.setattr(ingest, "write_source", lambda *_: pytest.fail("It was written."))
+    with pytest.raises(UserError, match="has taken over"):
+        ingest.ingest_folder("images", str(tmp_path), IngestOptions(), [])
+
+
+@pytest.mark.parametrize("when", ["between components", "after the last"])
+def test_a_run_that_was_taken_for_dead_begins_no_further_component(tmp_path, monkeypatch, when):
+    check, take_over = _overtaken()
+    begun = []
+
+    def run_locally(plan, start, finish):
+        for name in ("Trainer", "Pusher"):
+            start(name)
+            begun.append(name)
+            if when == "between components" or name == "Pusher":
+                take_over()
+
+    fake = types.SimpleNamespace(run_locally=run_locally)
+    monkeypatch.setitem(sys.modules, "image_pipeline.run.local", fake)
+    monkeypatch.setattr("image_pipeline.run.functions.check_functions", lambda *_: None)
+    plan = types.SimpleNamespace(config=None, part=None)
+    with pytest.raises(UserError, match="has taken over"):
+        run._run_with_progress(plan, 2, None, check)
+    assert begun == (["Trainer"] if when == "between components" else ["Trainer", "Pusher"])

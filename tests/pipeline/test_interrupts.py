@@ -1,4 +1,4 @@
-"""Real Ctrl-C and SIGTERM to real processes, at every stage: one line, soon, and all goes on.
+"""Real signals to real processes, at every stage: one line, soon, and all goes on.
 
 A stage of the process is planted with a function that leaves a sign and never ends, so that the
 signal comes in the midst of that stage on any machine.
@@ -6,15 +6,20 @@ signal comes in the midst of that stage on any machine.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import saved_model_pb2
 
 from image_pipeline.cli import call
 from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.errors import UserError
+from image_pipeline.graph_folder import read_graph
 from tests import warm
 from tests.drawings import write_folder
 
@@ -25,6 +30,7 @@ import importlib, importlib.abc, os, pathlib, signal, sys, time
 
 # Of a process that a script has begun in the background, the shell has Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 place, sign, *arguments = sys.argv[1:]
 
 def stay(*_, **__):
@@ -59,9 +65,20 @@ _SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "tra
 _EVALUATE = (
     "tensorflow_model_analysis.utils.model_util:ModelSignaturesDoFn._batch_reducible_process"
 )
-LINES = {
-    signal.SIGINT: "Stopped by Ctrl-C; what is finished is kept; run the same command again.\n",
-    signal.SIGTERM: "Stopped by SIGTERM; what is finished is kept; run the same command again.\n",
+ENDS = {
+    signal.SIGINT: (
+        130,
+        "Stopped by Ctrl-C; what is finished is kept; run the same command again.\n",
+    ),
+    signal.SIGTERM: (
+        143,
+        "Stopped by SIGTERM; what is finished is kept; run the same command again.\n",
+    ),
+    signal.SIGHUP: (
+        129,
+        "Stopped by SIGHUP; what is finished is kept; run the same command again.\n",
+    ),
+    signal.SIGKILL: (-9, ""),
 }
 
 
@@ -91,8 +108,9 @@ def _interrupt(folder, place, number, *arguments, times=1):
     except subprocess.TimeoutExpired:
         process.kill()
         pytest.fail(f"{place} goes on after the signal: {process.communicate()}")
-    assert (process.returncode, err) == (128 + number, LINES[number]), out
-    assert list(scratch.iterdir()) == []
+    assert (process.returncode, err) == ENDS[number], out
+    if number != signal.SIGKILL:
+        assert list(scratch.iterdir()) == []
     return out
 
 
@@ -142,11 +160,6 @@ def data(folder):
 @pytest.mark.parametrize(
     ("place", "arguments"),
     [
-        ("tensorflow_transform", ("analyze", "data", "--output", "graph", *_SMALL[:4])),
-        (
-            "image_pipeline.components.transform.analysis:read_view_batches",
-            ("analyze", "data", "--output", "graph", *_SMALL[:4]),
-        ),
         ("image_pipeline.components.dataset.verify:check_shard", ("verify", "data")),
         (
             "image_pipeline.components.feeding.verify_epoch:_read_step",
@@ -158,6 +171,103 @@ def data(folder):
 def test_a_command_stops(data, tmp_path, place, arguments):
     _interrupt(tmp_path, place, signal.SIGINT, *_in(data, arguments))
     assert not (data / "report.html").exists()
+
+
+def test_a_process_that_outlives_its_terminal_goes_on(data, tmp_path):
+    """`nohup` has SIGHUP ignored."""
+    sign, go_on = tmp_path / "sign", tmp_path / "go on"
+    code = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+sign, go_on, *sys.argv[1:] = sys.argv[1:]
+from image_pipeline.components.dataset import verify
+check_shard = verify.check_shard
+
+def wait(*arguments, **options):
+    pathlib.Path(sign).touch()
+    while not pathlib.Path(go_on).exists():
+        time.sleep(0.02)
+    return check_shard(*arguments, **options)
+
+verify.check_shard = wait
+from image_pipeline.cli import main
+main()
+"""
+    process = subprocess.Popen(
+        [*warm.python(), "-c", code, str(sign), str(go_on), "verify", str(data / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while not sign.exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    go_on.touch()
+    out, _ = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, out
+
+
+_ANALYZE = ("analyze", "data", "--output", "graph", "--quiet")
+
+
+def _read_graph_files(graph):
+    """What a graph's folder holds; of the model its constants, since it holds random names, too."""
+    held = {
+        str(path.relative_to(graph)): path.read_bytes()
+        for path in sorted(graph.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+    model = saved_model_pb2.SavedModel.FromString(held.pop("transform_fn/saved_model.pb"))
+    held.pop("transform_fn/fingerprint.pb")
+    graph_def = model.meta_graphs[0].graph_def
+    nodes = [*graph_def.node, *(n for each in graph_def.library.function for n in each.node_def)]
+    constants = sorted(
+        node.attr["value"].tensor.SerializeToString(deterministic=True)
+        for node in nodes
+        if node.op == "Const" and node.attr["dtype"].type != types_pb2.DT_STRING
+    )
+    return held, constants
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data):
+    """A graph, and an earlier one of another size."""
+    for name, side in (("earlier", 6), ("fresh", 8)):
+        size = [f"--set=view.{which}_px={side}" for which in ("height", "width")]
+        assert call([*_in(data, _ANALYZE[:3]), str(data / name), "--quiet", *size]) == 0
+    return data
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("tensorflow_transform", signal.SIGHUP),
+        ("tensorflow_transform", signal.SIGKILL),
+        ("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGINT),
+        ("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGKILL),
+        ("image_pipeline.components.transform.finish:copy_tree", signal.SIGHUP),
+        ("image_pipeline.components.transform.finish:copy_tree", signal.SIGKILL),
+        ("image_pipeline.components.transform.finish:send_tree", signal.SIGKILL),
+        ("image_pipeline.components.transform.finish:write_summary", signal.SIGTERM),
+        ("image_pipeline.components.transform.finish:write_summary", signal.SIGKILL),
+    ],
+)
+def test_an_analysis_that_ends_leaves_the_earlier_graph_or_none_and_is_made_anew(
+    undisturbed, tmp_path, place, number
+):
+    graph = tmp_path / "graph"
+    shutil.copytree(undisturbed / "earlier", graph)
+    (tmp_path / "data").symlink_to(undisturbed / "data")
+    words = [*_in(tmp_path, _ANALYZE), *_SMALL[:4]]
+    _interrupt(tmp_path, place, number, *words)
+    if place.endswith((":send_tree", ":write_summary")):
+        with pytest.raises(UserError, match="is not a transform graph's folder"):
+            read_graph(str(graph))
+    else:
+        assert _read_graph_files(graph) == _read_graph_files(undisturbed / "earlier")
+    assert call(words) == 0
+    assert _read_graph_files(graph) == _read_graph_files(undisturbed / "fresh")
+    assert list(graph.rglob("*.tmp")) == [] and not (graph / ".lock").exists()
 
 
 RUN = ("run", "--images", "images", "--output", "out", *_SMALL)
