@@ -271,7 +271,9 @@ def _read_coco(content: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _without_outlines(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Leaves out what is most of a COCO file, and not used."""
-    read = once(pairs)
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        once(pairs)  # Says which key is there twice; asked for here, it would take its time always.
     read.pop("segmentation", None)
     read.pop("keypoints", None)
     return read
