@@ -1,7 +1,8 @@
 """Does the Dockerfile's steps where there is no Docker (`image_steps.py`), and tries the result.
 
 Every module of the project must come from what was installed, with the checkout out of sight; the
-commands of a compiled pipeline must start; and Beam's boot must start a worker that does an ingest.
+commands of a compiled pipeline must start; Beam's boot must start a worker that does an ingest; and
+none of them may write beside the code, where the image's user cannot.
 It takes 4 GB, with CUDA's libraries 9.
 """
 
@@ -105,6 +106,20 @@ def list_commands(compiled: str) -> list[list[str]]:
     return list(commands.values())
 
 
+def check_untouched(image: Image, built_s: float) -> None:
+    """Nothing beside the code may be written by what ran: the image's user could not.
+
+    Raises:
+      SystemExit: naming some of what was.
+    """
+    written = [
+        path for path in (image.folder / "opt").rglob("*") if path.lstat().st_mtime > built_s
+    ]
+    if written:
+        named = ", ".join(str(path.relative_to(image.folder)) for path in written[:5])
+        sys.exit(f"Was written by what ran, though the image's user may not: {named}.")
+
+
 @contextlib.contextmanager
 def start_pool(image: Image) -> Iterator[int]:
     """What `boot --worker_pool` runs, on a port of its own; yields the port."""
@@ -161,9 +176,11 @@ def main() -> None:
         shutil.rmtree(image.folder / "opt" / "project")
         size = sum(path.lstat().st_size for path in image.folder.glob("opt/venv/**/*"))
         print(f"/opt/venv: {size / 1e9:.1f} GB", flush=True)
+        built_s = time.time()
         check_commands(image)
         if (image.folder / BOOT).exists():
             check_worker(image)
+        check_untouched(image, built_s)
         if arguments.gpu:
             print(ask(["python", "-c", _LOAD_CUDA], image))
     print(f"The Dockerfile's steps work: {time.monotonic() - started_s:.0f} s.")

@@ -22,7 +22,8 @@ DOCKERFILE = ROOT / "kubeflow" / "Dockerfile"
 CUDA_STAGES = ("cuda", "gpu")
 STEP_TIMEOUT_S = 1800
 _PATH = re.compile(r"(?<![\w.$-])(?=/(?:opt|tmp|gcs|s3|minio)\b)")
-_NOT_DONE = ("LABEL", "ENTRYPOINT")
+# Not USER, either: here all is done by whoever asks for it.
+_NOT_DONE = ("LABEL", "ENTRYPOINT", "USER")
 
 
 @dataclasses.dataclass

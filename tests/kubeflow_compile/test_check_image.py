@@ -1,5 +1,6 @@
 """What is tried of the image; `make image-check` tries it."""
 
+import os
 import types
 
 import pytest
@@ -25,6 +26,19 @@ def test_a_file_that_was_not_installed_is_named(check_image, tmp_path):
     (tmp_path / "app" / "pipeline" / "page.html").touch()
     with pytest.raises(SystemExit, match=r"lacks image_pipeline/page\.html; .*package-data"):
         check_image.check_files(tmp_path / "app", tmp_path / "venv")
+
+
+def test_what_is_written_beside_the_code_is_named(check_image, tmp_path):
+    image = check_image.Image(tmp_path, {}, tmp_path)
+    for name in ("opt/venv/a.py", "opt/venv/b.pyc", "tmp/c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for path in tmp_path.glob("opt/**/*"):
+        os.utime(path, (1000, 1000))
+    check_image.check_untouched(image, 1500.0)
+    os.utime(tmp_path / "opt" / "venv" / "b.pyc", (2000, 2000))
+    with pytest.raises(SystemExit, match=r"the image's user may not: opt/venv/b\.pyc\.$"):
+        check_image.check_untouched(image, 1500.0)
 
 
 def _write_spec(**commands):

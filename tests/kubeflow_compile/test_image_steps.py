@@ -57,6 +57,23 @@ def test_the_image_without_cuda_is_built_if_no_other_is_named(stages):
     assert bases["packages"] == "python:3.11-bookworm"
 
 
+def test_the_image_runs_as_a_user_who_owns_nothing_and_may_write_where_it_must(stages):
+    steps = {name: done for name, _, done in stages}
+    image = steps["image"]
+    assert [rest for name, rest in image if name == "USER"] == ["65532:65532"]
+    # Whatever needs root's rights comes before.
+    names = [name for name, _ in image]
+    assert names[names.index("USER") :] == ["USER", "ENTRYPOINT"]
+    assert ("RUN", "mkdir --mode=1777 /gcs /s3 /minio") in image
+    assert names.count("WORKDIR") == 1 and ("WORKDIR", "/tmp") in image
+    assert "HOME=/tmp" in shlex.split(next(rest for name, rest in image if name == "ENV"))
+    # What is built by default, and for GPUs, is that user's; for Dataflow it is root's.
+    users = {name: rest for name, done in steps.items() for step, rest in done if step == "USER"}
+    assert users == {"image": "65532:65532", "dataflow": "0:0"}
+    bases = {name: base for name, base, _ in stages}
+    assert bases[""] == bases["gpu"] == bases["dataflow"] == "image"
+
+
 def test_code_comes_after_the_packages(stages):
     order = [name for name, _, _ in stages]
     assert order.index("packages") < order.index("project") < order.index("image")
