@@ -113,8 +113,8 @@ COMPILE := uv pip compile --python-version 3.11 --generate-hashes --no-header --
 
 # The image's packages are those of the first lock without the tools; with CUDA's added, it uses GPUs.
 lock:  ## resolve pyproject.toml again
-	$(COMPILE) pyproject.toml --extra tfx --extra notebooks --extra dev --override requirements/overrides.txt -o requirements.lock
-	$(COMPILE) pyproject.toml --extra tfx --override requirements/overrides.txt -c requirements.lock \
+	$(COMPILE) pyproject.toml --extra all --extra notebooks --extra dev --override requirements/overrides.txt -o requirements.lock
+	$(COMPILE) pyproject.toml --extra all --override requirements/overrides.txt -c requirements.lock \
 	  -o requirements/image.lock
 	$(COMPILE) requirements/gpu.in -o requirements/gpu.lock
 	$(COMPILE) requirements/docs.in -o requirements/docs.lock

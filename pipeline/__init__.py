@@ -51,9 +51,9 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _OF_TFX:
-        from image_pipeline.extras import need_tfx
+        from image_pipeline.components.extras import need
 
-        need_tfx(f"image_pipeline.{name}")
+        need("tfx", f"image_pipeline.{name}")
     module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'api')}")
     return getattr(module, name)
 

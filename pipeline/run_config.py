@@ -6,8 +6,8 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.extras import need
 from image_pipeline.config import PipelineConfig, load_config
-from image_pipeline.extras import need_tfx
 from image_pipeline.graph_folder import read_graph
 from image_pipeline.named_folder import Source
 from image_pipeline.run_folder import METADATA, RunFolder
@@ -85,7 +85,7 @@ def _read_stored(run: RunFolder) -> list[str]:
 
 def _read_trainer_configs(metadata_path: str) -> list[str]:
     """The `custom_config` of each execution of the Trainer, in order."""
-    need_tfx("Reading the options of a run")
+    need("tfx", "Reading the options of a run")
     from ml_metadata.metadata_store import metadata_store
     from ml_metadata.proto import metadata_store_pb2
 

@@ -13,18 +13,20 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.arrays.array_blocks import BLOCKS
+from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.sources.references import ImageRef
 
-# The function that opens a file, by the module of this room that it is in.
+# The function that opens a file, by the module of this room that it is in, which is imported only
+# then; and the extra that the module needs, if it needs one.
 _OPENERS = {
-    ".h5": "hdf5_arrays.open_hdf5",
-    ".hdf5": "hdf5_arrays.open_hdf5",
-    ".npy": "numpy_arrays.open_npy",
-    ".npz": "numpy_arrays.open_npz",
-    ".zarr": "zarr_arrays.open_zarr",
-    ".zarr.zip": "zarr_arrays.open_zarr",
+    ".h5": ("hdf5_arrays.open_hdf5", "hdf5"),
+    ".hdf5": ("hdf5_arrays.open_hdf5", "hdf5"),
+    ".npy": ("numpy_arrays.open_npy", None),
+    ".npz": ("numpy_arrays.open_npz", None),
+    ".zarr": ("zarr_arrays.open_zarr", "zarr"),
+    ".zarr.zip": ("zarr_arrays.open_zarr", "zarr"),
 }
 _NUMBERS = "biuf"
 _OPEN_FILES = 16
@@ -130,7 +132,7 @@ def open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
     Raises:
       OSError: if it cannot be read.
       ValueError: if it is damaged.
-      UserError: if its kind is not read from where it is.
+      UserError: if its kind is not read from where it is, or needs a package that is missing.
     """
     with _opening:
         return _open_arrays(path, modified_ns)
@@ -146,7 +148,10 @@ def reopen_arrays(path: str) -> dict[str, StoredArray]:
 @functools.lru_cache(_OPEN_FILES)
 def _open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
     """`modified_ns` is for the cache only."""
-    module, name = _OPENERS[array_ending(path)].split(".")
+    opener, extra = _OPENERS[array_ending(path)]
+    if extra is not None:
+        need(extra, f"Reading {path!r}")
+    module, name = opener.split(".")
     open_ = getattr(importlib.import_module(f"image_pipeline.components.arrays.{module}"), name)
     return {array.name: _tell_files(array) for array in open_(path)}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import (
     CORRUPT,
     EMPTY,
@@ -69,6 +70,7 @@ def decode_sound(data: bytes, options: SoundOptions) -> tuple[np.ndarray, str, t
 
     Raises:
       BadImage: the file is damaged, or no sound that is read.
+      UserError: if it is FLAC, and soundfile is not installed.
     """
     recording = _open(data)
     part = place_part(recording.rate_hz, recording.frames, options)
@@ -161,6 +163,7 @@ def _open_wav(data: bytes) -> _Recording:
 
 
 def _open_flac(data: bytes) -> _Recording:
+    need("sound", "Reading FLAC files")
     import soundfile
 
     file = _call_library(soundfile.SoundFile, io.BytesIO(data))

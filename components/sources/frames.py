@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from image_pipeline.components import files
+from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.folder import find_below
 from image_pipeline.components.sources.held import Place
@@ -66,6 +67,7 @@ class Frames:
 
     def list_frames(self, ref: ImageRef) -> Iterator[ImageRef]:
         """The frames of a video; itself with its problem, if it cannot be read."""
+        need("video", f"Reading {ref.path!r}")
         from image_pipeline.components.sources.video import read_video_header
 
         try:
@@ -108,6 +110,7 @@ _lock = threading.Lock()
 
 def _find_video(source: Frames, ref: ImageRef) -> "Video":
     """The opened video; a process's threads share it."""
+    need("video", f"Reading {ref.path!r}")
     from image_pipeline.components.sources.video import Video
 
     rate = source.options.frames_per_second

@@ -16,9 +16,9 @@ def history(folder: str, as_json: bool) -> None:
     """
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
-    from image_pipeline.extras import need_tfx
+    from image_pipeline.components.extras import need
 
-    need_tfx("`image-pipeline history`")
+    need("tfx", "`image-pipeline history`")
     from image_pipeline.history.past_runs import read_runs
     from image_pipeline.run.metadata_file import check_metadata
     from image_pipeline.run_folder import METADATA, RunFolder

@@ -76,11 +76,11 @@ def run(
 
     Beam flags go after a separate --, for example: -- --direct_running_mode=multi_processing
     """
+    from image_pipeline.components.extras import need
     from image_pipeline.config import load_config
-    from image_pipeline.extras import need_tfx
     from image_pipeline.run.run_plan import plan_run
 
-    need_tfx("`image-pipeline run`")
+    need("tfx", "`image-pipeline run`")
     if profile_steps is not None:
         overrides = (*overrides, f"training.profile_steps={profile_steps}")
     config = load_config(config_path, add_follow_links(overrides, follow_links))
@@ -95,12 +95,12 @@ def run(
 @QUIET
 def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     """Run the whole pipeline on 1,797 handwritten digits."""
+    from image_pipeline.components.extras import need
     from image_pipeline.demo import DEMO_CONFIG, write_digits
-    from image_pipeline.extras import need_tfx
     from image_pipeline.run.preflight import check_output
     from image_pipeline.run.run_plan import plan_run
 
-    need_tfx("`image-pipeline demo`")
+    need("tfx", "`image-pipeline demo`")
     images_dir = os.path.join(output_dir, "images")
     check_output(output_dir, images_dir)
     write_digits(images_dir)

@@ -54,9 +54,9 @@ def submit(
 
     Beam flags go after a separate --. A token is taken from KFP_EXISTING_TOKEN.
     """
-    from image_pipeline.extras import need_tfx
+    from image_pipeline.components.extras import need
 
-    need_tfx("`image-pipeline submit`")
+    need("tfx", "`image-pipeline submit`")
     from image_pipeline.config import load_config
     from image_pipeline.kubeflow.client import connect, find_host
     from image_pipeline.kubeflow.compile import compile_pipeline, prepare_options

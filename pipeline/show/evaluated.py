@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.evaluation.evaluation import CANDIDATE
-from image_pipeline.extras import need_tfx
+from image_pipeline.components.extras import need
 from image_pipeline.show.own_figures import add_figures
 from image_pipeline.show.words import ERRORS, SHARES
 
@@ -43,7 +43,7 @@ def read_evaluation(
       boxes and tags, a class's figure is its IoU, AP50-95 or F1, under that name. `measure` says
       what models are judged by. What else there is: see `own_figures.add_figures`.
     """
-    need_tfx("Reading an evaluation")
+    need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
 
     result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from image_pipeline.extras import need_tfx
+from image_pipeline.components.extras import need
 from image_pipeline.show.words import ERRORS, SHARES
 
 # The option that bounds each of TFMA's metrics by which models are judged.
@@ -35,7 +35,7 @@ def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
       For each: the `option` that sets the bound, its `threshold`, and `measured`, which is None
       where the Evaluator had no record to measure it on; and `measure`, if it is not the accuracy.
     """
-    need_tfx("Reading an evaluation")
+    need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
 
     result = tfma.load_validation_result(evaluation_dir)

@@ -1,20 +1,24 @@
-"""The core does without TFX and all that only it needs, and says so where it cannot."""
+"""The core does without TFX and the parsers of rarer files, and says so where it cannot."""
 
+import pathlib
+import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.extras import need_tfx
+from image_pipeline.components.extras import need
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.e2e
 
-# The packages of the extra `tfx` in pyproject.toml. Python takes a None for "not installed".
+# The packages of the extras in pyproject.toml. Python takes a None for "not installed".
 ABSENT = """\
 import sys
-for name in ("tfx", "kfp", "kfp_server_api", "kubernetes", "ml_metadata",
+for name in ("h5py", "zarr", "numcodecs", "av", "soundfile",
+             "tfx", "kfp", "kfp_server_api", "kubernetes", "ml_metadata",
              "tensorflow_data_validation", "tensorflow_model_analysis", "tensorflow_serving"):
     sys.modules[name] = None
 """
@@ -47,13 +51,28 @@ try:
 except image_pipeline.UserError as error:
     print(error, file=sys.stderr)
 """
+# By the extra: files of its kind, which need not be whole to be refused, and what is said of them.
+KINDS = {
+    "hdf5": ("x.h5", b"\x89HDF", "Reading 'x.h5' needs h5py"),
+    "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs zarr"),
+    "video": ("video/a/clip.mp4", b"\0\0\0\x18ftyp", "Reading 'a/clip.mp4' needs PyAV"),
+    "sound": ("sound/a/tone.flac", b"fLaC", "Reading FLAC files needs soundfile"),
+}
+INGEST = """\
+from image_pipeline.cli import main
+main()
+"""
 
 
-def test_the_core_ingests_analyses_feeds_and_shows_without_tfx(tmp_path):
-    write_folder(tmp_path / "images", per_class=20)
-    done = subprocess.run(
-        [sys.executable, "-c", ABSENT + USE], cwd=tmp_path, capture_output=True, text=True
+def _run(code, folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True
     )
+
+
+def test_the_core_ingests_analyses_feeds_and_shows_without_extras(tmp_path):
+    write_folder(tmp_path / "images", per_class=20)
+    done = _run(ABSENT + USE, tmp_path)
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "needs TFX" in line]
     assert [line.partition(" needs TFX")[0] for line in told] == [
@@ -66,11 +85,49 @@ def test_the_core_ingests_analyses_feeds_and_shows_without_tfx(tmp_path):
     assert not (tmp_path / "out").exists() and not (tmp_path / "demo-output").exists()
 
 
-def test_nothing_is_refused_where_tfx_is_installed():
-    need_tfx("This")
+@pytest.mark.parametrize("extra", KINDS)
+def test_a_file_whose_parser_is_not_installed_says_how_to_install_it(extra, tmp_path):
+    path, content, said = KINDS[extra]
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_bytes(content)
+    options = ("ingest.video={frames_per_second: 1}", "ingest.prepare.sound={duration_s: 1}")
+    settings = [word for option in options for word in ("--set", option)]
+    images = path.partition("/")[0]
+    done = _run(
+        ABSENT + INGEST, tmp_path, "ingest", "--images", images, "--output", "data", *settings
+    )
+    assert done.returncode == 1
+    install = rf".* pip install 'image-pipeline\[{extra}\]'"
+    assert re.search(rf"^Error: {re.escape(said)}, {install}", done.stderr, re.MULTILINE)
+    assert "Traceback" not in done.stderr
+
+
+def test_the_parsers_of_other_files_are_not_even_imported_for_jpegs(tmp_path):
+    write_folder(tmp_path / "images", per_class=2)
+    look = """\
+import atexit, sys
+names = {"h5py", "zarr", "numcodecs", "av", "soundfile"}
+atexit.register(lambda: print("imported:", sorted(names & sys.modules.keys())))
+"""
+    done = _run(look + INGEST, tmp_path, "ingest", "--images", "images", "--output", "data")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "imported: []"
+
+
+def test_the_extras_in_pyproject_are_those_that_messages_name():
+    text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    named = {*KINDS, "tfx"}
+    assert extras.keys() == named | {"all", "dev", "notebooks"}
+    assert extras["all"] == [f"image-pipeline[{','.join(sorted(named))}]"]
+
+
+@pytest.mark.parametrize("extra", [*KINDS, "tfx"])
+def test_nothing_is_refused_where_all_is_installed(extra):
+    need(extra, "This")
 
 
 def test_what_needs_tfx_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tfx", None)
     with pytest.raises(UserError, match=r"^This needs TFX, .*pip install 'image-pipeline\[tfx\]'"):
-        need_tfx("This")
+        need("tfx", "This")
