@@ -164,7 +164,9 @@ def _split_alpha(pixels: np.ndarray) -> Pixels:
 def _decode_with_pillow(image: Image.Image) -> Pixels:
     """Decodes the first frame of anything with at most 8 bits per channel."""
     call_decoder(image.load)
-    if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
+    if image.mode == "La":  # Gray that was multiplied by its alpha, which becomes nothing else.
+        image = call_decoder(image.convert, "LA")
+    if image.mode in ("LA", "PA", "RGBA", "RGBa") or "transparency" in image.info:
         pixels = np.asarray(call_decoder(image.convert, "RGBA"))
         return Pixels(np.ascontiguousarray(pixels[:, :, :3]), pixels[:, :, 3], ("alpha",))
     if image.mode in ("1", "L"):

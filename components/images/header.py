@@ -134,7 +134,7 @@ def read_header(image: Image.Image) -> Header:
         source_format=source_format,
         height=height,
         width=width,
-        channels=1 if image.mode in ("1", "L", "LA", "I;16", "I;16B") else 3,
+        channels=1 if image.mode in ("1", "L", "LA", "La", "I;16", "I;16B") else 3,
         orientation=orientation,
         icc=icc or None if isinstance(icc, bytes) else None,
         lossless=_is_lossless(image, source_format),
