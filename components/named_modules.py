@@ -3,6 +3,7 @@
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import os
 import sys
 import types
@@ -43,10 +44,13 @@ class _NamedModules(importlib.abc.MetaPathFinder):
 
 def _find_importer() -> str:
     """The top-level module whose code is importing; empty if there is none."""
-    frame = sys._getframe(2)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "importlib":
+    frame = inspect.currentframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name != __name__ and name.partition(".")[0] != "importlib":
+            return name.partition(".")[0]
         frame = frame.f_back
-    return frame.f_globals.get("__name__", "").partition(".")[0]
+    return ""
 
 
 def find_module(module_name: str) -> importlib.machinery.ModuleSpec | None:
