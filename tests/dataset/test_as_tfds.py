@@ -103,7 +103,7 @@ def test_a_table_s_columns_are_features_too(images, tmp_path):
     ]
     table = tmp_path / "t.jsonl"
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ingest(table, tmp_path / "data", splits={"train": 1.0}, shards=1)
+    ingest(table, tmp_path / "data", splits={"train": 1.0}, shards=1, root_dir=str(images))
     write_tfds_metadata(str(tmp_path / "data"))
     features = _read(tmp_path / "data")[1]["featuresDict"]["features"]
     assert "image/class/text" not in features
