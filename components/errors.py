@@ -3,7 +3,7 @@
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from image_pipeline.components.names import printable_text
 
@@ -30,7 +30,7 @@ def find_user_error(error: BaseException) -> UserError | None:
       error: what the runner raised.
 
     Returns:
-      The error as it was raised on the worker, or one that says which disk is full, which store
+      The error as it was raised on the worker, or one that says what the machine lacks, which store
       failed or what is damaged; None if there was none of these.
     """
     for cause in walk_causes(error):
@@ -38,7 +38,7 @@ def find_user_error(error: BaseException) -> UserError | None:
             return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
             return UserError(_STAGE.sub("", found[-1].strip()))
-    for explain in (_explain_full_disk, _explain_store, _explain_damage):
+    for explain in (explain_shortage, _explain_store, _explain_damage):
         for cause in walk_causes(error):
             if known := explain(cause):
                 return known
@@ -62,19 +62,25 @@ def _explain_damage(error: BaseException) -> UserError | None:
     )
 
 
-def _explain_full_disk(error: BaseException) -> UserError | None:
-    """Libraries raise Python's error or, like TensorFlow, only quote the system's words."""
-    if not (isinstance(error, OSError) and error.errno in _FULL):
-        if not (found := _IN_WORDS.search(str(error))):
-            return None
-        path = found["path"]
-    else:
-        path = error.filename
-    where = f"Cannot write {path}" if path else "Cannot write"
-    return UserError(
-        f"{where}: the disk is full; free some space, or choose a folder on another disk, and run "
-        "again; what is finished is kept."
-    )
+def explain_shortage(error: BaseException) -> UserError | None:
+    """Explains an error by what the machine lacks: memory, threads, open files, a sound disk.
+
+    Libraries raise Python's error, one of their own, or only quote the system's words.
+
+    Args:
+      error: its causes are not looked at.
+
+    Returns:
+      What is lacking, and how to allow more or ask for less; None if the machine is not to blame.
+    """
+    text = str(error)
+    code = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
+    for codes, words, says in _SHORTAGES:
+        found = words.search(text)
+        if code in codes or (found and not isinstance(code, int)):
+            path = getattr(error, "filename", None) or (found and (found["path"] or found["file"]))
+            return UserError(says.format(f" {path}" if path else ""))
+    return None
 
 
 def raise_interrupt(error: BaseException) -> None:
@@ -108,10 +114,74 @@ def walk_causes(error: BaseException) -> Iterator[BaseException]:
 _IN_TRACEBACK = re.compile(
     rf"^{re.escape(__name__)}\.UserError: (.*?)(?=\n\n|\nTraceback|\Z)", re.MULTILINE | re.DOTALL
 )
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-# TensorFlow's form: "{{function_node …}} /out/part-0; No space left on device [Op:SaveV2]".
-_IN_WORDS = re.compile(
-    rf"(?:(?P<path>[^\s;]+); )?(?:{'|'.join(re.escape(os.strerror(code)) for code in _FULL)})"
+
+
+def _words(codes: Sequence[int], *others: str) -> re.Pattern[str]:
+    """What is said of a shortage: the system's words, and regular expressions of libraries'.
+
+    TensorFlow's form is "{{function_node …}} /out/part-0; No space left on device [Op:SaveV2]",
+    Python's, of which Beam keeps no more than the text, "[Errno 28] No space left …: '/out/a'".
+    """
+    known = [re.escape(os.strerror(code)) for code in codes]
+    return re.compile(
+        rf"(?:(?P<path>[^\s;]+); )?(?:{'|'.join([*known, *others])})(?:: '(?P<file>[^']*)')?",
+        re.MULTILINE,
+    )
+
+
+NO_THREAD = "can't start new thread"
+"""What Python says."""
+_FULL = errno.ENOSPC, errno.EDQUOT
+_FAILING = errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENOTCONN
+_OPEN = errno.EMFILE, errno.ENFILE
+# System's numbers, words in messages, and what to say, with a path where `{}` is.
+_SHORTAGES = (
+    (
+        _FULL,
+        _words(_FULL),
+        "Cannot write{}: the disk is full; free some space, or choose a folder on another disk, "
+        "and run again; what is finished is kept.",
+    ),
+    (
+        (errno.EFBIG,),
+        _words([errno.EFBIG]),
+        "Cannot write{}: the file would be larger than the system allows (`ulimit -f`); allow "
+        "more, or write smaller shards (ingest.shards), and run again; what is finished is kept.",
+    ),
+    (
+        _FAILING,
+        _words(_FAILING),
+        "Reading or writing{} failed: the disk, or the connection to it, is at fault; check it, "
+        "and run again; what is finished is kept.",
+    ),
+    (
+        _OPEN,
+        _words(_OPEN, "random_device"),
+        "Too many files are open; allow more (`ulimit -n 4096`).",
+    ),
+    (
+        (errno.EAGAIN,),
+        # Python's, OpenBLAS's and TensorFlow's, of a thread that cannot be started.
+        _words([errno.EAGAIN], NO_THREAD, "pthread_create", "Thread creation"),
+        "No further thread or process can be started; allow more of them (`ulimit -u`, the "
+        "container's limit) or more memory (`ulimit -v`), or ask for fewer (ingest.threads=1).",
+    ),
+    (
+        (errno.ENOMEM,),
+        # What runners quote, C++, OpenCV, TensorFlow, and the linker of a library at its import.
+        _words(
+            [errno.ENOMEM],
+            r"^\w*MemoryError\b",
+            r"^\S+\.\w*MemoryError\b",
+            "std::bad_alloc",
+            "Insufficient memory",
+            "OOM when allocating",
+            "failed to map segment",
+        ),
+        "There is too little memory; free some, or allow more (`ulimit -v`, the container's "
+        "limit), or hold less at a time: fewer threads (ingest.threads), smaller batches "
+        "(feeding.batch_size, transform.batch_size).",
+    ),
 )
 # What Beam appends to a worker's message.
 _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")

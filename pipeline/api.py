@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
 
@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _explained(function: Function) -> Function:
-    """Raises a `UserError` alone, without the tracebacks of Beam's stages."""
+    """Raises a `UserError` alone, without Beam's tracebacks; names what the machine lacks."""
 
     @functools.wraps(function)
     def explained(*arguments: Any, **options: Any) -> Any:
@@ -31,6 +31,10 @@ def _explained(function: Function) -> Function:
                 return function(*arguments, **options)
         except UserError as error:
             raise UserError(str(error)) from None
+        except Exception as error:
+            if known := explain_shortage(error):
+                raise known from error
+            raise
 
     return explained  # type: ignore[return-value]
 

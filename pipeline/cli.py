@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from image_pipeline.address_space import guard_imports
 from image_pipeline.commands.analyze import analyze
 from image_pipeline.commands.browse import browse
 from image_pipeline.commands.compile import compile_job
@@ -90,6 +91,7 @@ def main(command: click.Command = cli) -> None:
         os.environ[MODULES] = os.getcwd()
     os.environ["PYTHONSAFEPATH"] = "1"
     use_folder()
+    guard_imports()
     listen()
     try:
         sys.exit(call(command=command))

@@ -153,3 +153,52 @@ def test_ctrl_c_is_found_behind_what_a_runner_made_of_it():
         with pytest.raises(KeyboardInterrupt):
             raise_interrupt(error)
     raise_interrupt(ValueError("another"))
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "There is too little memory"),
+        (
+            type("ArrowMemoryError", (MemoryError,), {})("malloc of 64"),
+            "There is too little memory",
+        ),
+        (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "There is too little memory"),
+        (
+            RuntimeError("Traceback …\npyarrow.lib.ArrowMemoryError: x"),
+            "There is too little memory",
+        ),
+        (
+            ImportError("libx.so: failed to map segment from shared object"),
+            "There is too little me",
+        ),
+        (RuntimeError("OOM when allocating tensor with shape[9]"), "There is too little memory"),
+        (RuntimeError("error: (-4:Insufficient memory) Failed"), "There is too little memory"),
+        (RuntimeError("can't start new thread"), "No further thread or process can be started"),
+        (BlockingIOError(errno.EAGAIN, "fork"), "No further thread or process can be started"),
+        (OSError(errno.EMFILE, "x"), "Too many files are open"),
+        (OSError(errno.EFBIG, "x", "/out/a"), "Cannot write /out/a: the file would be larger than"),
+        (OSError(errno.EIO, "x", "/in/a"), "Reading or writing /in/a failed: the disk"),
+        (
+            OSError("[Errno 5] Input/output error: '/in/b' [while running 'Prepare']"),
+            "Reading or writing /in/b failed: the disk",
+        ),
+        (OSError(errno.ESTALE, "x"), "Reading or writing failed: the disk, or the connection"),
+    ],
+)
+def test_what_the_machine_lacks_is_said_whoever_noticed(error, says):
+    outer = ValueError("the job failed")
+    outer.__cause__ = error
+    assert str(find_user_error(outer)).startswith(says)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "Cannot allocate memory"),  # Its number says more.
+        ValueError("a MemoryError in the midst of a line"),
+        RuntimeError("thread"),
+    ],
+)
+def test_what_the_machine_does_not_lack_is_not_blamed_on_it(error):
+    assert find_user_error(error) is None

@@ -9,6 +9,8 @@ from typing import Any
 import cv2
 from PIL import Image, ImageCms
 
+from image_pipeline.components.errors import NO_THREAD, explain_shortage
+
 EMPTY = "empty"
 NOT_AN_IMAGE = "not_an_image"
 ARCHIVE = "archive"
@@ -89,7 +91,8 @@ def call_decoder(
 
     Raises:
       BadImage: the decoder gave up.
-      MemoryError: there is too little memory, which is not the image's fault.
+      MemoryError, UserError: there is too little memory, or the like, which is not the image's
+        fault.
     """
     try:
         return function(*args, **settings)
@@ -97,9 +100,19 @@ def call_decoder(
         raise explain_decoder_error(error) from error
 
 
-def explain_decoder_error(error: Exception) -> BadImage | MemoryError:
-    """Returns what to raise for an error of a third party's decoder."""
+def explain_decoder_error(error: Exception) -> Exception:
+    """Returns what to raise for an error of a third party's decoder.
+
+    That is a BadImage, unless the machine is to blame. Its words do not count for that: they may
+    quote the file.
+    """
     if isinstance(error, cv2.error) and error.code == cv2.Error.StsNoMem:
         return MemoryError(str(error))
+    if str(error) == NO_THREAD or (type(error) is OSError and error.errno):
+        return explain_shortage(error) or _bad_image(error)
+    return _bad_image(error)
+
+
+def _bad_image(error: Exception) -> BadImage:
     reason = TRUNCATED if "truncated" in str(error).lower() else CORRUPT
     return BadImage(reason, f"the decoder gave up: {error!r}")

@@ -1,11 +1,13 @@
 """What a file's header says about its image, or a `BadImage` that says why it does not open."""
 
 import contextlib
+import importlib
 import io
 from dataclasses import dataclass
 
 from PIL import Image
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import (
     ARCHIVE,
     CORRUPT,
@@ -40,6 +42,8 @@ _FORMATS = {
     "GIF": "gif",
     "AVIF": "avif",
 }
+# Pillow loads these with the first such file, and goes on without those that it cannot load.
+_LIBRARIES = {"webp": "WebPImagePlugin", "avif": "AvifImagePlugin"}
 _OPENED_FORMATS = tuple(name for name in _FORMATS if name != "MPO")
 
 
@@ -80,8 +84,20 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
 
 
 def _explain_unopened(data: bytes) -> BadImage:
-    """Distinguishes an unsupported kind of image, a damaged one, and what is not an image."""
+    """Distinguishes an unsupported kind of image, a damaged one, and what is not an image.
+
+    Raises:
+      UserError: if Pillow lacks the library for this kind, which is not the image's fault.
+    """
     kind = tell_kind(data)
+    if kind.name in _LIBRARIES:
+        plugin = importlib.import_module(f"PIL.{_LIBRARIES[kind.name]}")
+        if not plugin.SUPPORTED:
+            raise UserError(
+                f"Pillow could not load its library for {kind.name} files: it was built without, "
+                "or there was too little memory for it (`ulimit -v`, the container's limit); "
+                "allow more memory, or install Pillow anew."
+            )
     if kind.group == "unsupported_image":
         return BadImage(UNSUPPORTED, f"{kind.name} is not read; {kind.way_out}")
     if kind.group == "archive":

@@ -1,8 +1,10 @@
 """What a third party's decoder raises makes an image bad; our own errors stop the run."""
 
 import dataclasses
+import errno
 import importlib
 import inspect
+import io
 import pkgutil
 from functools import partial
 
@@ -13,9 +15,11 @@ import simplejpeg
 from PIL import Image, ImageCms, ImageFile
 
 import image_pipeline.components.images
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.images import color, decode, mask_file, sound, spectrogram
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
 from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
+from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
 from image_pipeline.components.images.spectrogram import SoundOptions
@@ -240,3 +244,35 @@ def test_messages_are_the_same_in_every_run():
     with pytest.raises(BadImage) as caught:
         prepare_image(b"GIF89a" + bytes(30), PrepareOptions())
     assert "0x" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RuntimeError("can't start new thread"), "No further thread"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "too little memory"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many files"),
+    ],
+)
+def test_what_the_machine_lacks_is_not_the_image_s_fault(error, says):
+    with pytest.raises(UserError, match=says):
+        call_decoder(raise_error(error))
+
+
+@pytest.mark.parametrize("text", ["quoted: can't start new thread", "Cannot allocate memory"])
+def test_an_image_that_is_quoted_blames_nobody_else(text):
+    with pytest.raises(BadImage, match="the decoder gave up"):
+        call_decoder(raise_error(RuntimeError(text)))
+
+
+@pytest.mark.parametrize(("kind", "plugin"), [("webp", "WebP"), ("avif", "Avif")])
+def test_images_are_not_rejected_because_a_library_could_not_be_loaded(monkeypatch, kind, plugin):
+    """Pillow goes on without one: under `ulimit -v`, all WebP files were rejected as damaged."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, kind)
+    open_image(file.getvalue())
+    monkeypatch.setattr(f"PIL.{plugin}ImagePlugin.SUPPORTED", False)
+    factory, _ = Image.OPEN[kind.upper()]
+    monkeypatch.setitem(Image.OPEN, kind.upper(), (factory, lambda prefix: f"no {kind} here"))
+    with pytest.raises(UserError, match=f"Pillow could not load its library for {kind} files"):
+        open_image(file.getvalue())
