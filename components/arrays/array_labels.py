@@ -9,8 +9,11 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.held import name_of, split_of
 
-ROWS_AT_ONCE = 4096
-"""Of columns, that are read together."""
+_ROWS_AT_ONCE = 4096
+# Together, of columns of fixed sizes; and rows of those whose cells may have any size.
+_BYTES_AT_ONCE, _TEXTS_AT_ONCE = 8 * 2**20, 256
+MOST_CELL_BYTES = 2**20
+"""Of a column's row."""
 # Kinds of values, as NumPy abbreviates them, that a column keeps: numbers and texts.
 KEPT = "biufSUOT"
 # What arrays of labels are called.
@@ -73,8 +76,19 @@ def _check_tags(path: str, labels: StoredArray | None) -> None:
         )
 
 
+def count_at_once(array: StoredArray) -> int:
+    """How many rows of a column are read together."""
+    if array.dtype.hasobject and array.read_sizes is None:
+        return min(_TEXTS_AT_ONCE, array.rows_at_once) if array.holds_files else _TEXTS_AT_ONCE
+    if array.holds_images and not (array.holds_files and array.read_sizes is None):
+        return _ROWS_AT_ONCE  # Only their sizes are looked at.
+    return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(1, array.row_bytes)))
+
+
 def is_simple(array: StoredArray) -> bool:
     """Whether an array is a column, or images, without being asked for."""
+    if array.row_bytes > MOST_CELL_BYTES and not array.holds_images:
+        return False
     is_value = len(array.shape) == 1 and array.dtype.kind in KEPT
     return array.holds_images or is_value or is_one_hot(array)
 
@@ -95,8 +109,10 @@ def _are_first(array: StoredArray, are_so: Callable[[np.ndarray], np.ndarray]) -
     """Whether the first rows of numbers are so; False if they are none, or damaged."""
     if len(array.shape) != 2 or array.problem or array.dtype.kind not in "biuf":
         return False
+    if array.row_bytes > MOST_CELL_BYTES:
+        return False
     try:
-        first = array.read(0, min(array.rows, ROWS_AT_ONCE))
+        first = array.read(0, min(array.rows, count_at_once(array)))
     except BadImage:
         return False
     return bool(len(first)) and bool(are_so(first).all())

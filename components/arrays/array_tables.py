@@ -13,20 +13,27 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.arrays.array_labels import (
     KEPT,
-    ROWS_AT_ONCE,
+    MOST_CELL_BYTES,
     USUAL_LABELS,
     are_multi_hot,
     are_one_hot,
     check_labels,
+    count_at_once,
     describe,
     is_multi_hot,
     is_one_hot,
     is_simple,
 )
-from image_pipeline.components.arrays.arrays import StoredArray, modified_at, reopen_arrays
+from image_pipeline.components.arrays.arrays import (
+    StoredArray,
+    check_rows,
+    modified_at,
+    reopen_arrays,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
+from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
 from image_pipeline.components.sources.rows import Row
 
@@ -71,6 +78,7 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     for other in _files_beside(path, columns):
         arrays |= _open(other)
     image = _choose_image(path, arrays, columns)
+    check_rows(image)
     _check_asked(path, image, arrays, columns)
     check_labels(path, image, arrays, columns)
     label = columns.get("label")
@@ -78,8 +86,9 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     kept = [_make_column(each, each.name == label) for each in chosen]
     found = [column for column in kept if column is not None]
     names = [column.name for column in found]
-    for start in range(0, image.rows, ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, image.rows)
+    at_once = min(map(count_at_once, chosen))
+    for start in range(0, image.rows, at_once):
+        stop = min(start + at_once, image.rows)
         cells = [_read_cells(column, start, stop) for column in found]
         for line, values in enumerate(zip(*cells, strict=True), start):
             yield _make_row(line, names, values)
@@ -103,7 +112,13 @@ def _files_beside(path: str, columns: Mapping[str, str | None]) -> list[str]:
     if "label" not in columns:
         beside = {name for name in _list_names(folder) if name.lower().endswith(".npy")}
         labels = sorted(name for name in beside if name_of(name) in USUAL_LABELS)
-        named.update([name for name in labels if split_of(name) == split_of(own)][:1])
+        labels = [name for name in labels if split_of(name) == split_of(own)][:1]
+        if labels and files.is_local(path) and leads_out(folder or ".", labels[0]):
+            raise UserError(
+                f"{labels[0]!r} beside {path!r} is a link that leads out of its folder; copy the "
+                "file there, name it by ingest.columns={label: …}, or take none by {label: null}."
+            )
+        named.update(labels)
     return [f"{folder}{slash}{name}" for name in sorted(named - {own})]
 
 
@@ -176,6 +191,12 @@ def _check_asked(
         if array.problem:
             raise UserError(
                 f"ingest.columns names {name!r} as {role}, but in {path!r} it is {array.problem}."
+            )
+        if array.row_bytes > MOST_CELL_BYTES and not array.holds_images:
+            raise UserError(
+                f"ingest.columns names {name!r} as {role}, but in {path!r} each of its rows has "
+                f"{array.row_bytes:,} bytes, more than the {MOST_CELL_BYTES:,} of a cell; name "
+                "another array."
             )
         if array.rows != image.rows:
             raise UserError(

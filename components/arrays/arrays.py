@@ -4,15 +4,18 @@ import dataclasses
 import functools
 import importlib
 import io
+import itertools
+import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.arrays.array_blocks import BLOCKS
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
@@ -30,6 +33,14 @@ _OPENERS = {
 }
 _NUMBERS = "biuf"
 _OPEN_FILES = 16
+# Of the rows that an array's file says it has. Chunks that were never written take no bytes, and
+# zeros take a thousandth; but no file of images has a million rows and fewer bytes than rows.
+_FREE_ROWS = 2**20
+_MOST_BLOCK_BYTES = 256 * 2**20
+"""What is unpacked at once, unless one row is larger: that is held to `max_file_bytes`."""
+_MOST_DIMENSIONS, _MOST_ROW_BYTES = 32, 2**48
+_MOST_FILE_BYTES = 32 * 2**20  # of each row of an array of files, filled up to the same length
+_MOST_PARTS = 2**16  # chunks that a row may lie in
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,6 +76,11 @@ class StoredArray:
         return self.shape[0] if self.shape else 0
 
     @property
+    def row_bytes(self) -> int:
+        """How many bytes the values of a row take."""
+        return self.dtype.itemsize * math.prod(self.shape[1:])
+
+    @property
     def holds_images(self) -> bool:
         """Whether a row can be an image."""
         is_picture = len(self.shape) >= 3 and self.dtype.kind in _NUMBERS
@@ -90,8 +106,7 @@ class StoredArray:
             return self.read_sizes(start, stop)
         if self.holds_files:
             return [len(file) for file in self.read(start, stop)]
-        row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
-        return [len(self.header) + row_bytes] * (stop - start)
+        return [len(self.header) + self.row_bytes] * (stop - start)
 
 
 def read_row(ref: ImageRef, wanted: int) -> bytes:
@@ -101,6 +116,8 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
     array = open_arrays(place.file, ref.modified_ns).get(place.inside)
     if array is None or place.start >= array.rows:
         raise BadImage(CORRUPT, f"{place.file!r} has no row {place.start} of {place.inside!r} now")
+    if wanted < ref.size_bytes and not array.holds_files:
+        return array.header[:wanted]  # It is too large, or only its kind is asked for.
     if array.rows_at_once == 1:
         row = array.read(place.start, place.start + 1)[0]
     else:
@@ -108,8 +125,7 @@ def read_row(ref: ImageRef, wanted: int) -> bytes:
     if array.holds_files:
         return bytes(row)[:wanted]
     values = np.ascontiguousarray(row, array.passed_on)
-    data = b"".join((array.header, values.reshape(-1).view(np.uint8).data))
-    return data if len(data) == wanted else data[:wanted]
+    return b"".join((array.header, values.reshape(-1).view(np.uint8).data))[:wanted]
 
 
 def _read_block(array: StoredArray, row: int) -> np.ndarray:
@@ -153,12 +169,30 @@ def _open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
         need(extra, f"Reading {path!r}")
     module, name = opener.split(".")
     open_ = getattr(importlib.import_module(f"image_pipeline.components.arrays.{module}"), name)
-    return {array.name: _tell_files(array) for array in open_(path)}
+    return {array.name: _tell_files(_check(array)) for array in open_(path)}
+
+
+def _check(array: StoredArray) -> StoredArray:
+    """The array, with a problem if no memory could have a row of it, or NumPy no such shape."""
+    if array.problem:
+        return array
+    problem = ""
+    if len(array.shape) > _MOST_DIMENSIONS:
+        problem = f"of {len(array.shape)} dimensions, more than {_MOST_DIMENSIONS}"
+    elif array.row_bytes >= _MOST_ROW_BYTES or array.rows >= _MOST_ROW_BYTES:
+        problem = "of sides that no file has"
+    elif not array.dtype.itemsize:
+        problem = "of texts of no length"
+    if not problem:
+        return array
+    return dataclasses.replace(array, shape=(), read=read_nothing, problem=problem)
 
 
 def _tell_files(array: StoredArray) -> StoredArray:
     """The array, marked if its texts are files: the first one begins as an image does."""
     if array.dtype.kind != "S" or len(array.shape) != 1 or array.problem or not array.rows:
+        return array
+    if array.row_bytes > _MOST_FILE_BYTES:
         return array
     try:
         first = bytes(array.read(0, 1)[0])
@@ -166,6 +200,91 @@ def _tell_files(array: StoredArray) -> StoredArray:
         return array
     is_image = tell_kind(first[:HEAD_BYTES]).group == "image"
     return dataclasses.replace(array, holds_files=is_image)
+
+
+def check_rows(array: StoredArray) -> None:
+    """Refuses an array of more rows than its file can have images; see `_FREE_ROWS`.
+
+    Raises:
+      UserError: if it has.
+    """
+    if array.rows <= _FREE_ROWS or array.rows <= (size_bytes := _count_file_bytes(array.path)):
+        return
+    raise UserError(
+        f"{array.name!r} of {array.path!r} says that it has {array.rows:,} rows, in a file of "
+        f"{size_bytes:,} bytes: of more than {_FREE_ROWS:,} rows, most were never written; cut it "
+        "to those that were."
+    )
+
+
+def find_misfit(shape: Sequence[int], chunk: Sequence[int], value_bytes: int) -> str:
+    """Why an array in chunks is not read: they are too large, or too many; empty if it can be.
+
+    Args:
+      shape: of the array.
+      chunk: that of each of its chunks.
+      value_bytes: how many each value has.
+    """
+    chunk_bytes = value_bytes * math.prod(chunk)
+    if chunk_bytes > max(_MOST_BLOCK_BYTES, value_bytes * math.prod(shape[1:])):
+        sides = ", ".join(map(str, chunk))
+        return (
+            f"in chunks of [{sides}], {chunk_bytes:,} bytes each, and more than "
+            f"{_MOST_BLOCK_BYTES:,} are not unpacked at once; write it in smaller chunks"
+        )
+    parts = math.prod(-(-n // c) for n, c in zip(shape[1:], chunk[1:], strict=True))
+    if parts > _MOST_PARTS:
+        return (
+            f"in chunks of which each row has {parts:,}, and more than {_MOST_PARTS:,} are not put "
+            "together; write it in larger chunks"
+        )
+    return ""
+
+
+def read_chunks(
+    shape: Sequence[int],
+    chunk: Sequence[int],
+    dtype: np.dtype,
+    rows: tuple[int, int],
+    take: Callable[[tuple[int, ...]], np.ndarray],
+) -> np.ndarray:
+    """Rows of an array in chunks, from one number up to another; see `StoredArray.read`.
+
+    Args:
+      shape: of the array.
+      chunk: that of each chunk, those at the edges, too.
+      dtype: of the values.
+      rows: the first row, and the one after the last.
+      take: gives the chunk that begins at these indices.
+    """
+    start, stop = rows
+    found = np.empty((stop - start, *shape[1:]), dtype)
+    for corner in list_corners(shape, chunk, start, stop):
+        skipped = max(0, start - corner[0])
+        at = max(corner[0], start) - start
+        ends = [min(c, n - a) for c, n, a in zip(chunk, shape, corner, strict=True)]
+        last = min(corner[0] + ends[0], stop) - corner[0]
+        part = tuple(slice(a, a + n) for a, n in zip(corner[1:], ends[1:], strict=True))
+        window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
+        found[(slice(at, at + last - skipped), *part)] = take(corner)[window]
+    return found
+
+
+def list_corners(
+    shape: Sequence[int], chunk: Sequence[int], start: int, stop: int
+) -> Iterator[tuple[int, ...]]:
+    """The first indices of the chunks that have some of an array's rows."""
+    starts = [range(start - start % chunk[0], stop, chunk[0])]
+    starts += [range(0, n, c) for n, c in zip(shape[1:], chunk[1:], strict=True)]
+    return itertools.product(*starts)
+
+
+def _count_file_bytes(path: str) -> int:
+    """The size of a file; of a folder, of all that is below it."""
+    if not (files.is_local(path) and os.path.isdir(path)):
+        return files.stat_file(path)[0]
+    below = ((folder, name) for folder, _, names in os.walk(path) for name in names)
+    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, name in below)
 
 
 def array_ending(path: str) -> str:
@@ -185,7 +304,7 @@ def modified_at(path: str) -> int:
     times = [os.stat(path).st_mtime_ns]
     if os.path.isdir(path):
         for folder, _, names in os.walk(path):
-            times += [os.stat(os.path.join(folder, name)).st_mtime_ns for name in names]
+            times += [os.lstat(os.path.join(folder, name)).st_mtime_ns for name in names]
     return max(times)
 
 
@@ -193,7 +312,7 @@ def read_range(
     source: FileBytes, offset: int, shape: tuple[int, ...], dtype: np.dtype
 ) -> Callable[[int, int], np.ndarray]:
     """Reads rows that lie one after another in a file, from a byte on; see `StoredArray.read`."""
-    row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+    row_bytes = dtype.itemsize * math.prod(shape[1:])
 
     def read(start: int, stop: int) -> np.ndarray:
         data = source.read(offset + start * row_bytes, (stop - start) * row_bytes)

@@ -6,11 +6,11 @@ of it; bytes are read from the file itself and unpacked here, by as many threads
 
 import atexit
 import functools
-import itertools
+import math
 import os
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import h5py
@@ -19,14 +19,25 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.arrays.array_blocks import BLOCKS
-from image_pipeline.components.arrays.arrays import StoredArray, read_nothing, read_range
+from image_pipeline.components.arrays.arrays import (
+    StoredArray,
+    find_misfit,
+    list_corners,
+    read_chunks,
+    read_nothing,
+    read_range,
+)
 from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
-from image_pipeline.components.arrays.hdf5_heap import POINTER, Heap
+from image_pipeline.components.arrays.hdf5_heap import MOST_TEXT_BYTES, POINTER, Heap
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
 _DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
+_FLETCHER32, _FLETCHER32_BYTES = h5py.h5z.FILTER_FLETCHER32, 4
+# What filters add to a chunk that they do not make smaller.
+_MOST_ADDED_BYTES = 2**16
 # Of data sets that only HDF5 itself can read: rows that are read together.
 _BLOCK_BYTES = 4 * 2**20
+_MOST_ITEMS, _MOST_DEEP = 100_000, 100
 # Bytes of an address, and of a length.
 _USUAL_SIZES = (8, 8)
 
@@ -46,27 +57,55 @@ def open_hdf5(path: str) -> list[StoredArray]:
         file = h5py.File(files.open_input(path), "r")
         heap = Heap(FileBytes(path), file.userblock_size, file.id.get_filesize())
 
-        def visit(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset):
-                found.append(_describe(path, name, item, heap))
-
-        def visit_link(name: str, link: Any) -> None:
-            if isinstance(link, h5py.ExternalLink):
-                found.append(_describe_link(path, name, link))
-
         try:
-            file.visititems(visit)
-            file.visititems_links(visit_link)
+            for name, item in _walk(file):
+                if isinstance(item, h5py.ExternalLink):
+                    found.append(_describe_link(path, name, item))
+                elif isinstance(item, h5py.Dataset):
+                    found.append(_describe(path, name, item, heap))
         except (
             RuntimeError,
             KeyError,
             TypeError,
             SystemError,
+            UnicodeError,
         ) as error:  # HDF5's, as h5py names them.
             newest = h5py.version.hdf5_version
             known = f"it is damaged, or of a newer form than HDF5 {newest} reads"
             raise ValueError(f"{known} ({error})") from error
     return found
+
+
+def _walk(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset | h5py.ExternalLink]]:
+    """What is in a file, by its name: each once, however many names and loops lead to it.
+
+    From group to group, and not by HDF5's own visit, which looks each up from the root.
+    """
+    root = file["/"]
+    seen, waiting = {h5py.h5o.get_info(root.id).addr}, [("", root, iter(sorted(root)))]
+    while waiting:
+        folder, group, names = waiting[-1]
+        name = next(names, None)
+        if name is None:
+            waiting.pop()
+            continue
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            yield folder + name, link
+        if not isinstance(link, h5py.HardLink):
+            continue
+        item = group[name]
+        place = h5py.h5o.get_info(item.id).addr
+        if place in seen:
+            continue
+        seen.add(place)
+        if len(seen) > _MOST_ITEMS or len(waiting) > _MOST_DEEP:
+            known = f"{_MOST_ITEMS:,} groups and data sets, {_MOST_DEEP} deep"
+            raise ValueError(f"it has more than {known}; write the images to a file of their own")
+        if isinstance(item, h5py.Group):
+            waiting.append((f"{folder}{name}/", item, iter(sorted(item))))
+        else:
+            yield folder + name, item
 
 
 _OPEN: weakref.WeakSet[h5py.Dataset] = weakref.WeakSet()
@@ -84,7 +123,7 @@ def _close_all() -> None:
 def _describe(path: str, name: str, item: h5py.Dataset, heap: Heap) -> StoredArray:
     _OPEN.add(item)
     shape, source = item.shape or (), heap.source
-    dtype, problem, library = item.dtype, _find_problem(item), _by_library(item)
+    dtype, problem, library = item.dtype, _find_problem(item), _by_library(item, source)
     describe = functools.partial(StoredArray, path, name, shape)
     if problem or not shape:
         return describe(np.dtype("u1"), library, problem=problem)
@@ -121,6 +160,8 @@ def _find_problem(item: h5py.Dataset) -> str:
         if not h5py.h5z.filter_avail(code):
             named = name.decode(errors="replace") or f"the filter {code}"
             return f"packed by {named!r}, which is not installed; repack it: h5repack -f GZIP=4"
+    if item.chunks and (problem := find_misfit(item.shape, item.chunks, item.dtype.itemsize)):
+        return problem
     vlen = h5py.check_vlen_dtype(item.dtype)
     is_bytes = vlen in (None, np.uint8) or h5py.check_string_dtype(item.dtype)
     return "" if is_bytes else f"of lists of {vlen}; images of various sizes are stored as files"
@@ -148,7 +189,7 @@ def _count_together(item: h5py.Dataset, is_direct: bool) -> int:
     """How many rows are unpacked together."""
     if item.chunks:
         return item.chunks[0]
-    row_bytes = max(1, item.dtype.itemsize * int(np.prod(item.shape[1:], dtype=np.int64)))
+    row_bytes = max(1, item.dtype.itemsize * math.prod(item.shape[1:]))
     return 1 if is_direct else max(1, _BLOCK_BYTES // row_bytes)
 
 
@@ -157,8 +198,15 @@ def _filters_of(item: h5py.Dataset) -> list[int]:
     return [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
 
 
-def _by_library(item: h5py.Dataset) -> _Read:
+def _by_library(item: h5py.Dataset, source: FileBytes) -> _Read:
+    """Reads by HDF5, which unpacks a chunk to whatever size it has: so that is looked at before."""
+    parts = None
+    if item.chunks and _filters_of(item):
+        parts = _ChunkReader(item, np.dtype(("V", item.id.get_type().get_size())), source)
+
     def read(start: int, stop: int) -> np.ndarray:
+        if parts is not None:
+            parts.check(start, stop)
         try:
             with HDF5_LOCK:
                 return item[start:stop]
@@ -192,7 +240,10 @@ def _follow(pointers: _Read, heap: Heap, are_texts: bool = False) -> _Read:
     """Reads what pointers point to; texts end at their first zero, as HDF5 reads them."""
 
     def read(start: int, stop: int) -> np.ndarray:
-        values = heap.read(pointers(start, stop))
+        places = pointers(start, stop)
+        if are_texts and (places["length"] > MOST_TEXT_BYTES).any():
+            raise BadImage(CORRUPT, f"a text has more than {MOST_TEXT_BYTES:,} bytes")
+        values = heap.read(places)
         flat = values.reshape(-1)
         for row, value in enumerate(flat) if are_texts else ():
             flat[row] = value.partition(b"\0")[0]
@@ -216,22 +267,33 @@ class _ChunkReader:
         self._chunks = ChunkList(item)
         self._filters = _filters_of(item)
         self._has_pointers = dtype == POINTER
-        self._fill = np.zeros((), dtype) if self._has_pointers else item.fillvalue
+        self._checked: set[tuple[int, ...]] = set()
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Rows from one number up to another; see `StoredArray.read`."""
-        rows = np.empty((stop - start, *self._shape[1:]), self._dtype)
-        starts = [range(start - start % self._chunk[0], stop, self._chunk[0])]
-        starts += [range(0, n, c) for n, c in zip(self._shape[1:], self._chunk[1:], strict=True)]
-        for corner in itertools.product(*starts):
-            skipped = max(0, start - corner[0])
-            at = max(corner[0], start) - start
-            ends = [min(c, n - a) for c, n, a in zip(self._chunk, self._shape, corner, strict=True)]
-            last = min(corner[0] + ends[0], stop) - corner[0]
-            part = tuple(slice(a, a + n) for a, n in zip(corner[1:], ends[1:], strict=True))
-            window = (slice(skipped, last), *(slice(0, n) for n in ends[1:]))
-            rows[(slice(at, at + last - skipped), *part)] = self._take_chunk(corner)[window]
-        return rows
+        return read_chunks(self._shape, self._chunk, self._dtype, (start, stop), self._take_chunk)
+
+    def check(self, start: int, stop: int) -> None:
+        """Raises BadImage if chunks of these rows are, or unpack to, more than they can have."""
+        for corner in list_corners(self._shape, self._chunk, start, stop):
+            found = None if corner in self._checked else self._chunks.find(corner)
+            if found is not None:
+                self._check_chunk(*found)
+            self._checked.add(corner)
+
+    def _check_chunk(self, offset: int, size: int, skipped_filters: int) -> None:
+        if size > self._chunk_bytes + _MOST_ADDED_BYTES:
+            message = f"a chunk of {self._item.name!r} has {size:,} bytes, packed"
+            raise BadImage(CORRUPT, f"{message}, where {self._chunk_bytes:,} are all its values")
+        if _DEFLATE not in self._filters:
+            return
+        data = self._source.read(offset, size)
+        for place, code in reversed(list(enumerate(self._filters))):
+            if code == _FLETCHER32 and not skipped_filters & 1 << place:
+                data = data[:-_FLETCHER32_BYTES]
+            elif code == _DEFLATE and not skipped_filters & 1 << place:
+                self._inflate(data)
+                return
 
     def _take_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
         """A whole chunk; pointers are kept, since files are mostly read one by one."""
@@ -253,9 +315,16 @@ class _ChunkReader:
             raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has {len(data)} bytes")
         return np.frombuffer(data, self._dtype).reshape(self._chunk)
 
+    @functools.cached_property
+    def _fill(self) -> Any:
+        if self._has_pointers:
+            return np.zeros((), self._dtype)
+        with HDF5_LOCK:
+            return self._item.fillvalue
+
     @property
     def _chunk_bytes(self) -> int:
-        return self._dtype.itemsize * int(np.prod(self._chunk, dtype=np.int64))
+        return self._dtype.itemsize * math.prod(self._chunk)
 
     def _inflate(self, data: bytes) -> bytes:
         unpacking = zlib.decompressobj()
@@ -266,7 +335,8 @@ class _ChunkReader:
             message = f"a chunk of {self._item.name!r} cannot be unpacked ({error})"
             raise BadImage(CORRUPT, message) from error
         if not unpacking.eof:
-            raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has no end")
+            message = f"a chunk of {self._item.name!r} has no end, or unpacks to more than"
+            raise BadImage(CORRUPT, f"{message} {self._chunk_bytes:,} bytes")
         return unpacked
 
     def _unshuffle(self, data: bytes) -> bytes:

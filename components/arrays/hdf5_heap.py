@@ -16,6 +16,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 POINTER = np.dtype([("length", "<u4"), ("address", "<u8"), ("index", "<u4")])
 """How a row of varying length is stored: its length, its collection, and its number in that."""
 
+MOST_TEXT_BYTES = 2**20
 # A collection: mark, version, 3 spare bytes, size in bytes with this header. Then its objects.
 _COLLECTION = struct.Struct("<4sB3xQ")
 # An object: number (0: free space up to the end), references, 4 spare bytes, size. Then its bytes.

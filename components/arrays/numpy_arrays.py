@@ -1,6 +1,7 @@
 """NumPy's `.npy` and `.npz` files as arrays of rows. Nothing is ever unpickled."""
 
 import functools
+import math
 import struct
 import threading
 import zipfile
@@ -67,7 +68,7 @@ def _open_member(path: str, source: FileBytes, member: zipfile.ZipInfo) -> Store
         return StoredArray(
             path, name, shape, dtype, read_range(source, offset + start, shape, dtype)
         )
-    row_bytes = max(1, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
+    row_bytes = max(1, dtype.itemsize * math.prod(shape[1:]))
 
     def read(first: int, stop: int) -> np.ndarray:
         data = read_bytes(start + first * row_bytes, (stop - first) * row_bytes)

@@ -1,26 +1,38 @@
-"""Zarr's arrays (format 2, in a folder or a zip file) as arrays of rows."""
+"""Zarr's arrays (format 2, in a folder or a zip file) as arrays of rows.
 
-import itertools
+Read here and not by the package `zarr`: that unpickles what a store's metadata asks for, follows
+links to anywhere, and unpacks chunks to whatever size they have.
+Source: https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html.
+"""
+
+import base64
+import functools
+import json
 import os
+import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
-import zarr
-from zarr.errors import MetadataError
 
 from image_pipeline.components import files
-from image_pipeline.components.arrays.arrays import StoredArray
+from image_pipeline.components.arrays.arrays import (
+    StoredArray,
+    find_misfit,
+    read_chunks,
+    read_nothing,
+)
+from image_pipeline.components.arrays.zarr_codecs import FILES, Unpacker
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
+from image_pipeline.components.sources.folder import OUTSIDE, leads_out
 
-# What Zarr raises where a store is damaged, or is none.
-_UNREADABLE = (
-    *(OSError, RuntimeError, ValueError, KeyError, TypeError, zlib.error),
-    *(EOFError, SystemError, zipfile.BadZipFile, MetadataError),
-)
-_TEXTS, _FILES = ("vlen-utf8",), ("vlen-bytes",)
+_ARRAY, _GROUP = ".zarray", ".zgroup"
+_MOST_METADATA_BYTES = 2**20  # of a store's JSON
+_MOST_DIMENSIONS, _MOST_SIDE = 32, 2**62
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def open_zarr(path: str) -> list[StoredArray]:
@@ -35,68 +47,184 @@ def open_zarr(path: str) -> list[StoredArray]:
     if os.path.isfile(os.path.join(path, "zarr.json")):
         raise ValueError("it has Zarr's format 3; write it as zarr_format=2")
     try:
-        is_zip = os.path.isfile(path)
-        found = zarr.open(zarr.ZipStore(path, mode="r") if is_zip else path, mode="r")
-        listed = list(_list_arrays(found))
-    except _UNREADABLE as error:
-        raise ValueError(f"it is no Zarr store ({error})") from error
-    return [_describe(path, name, array) for name, array in listed]
+        store: _Store = _Zip(path) if os.path.isfile(path) else _Folder(path)
+        return [_describe(path, name, store) for name in _list_arrays(store, "")]
+    except (BadImage, *_DAMAGED_ZIP) as error:
+        message = error.message if isinstance(error, BadImage) else error
+        raise ValueError(f"it is no Zarr store ({message})") from error
 
 
-def _list_arrays(found: zarr.Group | zarr.Array) -> Iterator[tuple[str, zarr.Array]]:
-    if isinstance(found, zarr.Array):
-        yield "array", found
-        return
-    listed: list[tuple[str, zarr.Array]] = []
-    found.visititems(lambda name, item: listed.append((name, item)))
-    yield from ((name, item) for name, item in listed if isinstance(item, zarr.Array))
+class _Store(Protocol):
+    """Files by their keys, such as `x/.zarray`, whose parts are separated by slashes."""
+
+    def read(self, key: str, most_bytes: int) -> bytes | None:
+        """A file's bytes; None if there is none. Raises BadImage if it is not to be read."""
+
+    def list(self, folder: str) -> list[str]:
+        """The names in a folder, sorted."""
 
 
-def _describe(path: str, name: str, array: zarr.Array) -> StoredArray:
-    codecs = [each.codec_id for each in array.filters or ()]
-    is_unsafe = array.dtype.hasobject and not (codecs and codecs[-1] in (*_TEXTS, *_FILES))
-    problem = "of Python objects, which are never unpickled" if is_unsafe else ""
-    rows_at_once = array.chunks[0] if array.chunks else 1
-    holds_files = array.dtype.hasobject and not is_unsafe and codecs[-1] in _FILES
+class _Folder:
+    """A store in a folder, whose links lead nowhere else."""
+
+    def __init__(self, root: str):
+        """Reads nothing yet."""
+        self._root = root
+
+    def read(self, key: str, most_bytes: int) -> bytes | None:
+        path = os.path.join(self._root, key)
+        if not os.path.lexists(path):
+            return None
+        if leads_out(self._root, key):
+            raise BadImage(OUTSIDE, f"{key!r} is a link that leads out of the store; copy the file")
+        try:
+            return _check_size(files.read_regular_file(path, most_bytes + 1), key, most_bytes)
+        except files.NotRegularError as error:
+            raise BadImage(CORRUPT, f"{key!r} is no regular file") from error
+
+    def list(self, folder: str) -> list[str]:
+        path = os.path.join(self._root, folder)
+        return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+
+class _Zip:
+    """A store in a zip file."""
+
+    def __init__(self, path: str):
+        """Reads the list of its members."""
+        self._file, self._lock = zipfile.ZipFile(path), threading.Lock()
+        self._members = {member.filename: member for member in self._file.infolist()}
+
+    def read(self, key: str, most_bytes: int) -> bytes | None:
+        if key not in self._members:
+            return None
+        with self._lock, self._file.open(self._members[key]) as file:
+            return _check_size(file.read(most_bytes + 1), key, most_bytes)
+
+    def list(self, folder: str) -> list[str]:
+        prefix = f"{folder}/" if folder else ""
+        below = (key.removeprefix(prefix) for key in self._members if key.startswith(prefix))
+        return sorted({name.partition("/")[0] for name in below})
+
+
+def _check_size(data: bytes, key: str, most_bytes: int) -> bytes:
+    if len(data) > most_bytes:
+        raise BadImage(CORRUPT, f"{key!r} has more than {most_bytes:,} bytes")
+    return data
+
+
+def _list_arrays(store: _Store, folder: str) -> Iterator[str]:
+    """The folders of arrays in a group and those below it; "" if the store is an array itself.
+
+    A list of folders, not calls of calls: groups may be nested deeper than Python's calls.
+    """
+    waiting = [folder]
+    while waiting:
+        folder = waiting.pop()
+        prefix = f"{folder}/" if folder else ""
+        if store.read(prefix + _ARRAY, _MOST_METADATA_BYTES) is not None:
+            yield folder
+        elif store.read(prefix + _GROUP, _MOST_METADATA_BYTES) is not None:
+            _read_json(store, prefix + _GROUP)
+            waiting += [prefix + name for name in reversed(store.list(folder)) if name[:1] != "."]
+        elif not folder:
+            raise BadImage(CORRUPT, f"it has neither {_ARRAY} nor {_GROUP}")
+
+
+def _read_json(store: _Store, key: str) -> dict[str, Any]:
+    try:
+        found = json.loads(store.read(key, _MOST_METADATA_BYTES) or b"")
+    except (ValueError, RecursionError) as error:
+        raise BadImage(CORRUPT, f"{key!r} is no JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("zarr_format") != 2:
+        said = found.get("zarr_format") if isinstance(found, dict) else found
+        raise BadImage(CORRUPT, f"unsupported zarr format in {key!r}: {said!r}")
+    return found
+
+
+def _describe(path: str, folder: str, store: _Store) -> StoredArray:
+    name = folder or "array"
+    stated = _read_json(store, f"{folder}/{_ARRAY}" if folder else _ARRAY)
+    shape, chunk = (_read_sides(stated.get(key), name) for key in ("shape", "chunks"))
+    dtype = _read_dtype(stated.get("dtype"))
+    if len(shape) != len(chunk) or 0 in chunk:
+        raise BadImage(CORRUPT, f"{name!r} has a shape of {shape} and chunks of {chunk}")
+    bad = functools.partial(StoredArray, path, name, shape, np.dtype("u1"), read_nothing)
+    if dtype is None:
+        return bad(problem=f"of the type {stated.get('dtype')!r}, which is not read")
+    if misfit := find_misfit(shape, chunk, dtype.itemsize) if shape else "":
+        return bad(problem=misfit)
+    try:
+        unpacker = Unpacker(stated.get("compressor"), stated.get("filters"), dtype, chunk)
+    except ValueError as error:
+        return bad(problem=str(error))
+    try:
+        fill = _read_fill(stated.get("fill_value"), dtype, unpacker.objects == FILES)
+    except (ValueError, TypeError, OverflowError) as error:
+        return bad(problem=f"filled with what is no {dtype} ({error})")
+    is_fortran = stated.get("order") == "F"
+    separator = "/" if stated.get("dimension_separator") == "/" else "."
+
+    def take(corner: tuple[int, ...]) -> np.ndarray:
+        numbers = (str(at // side) for at, side in zip(corner, chunk, strict=True))
+        key = f"{folder}/{separator.join(numbers)}".lstrip("/")
+        data = store.read(key, unpacker.most_packed_bytes)
+        if data is None and fill is None:
+            raise BadImage(CORRUPT, f"'/{folder}' has no chunk {key}, and no fill value")
+        if data is None:
+            return np.full(chunk, fill, dtype)
+        return unpacker.unpack(data).reshape(chunk, order="F" if is_fortran else "C")
+
     return StoredArray(
         path,
         name,
-        array.shape,
-        array.dtype,
-        _reader(array),
-        rows_at_once,
-        holds_files,
-        None,
-        problem,
+        shape,
+        dtype,
+        _reader(folder, lambda start, stop: read_chunks(shape, chunk, dtype, (start, stop), take)),
+        chunk[0] if chunk else 1,
+        unpacker.objects == FILES,
     )
 
 
-def _reader(array: zarr.Array) -> Callable[[int, int], np.ndarray]:
+def _read_sides(stated: Any, name: str) -> tuple[int, ...]:
+    is_list = isinstance(stated, list) and len(stated) <= _MOST_DIMENSIONS
+    if not is_list or not all(type(n) is int and 0 <= n < _MOST_SIDE for n in stated):
+        raise BadImage(CORRUPT, f"{name!r} has the sides {str(stated)[:100]}")
+    return tuple(stated)
+
+
+def _read_dtype(stated: Any) -> np.dtype | None:
+    """The type of values; None if they are structures, times, or of no type."""
+    try:
+        dtype = np.dtype(stated) if isinstance(stated, str) else None
+    except (TypeError, ValueError):
+        return None
+    return dtype if dtype is not None and dtype.kind in "biufcSUO" and dtype.itemsize else None
+
+
+def _read_fill(stated: Any, dtype: np.dtype, are_files: bool) -> Any:
+    """What chunks have that were never written; None if nothing is said that can be a value."""
+    if stated is None:
+        return None
+    if dtype.hasobject:
+        text = stated if isinstance(stated, str) else None
+        return os.fsencode(text) if are_files and text is not None else text
+    if dtype.kind == "S":
+        return np.array(base64.standard_b64decode(stated), dtype)[()]
+    if dtype.kind == "c":
+        return np.array(complex(*map(float, stated)), dtype)[()]
+    return np.array(float(stated) if dtype.kind == "f" else stated, dtype)[()]
+
+
+def _reader(
+    folder: str, read_rows: Callable[[int, int], np.ndarray]
+) -> Callable[[int, int], np.ndarray]:
+    """Reads rows; whatever is wrong with a chunk is said of the array."""
+
     def read(start: int, stop: int) -> np.ndarray:
         try:
-            if (missing := _find_missing(array, start, stop)) is not None:
-                raise BadImage(CORRUPT, f"{array.name!r} has no chunk {missing}, and no fill value")
-            return array[start:stop]
-        except _UNREADABLE as error:
-            raise BadImage(CORRUPT, f"{array.name!r} cannot be read ({error})") from error
+            return read_rows(start, stop)
+        except (OSError, ValueError, *_DAMAGED_ZIP) as error:
+            raise BadImage(CORRUPT, f"'/{folder}' cannot be read ({error})") from error
 
     return read
-
-
-def _find_missing(array: zarr.Array, start: int, stop: int) -> str | None:
-    """The first chunk of some rows that is not there, if nothing says what its values are.
-
-    Zarr gives memory as it happens to be for it, or the number 0 among texts and files.
-    """
-    fill = array.fill_value
-    if isinstance(fill, str | bytes) if array.dtype.hasobject else fill is not None:
-        return None
-    counts = [-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]
-    first = range(start // array.chunks[0], -(-stop // array.chunks[0]))
-    folder = f"{array.path}/" if array.path else ""
-    for place in itertools.product(first, *map(range, counts[1:])):
-        numbers = list(map(str, place))
-        keys = [f"{folder}{separator.join(numbers)}" for separator in "./"]  # as it was written
-        if not any(key in array.chunk_store for key in keys):
-            return keys[0]
-    return None

@@ -104,5 +104,9 @@ def read_length(header: bytes) -> int:
 
 def masked_crc(data: bytes) -> bytes:
     """CRC-32C, rotated and shifted, since a CRC of data that contains CRCs would be weak."""
-    crc = google_crc32c.value(data)
+    return mask_crc(google_crc32c.value(data))
+
+
+def mask_crc(crc: int) -> bytes:
+    """The bytes that a CRC-32C is stored as."""
     return struct.pack("<I", ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF)

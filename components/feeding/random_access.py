@@ -16,6 +16,7 @@ from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.manifest import read_whole_manifest
 from image_pipeline.components.dataset.stored import StoredImage, StoredRecords
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
 from image_pipeline.components.messages import suggest
 
 _JPEG = b"\xff\xd8"
@@ -177,6 +178,8 @@ def decode(image: StoredImage) -> np.ndarray:
             raise ValueError(f"it has {values.size} values, not those of the shape {shape}")
         return values.reshape(shape).copy()
     if image.encoded[:2] == _JPEG:
+        if has_many_scans(image.encoded):
+            raise ValueError(f"its image is {MANY_SCANS}")
         pixels = simplejpeg.decode_jpeg(
             image.encoded, "GRAY" if image.channels == 1 else "RGB", strict=True
         )

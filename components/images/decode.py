@@ -101,7 +101,7 @@ def read_image_header(data: bytes) -> Header:
     if is_npy(data):
         return _describe_array(read_array_header(data))
     with open_image(data) as image:
-        return read_header(image)
+        return read_header(image, data)
 
 
 def check_file(data: bytes, max_file_bytes: int) -> None:
@@ -184,7 +184,7 @@ def _decode_opened(
     reduction: int,
 ) -> DecodedImage:
     """Decodes, then applies alpha and orientation."""
-    header = read_header(image)
+    header = read_header(image, data)
     icc, luma_only = header.icc, gray and header.icc is None
     color, alpha, notes = read_pixels(data, image, header.source_format, luma_only, reduction)
     if alpha is not None:

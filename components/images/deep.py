@@ -107,7 +107,7 @@ def count_channels(pixels: np.ndarray) -> int:
 
 def _decode_opened(data: bytes, image: Image.Image, keep_extra: bool) -> DecodedImage | None:
     """Decodes a PNG or TIFF with all its bits and channels; None for one that Pillow reads."""
-    header = read_header(image)
+    header = read_header(image, data)
     if image.format == "PNG":
         pixels = orient(
             _to_rgb(read_png_samples(data, image, take_default_image(data))), header.orientation

@@ -20,10 +20,16 @@ from image_pipeline.components.images.bad_image import (
     explain_decoder_error,
 )
 from image_pipeline.components.images.color import read_orientation
-from image_pipeline.components.images.jpeg import read_jpeg_structure, read_plain_header
+from image_pipeline.components.images.gif import count_frames as count_gif_frames
+from image_pipeline.components.images.jpeg import (
+    check_segments,
+    read_jpeg_structure,
+    read_plain_header,
+)
 from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.images.other_orientation import note_other_orientation
 from image_pipeline.components.images.png import move_metadata_up
+from image_pipeline.components.images.tiff import check_directories
 
 # `max_pixels` refuses large images, per call and with a reason. Pillow's process-wide limit would
 # warn or raise earlier, at sizes of its own.
@@ -74,6 +80,12 @@ def open_image(data: bytes) -> contextlib.AbstractContextManager[Image.Image]:
     """Opens an image by its content. A file of a known format that does not open is damaged."""
     if plain := read_plain_header(data):
         return contextlib.nullcontext(plain)  # type: ignore[arg-type]
+    if data.startswith(b"\xff\xd8"):
+        check_segments(data)
+    if data.startswith((b"II", b"MM")):
+        check_directories(data)
+    if data.startswith(b"GIF8"):
+        count_gif_frames(data, most=1)
     file = io.BytesIO(move_metadata_up(data))
     try:
         return Image.open(file, formats=_OPENED_FORMATS)
@@ -135,14 +147,21 @@ def read_size(image: Image.Image) -> tuple[int, int]:
     return image.height, image.width
 
 
-def read_header(image: Image.Image) -> Header:
-    """Reads all that an opened image's header says. Counting frames may read the whole file."""
+def count_frames(image: Image.Image, data: bytes) -> int:
+    """The frames of an opened image; to count them may take a walk through the whole file."""
+    if image.format == "GIF":
+        return max(1, count_gif_frames(data))
+    return call_decoder(getattr, image, "n_frames", 1)
+
+
+def read_header(image: Image.Image, data: bytes) -> Header:
+    """Reads all that an opened image's header says."""
     source_format = _FORMATS[str(image.format)]
     height, width = read_size(image)
     orientation, notes = read_orientation(image)
     if "exif" not in image.info and orientation == 1:
         notes += note_other_orientation(image.info)
-    frames = call_decoder(getattr, image, "n_frames", 1)
+    frames = count_frames(image, data)
     icc = image.info.get("icc_profile")
     if icc and not isinstance(icc, bytes):  # A TIFF's tag may declare it as text.
         notes += ("icc_broken",)

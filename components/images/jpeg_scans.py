@@ -1,5 +1,6 @@
 """What a JPEG says about its scans: which coefficients each one codes, and by which codes."""
 
+import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -72,7 +73,7 @@ def read_scans(data: bytes) -> list[Scan]:
     state, scans = _State(), []
     markers = [position for position in find_markers(data) if position >= 2]
     offset = 2
-    for number, position in enumerate(markers):
+    for position in markers:
         if position < offset:
             continue
         code = data[position + 1]
@@ -81,7 +82,8 @@ def read_scans(data: bytes) -> list[Scan]:
         offset = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
         payload = data[position + 4 : offset]
         if code == _SOS:
-            end = next((m for m in markers[number + 1 :] if m >= offset), len(data))
+            after = bisect.bisect_left(markers, offset)
+            end = markers[after] if after < len(markers) else len(data)
             scans.append(_read_scan(payload, offset, end, state))
         else:
             _read_definitions(code, payload, state)

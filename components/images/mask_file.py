@@ -5,7 +5,8 @@ from PIL import Image
 
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage, call_decoder
 from image_pipeline.components.images.color import read_orientation
-from image_pipeline.components.images.header import open_image, read_size
+from image_pipeline.components.images.decode import check_size
+from image_pipeline.components.images.header import count_frames, open_image, read_size
 from image_pipeline.components.images.npy import is_npy, read_array, read_array_header
 from image_pipeline.components.images.png import has_whole_pixels
 from image_pipeline.components.images.prepare import PreparedImage
@@ -13,6 +14,7 @@ from image_pipeline.components.images.prepare import PreparedImage
 BAD_MASK, MASK_SIZE = "bad_mask", "mask_size"
 
 _FORMATS = ("PNG", "TIFF", "BMP", "GIF")
+_MOST_PIXELS = 178_956_970  # of a mask whose image is not known; the default of `max_pixels`
 _MOST_LEVEL = 65_535
 _BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262  # a TIFF's tags
 # What brings each EXIF orientation upright.
@@ -45,7 +47,7 @@ def read_levels(data: bytes, image: PreparedImage, as_colors: bool) -> np.ndarra
     if is_npy(data):
         return _read_array(data, image, as_colors)
     with open_image(data) as opened:
-        _check_format(opened)
+        _check_format(opened, data)
         orientation, _ = read_orientation(opened)
         _check_size(read_size(opened), orientation, image)
         if opened.format == "PNG" and not has_whole_pixels(data):  # Pillow does not look.
@@ -65,7 +67,8 @@ def list_values(data: bytes) -> list[int | str]:
       BadImage: if it cannot be read exactly.
     """
     with open_image(data) as opened:
-        _check_format(opened)
+        _check_format(opened, data)
+        check_size(*read_size(opened), 1, _MOST_PIXELS)
         bits = _bits_of_samples(opened, data)
         _load(opened)
         if opened.mode in ("RGB", "RGBA") and not _is_gray(opened):
@@ -104,7 +107,7 @@ def _load(opened: Image.Image) -> None:
     call_decoder(opened.load)
 
 
-def _check_format(opened: Image.Image) -> None:
+def _check_format(opened: Image.Image, data: bytes) -> None:
     compression = opened.info.get("compression")
     if opened.format == "TIFF" and opened.tag_v2.get(_PHOTOMETRIC) == 0:  # type: ignore[attr-defined]
         raise BadImage(BAD_MASK, "is a TIFF of inverted levels (MinIsWhite); save it as PNG")
@@ -115,7 +118,7 @@ def _check_format(opened: Image.Image) -> None:
             f"is {opened.format}{f' compressed as {compression}' if is_lossy else ''}, but class "
             f"ids are only sure to be exact in {', '.join(_FORMATS)}; save masks as PNG",
         )
-    frames = call_decoder(getattr, opened, "n_frames", 1)
+    frames = count_frames(opened, data)
     if frames > 1:
         raise BadImage(BAD_MASK, f"has {frames} frames, but a mask is one image")
 

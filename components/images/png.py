@@ -3,6 +3,8 @@
 import zlib
 from typing import NamedTuple
 
+from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
+
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PIXELS, _END = b"IDAT", b"IEND"
 # PNG 3rd edition, 11.3.6: the chunks of an animation. Without them, decoders see the default image
@@ -10,6 +12,10 @@ _PIXELS, _END = b"IDAT", b"IEND"
 _ANIMATION = (b"acTL", b"fcTL", b"fdAT")
 # Chunks that may occur anywhere (5.6), and that may state an orientation.
 _METADATA = (b"eXIf", b"tEXt", b"zTXt", b"iTXt")
+
+
+# Those of 256 MB of pixels in pieces of 8 kB, which is what libpng writes, three times over.
+_MOST_CHUNKS = 100_000
 
 
 class _Chunk(NamedTuple):
@@ -67,12 +73,16 @@ def read_transparent_level(data: bytes) -> int | None:
 
 
 def _list_chunks(data: bytes) -> list[_Chunk]:
-    """Lists the chunks as far as they are whole, to the end chunk."""
-    chunks, start = [], len(_SIGNATURE)
+    """Lists the chunks as far as they are whole, to the end chunk; raises BadImage of too many."""
+    chunks: list[_Chunk] = []
+    start = len(_SIGNATURE)
     while start + 12 <= len(data):
         end = start + 12 + int.from_bytes(data[start : start + 4], "big")
         if end > len(data):
             break
+        if len(chunks) == _MOST_CHUNKS:
+            message = f"a PNG of more than {_MOST_CHUNKS:,} chunks, which nothing writes"
+            raise BadImage(UNSUPPORTED, f"{message}; save it anew")
         chunks.append(_Chunk(data[start + 4 : start + 8], start, end))
         if chunks[-1].name == _END:
             break

@@ -10,6 +10,7 @@ reads all of it, but needs a large package of codecs for LZW, which is what most
 import io
 import struct
 from dataclasses import dataclass
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -32,6 +33,7 @@ _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _SEPARATE_PLANES = 2
 _UNSPECIFIED, _PREMULTIPLIED, _UNASSOCIATED = 0, 1, 2
 _UNSIGNED, _UNDEFINED = 1, 4  # sample formats; the latter is to be read as the former
+_MOST_DIRECTORIES = 10_000
 # What every plane of an image shares.
 _COPIED = (
     *(_WIDTH, _HEIGHT, _COMPRESSION, _FILL_ORDER, _ORIENTATION, _STRIP_ROWS),
@@ -71,6 +73,28 @@ class TiffLayout:
     def has_extra(self) -> bool:
         """Whether there is one sample after the colours."""
         return len(self.bits) == _COLORS.get(self.photometric, len(self.bits)) + 1
+
+
+def check_directories(data: bytes) -> None:
+    """Refuses a TIFF of more images than Pillow counts in a few seconds.
+
+    Raises:
+      BadImage: there are too many.
+    """
+    order: Literal["little", "big"] = "little" if data[:1] == b"I" else "big"
+    is_big = 0x2B in data[2:4]
+    width, count_width, entry_bytes = (8, 8, 20) if is_big else (4, 2, 12)
+
+    def read(at: int, size: int) -> int:
+        return int.from_bytes(data[at : at + size], order)
+
+    at, seen = read(8 if is_big else 4, width), set[int]()
+    while at and at not in seen:
+        seen.add(at)
+        if len(seen) > _MOST_DIRECTORIES:
+            message = f"a TIFF of more than {_MOST_DIRECTORIES:,} images; the first is read"
+            raise BadImage(UNSUPPORTED, f"{message}; save that by itself")
+        at = read(at + count_width + entry_bytes * read(at, count_width), width)
 
 
 def read_tiff_layout(image: Image.Image) -> TiffLayout:

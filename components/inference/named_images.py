@@ -9,9 +9,11 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import (
     DECODER_ERRORS,
     TOO_MANY_PIXELS,
+    UNSUPPORTED,
     BadImage,
 )
 from image_pipeline.components.images.header import open_image, read_size
+from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -139,6 +141,8 @@ def _read(name: str, ref: ImageRef, source: Source, options: IngestOptions) -> N
         data = BadImage(data.kind, data.message)  # Who names a file means it.
     if not isinstance(data, bytes):
         return NamedImage(name, data)
+    if has_many_scans(data):
+        return NamedImage(name, BadImage(UNSUPPORTED, MANY_SCANS))
     pixels = _count_pixels(data)
     if pixels > prepare.max_pixels:
         message = f"{pixels} pixels; ingest.prepare.max_pixels={prepare.max_pixels}"

@@ -17,7 +17,23 @@ _FEATURE_LISTS = 2  # the field of tf.SequenceExample that tf.Example has not
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5  # wire types
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _LARGEST = (1 << 64) - 1
+_MOST_PARTS = 2**20  # of a record: each costs Python about a microsecond and 30 bytes
+_MOST_NAME_BYTES = 2**16
 _NO_KIND: Kind = "string"  # of a feature without any list, which is empty
+
+
+class Parts:
+    """How many fields and numbers may still be read of a record, which may be of nothing else."""
+
+    def __init__(self, most: int = _MOST_PARTS):
+        """Takes how many there may be."""
+        self._left = most
+
+    def take(self, count: int = 1) -> None:
+        """Counts some more; raises ValueError if they are too many."""
+        self._left -= count
+        if self._left < 0:
+            raise ValueError("it has too many fields or numbers; images are stored as bytes")
 
 
 class Feature(NamedTuple):
@@ -42,58 +58,60 @@ def parse_example(data: Sequence[int], start: int, end: int) -> dict[str, Featur
       ValueError: if it is none.
     """
     try:
-        return dict(_parse_entries(data, start, end))
+        return dict(_parse_entries(data, start, end, Parts()))
     except IndexError as error:
         raise ValueError("a number is cut off") from error
 
 
-def _parse_entries(data: Any, start: int, end: int) -> Iterator[tuple[str, Feature]]:
-    for number, wire, at, stop in iterate_fields(data, start, end):
-        if number == _FEATURE_LISTS and _is_feature_lists(data, at, stop):
+def _parse_entries(data: Any, start: int, end: int, parts: Parts) -> Iterator[tuple[str, Feature]]:
+    for number, wire, at, stop in iterate_fields(data, start, end, parts):
+        if number == _FEATURE_LISTS and _is_feature_lists(data, at, stop, parts):
             raise ValueError(
                 "it is a tf.SequenceExample, whose images are lists; write a tf.Example for each"
             )
         if number == 1:
             _check_sized(wire)
-            for _, wire_of_entry, *entry in iterate_fields(data, at, stop):
+            for _, wire_of_entry, first, last in iterate_fields(data, at, stop, parts):
                 _check_sized(wire_of_entry)
-                yield _parse_entry(data, *entry)
+                yield _parse_entry(data, first, last, parts)
 
 
-def _is_feature_lists(data: Any, start: int, end: int) -> bool:
+def _is_feature_lists(data: Any, start: int, end: int, parts: Parts) -> bool:
     """Whether an unknown field is what a tf.SequenceExample has there: entries of a map."""
     try:
-        entries = [(number, wire) for number, wire, _, _ in iterate_fields(data, start, end)]
+        found = {(number, wire) for number, wire, _, _ in iterate_fields(data, start, end, parts)}
     except (ValueError, IndexError):
         return False
-    return bool(entries) and set(entries) == {(1, _SIZED)}
+    return found == {(1, _SIZED)}
 
 
-def _parse_entry(data: Any, start: int, end: int) -> tuple[str, Feature]:
+def _parse_entry(data: Any, start: int, end: int, parts: Parts) -> tuple[str, Feature]:
     name, feature = "", Feature(_NO_KIND, [])
-    for number, wire, at, stop in iterate_fields(data, start, end):
+    for number, wire, at, stop in iterate_fields(data, start, end, parts):
         _check_sized(wire)
         if number == 1:
+            if stop - at > _MOST_NAME_BYTES:
+                raise ValueError(f"the name of a feature has {stop - at} bytes")
             name = bytes(data[at:stop]).decode()
         elif number == 2:
-            feature = _parse_feature(data, at, stop)
+            feature = _parse_feature(data, at, stop, parts)
     return name, feature
 
 
-def _parse_feature(data: Any, start: int, end: int) -> Feature:
+def _parse_feature(data: Any, start: int, end: int, parts: Parts) -> Feature:
     feature = Feature(_NO_KIND, [])
-    for number, wire, at, stop in iterate_fields(data, start, end):
+    for number, wire, at, stop in iterate_fields(data, start, end, parts):
         if number in _KINDS:
             _check_sized(wire)
             kind = _KINDS[number]
             if kind != feature.kind:
                 feature = Feature(kind, [])
-            feature.values.extend(_parse_values(data, kind, at, stop))
+            feature.values.extend(_parse_values(data, kind, at, stop, parts))
     return feature
 
 
-def _parse_values(data: Any, kind: Kind, start: int, end: int) -> Iterator[Any]:
-    for number, wire, at, stop in iterate_fields(data, start, end):
+def _parse_values(data: Any, kind: Kind, start: int, end: int, parts: Parts) -> Iterator[Any]:
+    for number, wire, at, stop in iterate_fields(data, start, end, parts):
         if number != 1:
             continue
         if kind == "string":
@@ -102,16 +120,21 @@ def _parse_values(data: Any, kind: Kind, start: int, end: int) -> Iterator[Any]:
         elif kind == "float":
             if (stop - at) % 4:
                 raise ValueError("a list of floats is cut off")
+            parts.take((stop - at) // 4)
             yield from struct.unpack(f"<{(stop - at) // 4}f", data[at:stop])
         else:
             while at < stop:
                 value, at = read_varint(data, at)
+                parts.take()
                 yield value - (1 << 64) if value >> 63 else value
 
 
-def iterate_fields(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def iterate_fields(
+    data: Any, at: int, end: int, parts: Parts
+) -> Iterator[tuple[int, int, int, int]]:
     """Each field's number and wire type, and where its content begins and ends."""
     while at < end:
+        parts.take()
         tag, at = read_varint(data, at)
         wire = tag & 7
         if wire == _SIZED:

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from image_pipeline.components.dataset import record
-from image_pipeline.components.record_files.examples import Feature, iterate_fields, read_varint
+from image_pipeline.components.record_files.examples import (
+    Feature,
+    Parts,
+    iterate_fields,
+    read_varint,
+)
 from image_pipeline.components.record_files.tfrecord_places import Pixels
 
 # By `image/format`, of arrays that are stored as their bytes; the lowest byte is the first.
@@ -23,6 +28,7 @@ _TENSOR_DTYPES |= {9: "int64", 17: "uint16", 19: "float16", 22: "uint32", 23: "u
 # Fields of tensorflow/core/framework/tensor.proto; and of TensorShapeProto and its Dim.
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 _DIM, _SIZE = 2, 1
+_MOST_PARTS = 64  # of a picture's tensor; what has more is another's bytes
 
 
 class Found(NamedTuple):
@@ -50,12 +56,13 @@ def find_tensor(buffer: Any, start: int, end: int) -> Found | None:
     dtype = ""
     shape: tuple[int, ...] = ()
     content: tuple[int, int] | None = None
+    parts = Parts(_MOST_PARTS)
     try:
-        for number, _, at, stop in iterate_fields(buffer, start, end):
+        for number, _, at, stop in iterate_fields(buffer, start, end, parts):
             if number == _DTYPE:
                 dtype = _TENSOR_DTYPES.get(read_varint(buffer, at)[0], "")
             elif number == _SHAPE:
-                shape = _read_shape(buffer, at, stop)
+                shape = _read_shape(buffer, at, stop, parts)
             elif number == _CONTENT:
                 content = at, stop
     except (ValueError, IndexError):
@@ -65,14 +72,14 @@ def find_tensor(buffer: Any, start: int, end: int) -> Found | None:
     return _fit(Pixels(dtype, shape), *content)
 
 
-def _read_shape(buffer: Any, start: int, end: int) -> tuple[int, ...]:
+def _read_shape(buffer: Any, start: int, end: int, parts: Parts) -> tuple[int, ...]:
     """Sides in the order of the axes."""
     sides = []
-    for number, _, at, stop in iterate_fields(buffer, start, end):
+    for number, _, at, stop in iterate_fields(buffer, start, end, parts):
         if number == _DIM:
             sizes = [
                 read_varint(buffer, a)[0]
-                for n, _, a, _ in iterate_fields(buffer, at, stop)
+                for n, _, a, _ in iterate_fields(buffer, at, stop, parts)
                 if n == _SIZE
             ]
             sides.append(sizes[-1] if sizes else 0)

@@ -37,7 +37,10 @@ _LABEL_OF_BOX = "image/object/bbox/label"  # as the Model Garden's ImageNet has 
 _OF_BOXES = {_LABEL_OF_BOX, *(column.key for column in record.BOX_COLUMNS)}
 _ALWAYS_LISTS = (record.TAGS,)
 _KINDS = ("image", "mask", "array")  # what features of bytes are that are no text
+_MOST_TEXT_BYTES = 2**24  # of a feature
+_MOST_BESIDE_BYTES = 2**26  # of a record but for its image; read with it, for the checksum
 _SEVERAL = "it holds {} images, and a record may have one; write a record for each"
+_BESIDE = f"its record has {{:,}} bytes beside it, more than {_MOST_BESIDE_BYTES:,}"
 _OPAQUE = (
     "its {} bytes are neither text nor the file of an image; pixels are read if they are [height, "
     "width, channels] by tf.io.serialize_tensor, or if features height, width and channels are "
@@ -122,8 +125,10 @@ class _Reader:
             if name in self._images and feature.kind == "string":
                 is_one = len(feature.values) == 1 and not name.startswith(_OF_OBJECTS)
                 cells[name] = self._hold(features, feature, frame) if is_one else _refuse(feature)
-            elif name in self._opaque and feature.kind == "string":
-                size = sum(end - at for at, end in feature.values)
+            elif feature.kind == "string" and (
+                name in self._opaque or _count_bytes(feature) > _MOST_TEXT_BYTES
+            ):
+                size = _count_bytes(feature)
                 cells[name] = Unusable(_OPAQUE.format(size)) if size else None
             elif feature.kind == "string":
                 texts = [os.fsdecode(bytes(frame.buffer[at:end])) for at, end in feature.values]
@@ -134,7 +139,7 @@ class _Reader:
 
     def _hold(
         self, features: Mapping[str, Feature], feature: Feature, frame: Frame
-    ) -> HeldImage | None:
+    ) -> HeldImage | Unusable | None:
         """The image where it is; None for nothing."""
         if not _size_of(feature):
             return None
@@ -145,6 +150,8 @@ class _Reader:
             at, end, pixels = found
             header_bytes = len(pixels.header)
         around = (at - frame.at, frame.at + frame.length - end)
+        if sum(around) > _MOST_BESIDE_BYTES:
+            return Unusable(_BESIDE.format(sum(around)))
         start = frame.start + around[0]
         place = make_place(self._path, self._packing, start, end - at, around, pixels)
         return HeldImage(place, end - at + header_bytes, self._modified_ns)
@@ -161,6 +168,11 @@ def _size_of(feature: Feature) -> int:
     return feature.values[0][1] - feature.values[0][0] if feature.values else 0
 
 
+def _count_bytes(feature: Feature) -> int:
+    """Of all its values."""
+    return sum(end - at for at, end in feature.values)
+
+
 def _head_of(feature: Feature, buffer: Any) -> bytes:
     at, end = feature.values[0]
     return bytes(buffer[at : min(end, at + HEAD_BYTES)])
@@ -173,6 +185,8 @@ def _kind_of(name: str, features: Mapping[str, Feature], buffer: Any) -> str:
         return "image"
     if len(feature.values) == 1 and (found := find_pixels(features, feature, buffer)):
         return "mask" if found.pixels.dtype.startswith("uint") else "array"
+    if _count_bytes(feature) > _MOST_TEXT_BYTES:
+        return "opaque"
     return "text" if any(is_text(bytes(buffer[a:b])) for a, b in feature.values) else "opaque"
 
 

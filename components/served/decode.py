@@ -8,6 +8,7 @@ import functools
 
 import tensorflow as tf
 
+from image_pipeline.components.images.jpeg import MOST_SCANS
 from image_pipeline.components.images.spectrogram import SoundOptions
 from image_pipeline.components.served import kinds
 from image_pipeline.components.served.alpha import composite, fit_channels
@@ -89,8 +90,19 @@ def _refuse(channels: int) -> tf.Tensor:
         return tf.zeros([1, 1, channels], tf.uint8)
 
 
+def _drop_many_scans(file: tf.Tensor) -> tf.Tensor:
+    """The file, or nothing of it, which no decoder reads, if it has too many scans."""
+    values = tf.io.decode_raw(file, tf.uint8)
+    scans = tf.math.count_nonzero((values[:-1] == 0xFF) & (values[1:] == 0xDA))
+    return tf.where(scans > MOST_SCANS, b"", file)
+
+
 def _decode_jpeg(file: tf.Tensor, channels: int, structure: Structure) -> tf.Tensor:
-    """TensorFlow cannot convert CMYK to gray, and converts only Adobe's to RGB as others do."""
+    """TensorFlow cannot convert CMYK to gray, and converts only Adobe's to RGB as others do.
+
+    A JPEG of very many scans is an error: each may have 16 bytes, and costs a pass over all pixels.
+    """
+    file = tf.cond(structure.scans == 1, lambda: file, lambda: _drop_many_scans(file))
     is_bare = (structure.components == 4) & (structure.adobe == 0)
 
     def add_segment() -> tf.Tensor:

@@ -23,12 +23,13 @@ class Structure(NamedTuple):
     components: tf.Tensor  # of a JPEG's frame: 1, 3 or 4
     transparency: tf.Tensor  # of a PNG: the offset of its tRNS chunk
     adobe: tf.Tensor  # of a JPEG: the offset of Adobe's segment
+    scans: tf.Tensor  # of a JPEG: 1 if its headers say that it has one
 
 
 def no_structure() -> Structure:
     """The structure of a file in which nothing was found."""
     zero = tf.constant(0, tf.int64)
-    return Structure(zero, zero, zero, zero, zero)
+    return Structure(zero, zero, zero, zero, zero, zero)
 
 
 def walk_jpeg(file: tf.Tensor) -> Structure:
@@ -47,14 +48,21 @@ def walk_jpeg(file: tf.Tensor) -> Structure:
         found = found._replace(
             exif_offset=tf.where(is_exif, position + 10, found.exif_offset),
             exif_bytes=tf.where(is_exif, size - 8, found.exif_bytes),
-            components=tf.where(is_frame, head[9], found.components),
+            components=tf.where(is_frame, position, found.components),  # where they are said
             adobe=tf.where(is_adobe, position, found.adobe),
         )
         past = tf.where(has_size, 2 + size, tf.where(is_marker, tf.constant(2, tf.int64), 1))
         end = count_bytes(file)
-        return tf.where(is_marker & (code == _SOS), end, position + past), found
+        return tf.where(is_marker & (code == _SOS), end + position, position + past), found
 
-    return _walk(file, 2, step)
+    last, found = _walk(file, 2, step)
+    frame, scan = (
+        read_bytes(file, found.components, 10),
+        read_bytes(file, last - count_bytes(file), 5),
+    )
+    components = tf.where(found.components > 0, frame[9], 0)
+    is_single = (frame[1] - 0xC0 <= 1) & (scan[1] == _SOS) & (scan[4] == components)
+    return found._replace(components=components, scans=tf.cast(is_single, tf.int64))
 
 
 def walk_png(file: tf.Tensor) -> Structure:
@@ -71,7 +79,7 @@ def walk_png(file: tf.Tensor) -> Structure:
         )
         return tf.where(is_last, count_bytes(file), position + 12 + size), found
 
-    return _walk(file, 8, step)
+    return _walk(file, 8, step)[1]
 
 
 def walk_webp(file: tf.Tensor) -> Structure:
@@ -87,18 +95,18 @@ def walk_webp(file: tf.Tensor) -> Structure:
         )
         return position + 8 + size + size % 2, found
 
-    return _walk(file, 12, step)
+    return _walk(file, 12, step)[1]
 
 
 def _walk(
     file: tf.Tensor,
     start: int,
     step: Callable[[tf.Tensor, Structure], tuple[tf.Tensor, Structure]],
-) -> Structure:
-    _, found = tf.while_loop(
+) -> tuple[tf.Tensor, Structure]:
+    """Where it ended, and what was found."""
+    return tf.while_loop(
         lambda position, found: position < count_bytes(file),
         step,
         (tf.constant(start, tf.int64), no_structure()),
         maximum_iterations=_MOST_STEPS,
     )
-    return found

@@ -13,6 +13,7 @@ import simplejpeg
 import tensorflow as tf
 
 from image_pipeline.components.dataset.stored import StoredImage
+from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
 from image_pipeline.components.messages import find_line
 from image_pipeline.components.threads import usable_cores
 from image_pipeline.components.views import graph as views
@@ -42,6 +43,8 @@ def decode_image(image: StoredImage, channels: int) -> np.ndarray:
     if image.is_raw:
         return _decode_raw(image, channels)
     encoded = image.encoded
+    if has_many_scans(encoded):
+        raise ValueError(f"its image is {MANY_SCANS}")
     try:
         if encoded[:2] == b"\xff\xd8":
             return _decode_jpeg(encoded, channels)

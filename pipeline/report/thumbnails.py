@@ -10,6 +10,7 @@ from PIL import Image, ImageFile
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import name_copy
 from image_pipeline.components.images.bad_image import DECODER_ERRORS, BadImage
+from image_pipeline.components.images.jpeg import has_many_scans
 from image_pipeline.components.sources.folder import Folder
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.report.data_set import DataSet
@@ -84,6 +85,8 @@ def make_thumbnail(pixels: np.ndarray, boxes: NamedBoxes | None = None) -> str:
 
 def decode_what_can_be(encoded: bytes) -> np.ndarray | None:
     """Leniently decodes a file that ingest refused: uint8 [height, width, 3], or None."""
+    if has_many_scans(encoded):
+        return None
     try:
         with _truncated_images_load(), Image.open(io.BytesIO(encoded)) as image:
             if image.width * image.height > _MOST_PIXELS:

@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, ImageFile
 
 import image_pipeline.components.images
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.images import color, decode, mask_file, sound, spectrogram
+from image_pipeline.components.images import color, decode, jpeg, mask_file, sound, spectrogram
 from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
 from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
 from image_pipeline.components.images.header import open_image
@@ -112,6 +112,7 @@ def prepare_all() -> list[str]:
         every = (AS_IS, SHRUNK, SOUNDS)
         reads = [partial(prepare_image, data, options) for options in every]
         reads += [partial(decode.read_image_header, data), partial(sound.measure_sound, data)]
+        reads.append(partial(jpeg.has_many_scans, data))
         for read in reads:
             try:
                 read()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 def read(data: bytes, luma_only: bool = False) -> Pixels:
     with open_image(data) as image:
-        return read_pixels(data, image, read_header(image).source_format, luma_only, 1)
+        return read_pixels(data, image, read_header(image, data).source_format, luma_only, 1)
 
 
 @pytest.mark.parametrize("quality", [50, 95])

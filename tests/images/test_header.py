@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 def read(name: str) -> Header:
     with open_image(zoo.ZOO[name].data) as image:
-        return read_header(image)
+        return read_header(image, zoo.ZOO[name].data)
 
 
 @pytest.mark.parametrize(

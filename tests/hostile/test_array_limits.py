@@ -1,0 +1,325 @@
+"""Files of arrays whose shapes, chunks, codecs and links say what nobody should act on."""
+
+import base64
+import bz2
+import gzip
+import json
+import lzma
+import os
+import pathlib
+import pickle
+import re
+import struct
+import zlib
+
+import h5py
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+
+from image_pipeline.components.arrays import arrays
+from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
+from image_pipeline.components.arrays.numpy_arrays import open_npy
+from image_pipeline.components.arrays.zarr_arrays import open_zarr
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.bad_image import BadImage
+from tests.array_files import IMAGES, write_hdf5, write_npz
+from tests.arrays.test_array_tables import list_refs, open_table
+
+pytestmark = pytest.mark.unit
+
+ZEROS = bytes(2**24)
+
+
+class Evil:
+    """Makes a folder where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return (os.mkdir, (self.path,))
+
+
+def write_array(path, data, name="X", **metadata):
+    """A Zarr group with one array [4, 8, 8, 3] of four chunks, which all have these bytes."""
+    (path / name).mkdir(parents=True, exist_ok=True)
+    (path / ".zgroup").write_text('{"zarr_format": 2}')
+    stated = {"zarr_format": 2, "shape": [4, 8, 8, 3], "chunks": [1, 8, 8, 3], "dtype": "|u1"}
+    stated |= {"compressor": None, "filters": None, "fill_value": 0, "order": "C"} | metadata
+    (path / name / ".zarray").write_text(json.dumps(stated))
+    for row in range(stated["shape"][0]):
+        key = ".".join([str(row)] + ["0"] * (len(stated["shape"]) - 1))
+        (path / name / key).write_bytes(data)
+    return str(path)
+
+
+def test_no_codec_of_zarr_unpickles(tmp_path):
+    ran = tmp_path / "ran"
+    pickled = pickle.dumps(Evil(ran))
+    said = {"filters": [{"id": "pickle", "protocol": 5}]}
+    (array,) = open_zarr(write_array(tmp_path / "a.zarr", pickled, **said))
+    assert array.problem.startswith("packed by 'pickle', which is none of shuffle, ")
+    fill = {"dtype": [["a", "|O"]], "fill_value": base64.b64encode(pickled).decode()}
+    (array,) = open_zarr(write_array(tmp_path / "b.zarr", pickled, **said, **fill))
+    assert array.problem == "of the type [['a', '|O']], which is not read"
+    (array,) = open_zarr(write_array(tmp_path / "c.zarr", pickled, **said, dtype="|O"))
+    assert array.problem == "of Python objects, which are never unpickled"
+    assert not ran.exists()
+
+
+BOMBS = {
+    "zlib": ({"id": "zlib", "level": 1}, zlib.compress(ZEROS, 9)),
+    "gzip": ({"id": "gzip", "level": 1}, gzip.compress(ZEROS, 9)),
+    "gzip in members": ({"id": "gzip", "level": 1}, gzip.compress(bytes(192)) * 9),
+    "bz2": ({"id": "bz2", "level": 1}, bz2.compress(ZEROS, 9)),
+    "lzma": ({"id": "lzma", "format": 1}, lzma.compress(ZEROS)),
+    "zstd": ({"id": "zstd", "level": 1}, bytes(numcodecs.Zstd(1).encode(ZEROS))),
+    "blosc": ({"id": "blosc"}, bytes(numcodecs.Blosc().encode(ZEROS[: 2**20]))),
+    "lz4": ({"id": "lz4"}, struct.pack("<I", 2**31 - 1) + bytes(40)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_chunk_is_not_unpacked_to_more_than_it_has(tmp_path, name, monkeypatch):
+    for codec in ("zstd.Zstd", "blosc.Blosc", "lz4.LZ4"):  # They would allocate it first.
+        monkeypatch.delattr(f"numcodecs.{codec}.decode")
+    compressor, data = BOMBS[name]
+    (array,) = open_zarr(write_array(tmp_path / "a.zarr", data, compressor=compressor))
+    with pytest.raises(BadImage, match="unpacks to more than the 448 bytes"):
+        array.read(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "compressor", "filters", "message"),
+    [
+        (struct.pack("<4BIII", 2, 1, 33, 1, 192, 192, 2**31), {"id": "blosc"}, None, "16 of 2,147"),
+        (b"ab", {"id": "blosc"}, None, "ends within its header"),
+        (b"no frame", {"id": "zstd"}, None, "no Zstandard frame"),
+        (zlib.compress(bytes(192))[:-2], {"id": "zlib"}, None, "has no end"),
+        (bytes(191), None, None, "191 values, where it should 192"),
+        (bytes(192), None, [{"id": "packbits"}] * 6, "'packbits' would make more of it"),
+        (bytes(192), None, [{"id": "delta", "dtype": "<c16", "astype": "|i1"}], "make more of it"),
+        (bytes(2**20), None, None, "more than 65,984 bytes"),
+    ],
+)
+def test_a_damaged_chunk_is_refused_in_a_sentence(tmp_path, data, compressor, filters, message):
+    path = write_array(tmp_path / "a.zarr", data, compressor=compressor, filters=filters)
+    (array,) = open_zarr(path)
+    with pytest.raises(BadImage, match=message):
+        array.read(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        ({"filters": [{"id": "astype", "encode_dtype": "u1", "decode_dtype": "S999"}]}, "no numb"),
+        ({"filters": [{"id": "shuffle"}] * 9}, "packed by 9 filters, more than 8"),
+        (
+            {"compressor": {"id": "blosc", "x": 1}},
+            "packed by 'blosc' with settings that it has not",
+        ),
+        ({"fill_value": "x"}, "filled with what is no uint8"),
+        ({"chunks": [1, 1, 1, 1], "shape": [4, 8000, 8000, 1]}, "each row has 64,000,000"),
+        ({"chunks": [2, 10**6, 400, 1], "shape": [4, 10**6, 400, 1]}, "800,000,000 bytes each"),
+    ],
+)
+def test_an_array_of_zarr_that_is_not_read(tmp_path, metadata, problem):
+    (array,) = open_zarr(write_array(tmp_path / "a.zarr", b"", **metadata))
+    assert problem in array.problem
+
+
+@pytest.mark.parametrize("sides", [[4, -8, 8, 3], [4, 2**64, 8, 3], ["a"], 4, [True, 1, 1, 1]])
+def test_sides_that_are_none(tmp_path, sides):
+    path = write_array(tmp_path / "a.zarr", b"")
+    stated = json.loads((tmp_path / "a.zarr/X/.zarray").read_text()) | {"shape": sides}
+    (tmp_path / "a.zarr/X/.zarray").write_text(json.dumps(stated))
+    with pytest.raises(ValueError, match=r"it is no Zarr store .'X' has "):
+        open_zarr(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "{}", "[]", "4", " " * 2**21])
+def test_metadata_of_any_kind_is_refused_in_a_sentence(tmp_path, text):
+    path = write_array(tmp_path / "a.zarr", b"")
+    (tmp_path / "a.zarr/X/.zarray").write_text(text)
+    with pytest.raises(ValueError, match="it is no Zarr store "):
+        open_zarr(path)
+
+
+def test_texts_that_lie_about_their_number_and_length(tmp_path):
+    said = {"shape": [1], "chunks": [3], "dtype": "|O", "filters": [{"id": "vlen-utf8"}]}
+    long = struct.pack("<II", 3, 2**21) + bytes(2**21) + struct.pack("<II", 0, 0)
+    for data, message in (
+        (struct.pack("<I", 2**32 - 1), "has not the 3 texts or files"),
+        (struct.pack("<II", 3, 2**32 - 1), "ends within a text or file"),
+        (struct.pack("<IIIB", 3, 0, 1, 0xFF), "invalid start byte"),
+        (long, "a text has more than 1,048,576 bytes"),
+    ):
+        (array,) = open_zarr(write_array(tmp_path / "a.zarr", data, **said))
+        with pytest.raises(BadImage, match=message):
+            array.read(0, 1)
+
+
+def test_links_out_of_a_zarr_store_are_not_read(tmp_path):
+    path = write_array(tmp_path / "a.zarr", bytes(192))
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"SECRET" * 32)
+    chunk = tmp_path / "a.zarr/X/1.0.0.0"
+    chunk.unlink()
+    chunk.symlink_to(outside)
+    (array,) = open_zarr(path)
+    with pytest.raises(BadImage, match=r"outside: 'X/1.0.0.0' is a link that leads out") as caught:
+        array.read(1, 2)
+    assert caught.value.reason == "outside"
+    chunk.unlink()
+    chunk.symlink_to("2.0.0.0")  # Within the store, it is followed.
+    assert np.array_equal(array.read(1, 2), np.zeros((1, 8, 8, 3), np.uint8))
+    for target in ("/nowhere", "3.0.0.0/x"):
+        chunk.unlink()
+        chunk.symlink_to(target)
+        with pytest.raises(BadImage):
+            array.read(1, 2)
+    chunk.unlink()
+    os.mkfifo(chunk)
+    with pytest.raises(BadImage, match=r"'X/1.0.0.0' is no regular file"):
+        array.read(1, 2)
+
+
+def test_a_linked_array_is_not_opened(tmp_path):
+    write_array(tmp_path / "outside", bytes(192))
+    path = pathlib.Path(write_array(tmp_path / "a.zarr", bytes(192), name="Y"))
+    (path / "X").symlink_to(tmp_path / "outside/X")
+    with pytest.raises(ValueError, match=r"'X/.zarray' is a link that leads out of the store"):
+        open_zarr(str(path))
+
+
+def test_labels_beside_an_array_are_no_link_out(tmp_path):
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "in/X.npy", IMAGES)
+    np.save(tmp_path / "y.npy", np.arange(len(IMAGES)))
+    (tmp_path / "in/y.npy").symlink_to(tmp_path / "y.npy")
+    with pytest.raises(UserError, match=r"'y.npy' beside .* is a link that leads out of its"):
+        list_refs(tmp_path / "in/X.npy")
+    assert len(list_refs(tmp_path / "in/X.npy", columns={"label": None})) == len(IMAGES)
+
+
+def test_rows_are_held_to_what_a_file_can_have(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "_FREE_ROWS", 2000)
+    for rows in (2000, 10**12):  # Rows that were never written are read, if they are not too many.
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file.create_dataset("X", (rows, 8, 8, 3), "u1", chunks=(100, 8, 8, 3), fillvalue=7)
+        group = zarr.open_group(tmp_path / f"{rows}.zarr", mode="w")
+        group.create_dataset("X", shape=(rows, 8, 8, 3), chunks=(100, 8, 8, 3), dtype="u1")
+        for path in (tmp_path / "a.h5", tmp_path / f"{rows}.zarr"):
+            if rows == 2000:
+                refs = list_refs(path)
+                assert len(refs) == 2000
+                continue
+            with pytest.raises(UserError, match=r"1,000,000,000,000 rows, in a file of [\d,]+ byt"):
+                list_refs(path)
+    np.savez_compressed(tmp_path / "b.npz", X=np.zeros((2001, 8, 8, 3), np.uint8))
+    assert (tmp_path / "b.npz").stat().st_size < 2001
+    with pytest.raises(UserError, match="2,001 rows"):
+        list_refs(tmp_path / "b.npz")
+    random = np.random.default_rng(0).integers(0, 255, (2001, 8, 8), np.uint8)
+    np.savez_compressed(tmp_path / "c.npz", X=random)
+    assert len(list_refs(tmp_path / "c.npz")) == 2001
+
+
+def test_the_head_of_a_row_that_is_too_large_is_not_unpacked(tmp_path):
+    path = write_npz(tmp_path / "a.npz", {"X": IMAGES})
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\1\2") - 40] ^= 1  # Whoever unpacks it finds that it is damaged.
+    path.write_bytes(data)
+    table = open_table(path)
+    (ref, *_) = table.list()
+    assert table.read(ref, 16)[:6] == b"\x93NUMPY"
+
+
+def test_values_of_hdf5_are_not_unpacked_to_more_than_a_chunk_has(tmp_path):
+    types = (h5py.enum_dtype({"a": 0, "b": 1}, "u1"), h5py.string_dtype("utf-8", 4))
+    for dtype in types:
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            settings = {"maxshape": (None,), "chunks": (200_000,), "compression": "gzip"}
+            item = file.create_dataset("y", (4,), dtype, **settings)
+            item.id.write_direct_chunk((0,), zlib.compress(bytes(2**24), 9))
+        (array,) = open_hdf5(str(tmp_path / "a.h5"))
+        with pytest.raises(BadImage, match="a chunk of '/y' has no end, or unpacks to more than"):
+            array.read(0, 4)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        settings = {"maxshape": (None,), "chunks": (1000,), "compression": "lzf"}
+        item = file.create_dataset("y", (4,), "u1", **settings)
+        item.id.write_direct_chunk((0,), b"\x1f" + b"a" * 32 + b"\xe0\xff\0" * 30_000)
+    (array,) = open_hdf5(str(tmp_path / "a.h5"))
+    with pytest.raises(BadImage, match="has 90,033 bytes, packed, where 1,000 are all its values"):
+        array.read(0, 4)
+
+
+def test_texts_of_a_checksummed_chunk_are_still_read(tmp_path):
+    texts = np.array([b"ab", b"c", b"", b"defg"])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        settings = {"chunks": (2,), "compression": "gzip", "shuffle": True, "fletcher32": True}
+        file.create_dataset("y", data=texts, **settings)
+    (array,) = open_hdf5(str(tmp_path / "a.h5"))
+    assert array.read(0, 4).tolist() == texts.tolist()
+
+
+def test_a_text_of_hdf5_is_held_to_a_cell(tmp_path):
+    path = write_hdf5(tmp_path / "a.h5", {"X": IMAGES[:2]})
+    with h5py.File(path, "a") as file:
+        file.create_dataset("y", data=["a" * (2**20 + 1), "b"], dtype=h5py.string_dtype())
+    first, second = list_refs(path)
+    assert (first.problem, second.said.label) == ("bad_row", "b")
+    assert "a text has more than 1,048,576 bytes" in first.message
+
+
+def test_groups_that_are_deep_or_lead_back(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file.create_group("a")
+        group["up"], group["self"] = file["/"], group
+        group["X"] = IMAGES
+        group["X again"] = group["X"]
+        file["soft"] = h5py.SoftLink("/soft")
+        file["z"] = h5py.ExternalLink("other.h5", "X")
+    found = open_hdf5(str(tmp_path / "a.h5"))
+    assert [array.name for array in found] == ["a/X", "z"]
+    assert "in another file, 'other.h5'" in found[1].problem
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file
+        for _ in range(120):
+            group = group.create_group("g")
+    with pytest.raises(ValueError, match="more than 100,000 groups and data sets, 100 deep"):
+        open_hdf5(str(tmp_path / "a.h5"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((4, 10**9), "u1"), ((4,), "S1000000000"), ((4,), "S40000000")]
+)
+def test_wide_labels_are_not_read(tmp_path, shape, dtype):
+    path = write_hdf5(tmp_path / "a.h5", {"X": IMAGES[:4]})
+    with h5py.File(path, "a") as file:
+        file.create_dataset("y", shape, dtype)
+    with pytest.raises(UserError, match=r"the labels 'y' are .* which name no class"):
+        list_refs(path)
+    row_bytes = np.dtype(dtype).itemsize * (shape[1] if len(shape) > 1 else 1)
+    message = f"'y' as label, but in .* each of its rows has {row_bytes:,} bytes, more than the"
+    with pytest.raises(UserError, match=message):
+        list_refs(path, columns={"label": "y"})
+
+
+@pytest.mark.parametrize(
+    ("shape", "descr", "problem"),
+    [
+        ((4, 2**32, 2**32), "|u1", "of sides that no file has"),
+        ((4, *[1] * 100), "|u1", "of 101 dimensions, more than 32"),
+        ((4,), "|S0", "of texts of no length"),
+    ],
+)
+def test_shapes_that_nothing_can_have(tmp_path, shape, descr, problem):
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    with open(tmp_path / "a.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    assert len(open_npy(str(tmp_path / "a.npy"))) == 1
+    with pytest.raises(UserError, match=re.escape(f"holds no images (a.npy: {problem})")):
+        list_refs(tmp_path / "a.npy")

@@ -1,0 +1,148 @@
+"""Records that are nothing but fields, numbers, zeros, or length."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from image_pipeline.components.dataset.tfrecord import frame, masked_crc
+from image_pipeline.components.record_files import tfrecord_frames, tfrecord_rows
+from image_pipeline.components.record_files.examples import Parts, parse_example
+from image_pipeline.components.record_files.tfrecord_pixels import find_tensor
+from image_pipeline.components.record_files.tfrecord_rows import read_examples
+from image_pipeline.components.sources.held import HeldImage, Unusable
+from image_pipeline.components.sources.places import read_place
+from image_pipeline.components.sources.references import ImageRef
+from tests.images import zoo
+
+pytestmark = pytest.mark.unit
+
+MIB = 2**20
+JPEG = zoo.ZOO["jpeg_gray"].data
+
+
+def field(number, data):
+    size, out = len(data), bytearray([number << 3 | 2])
+    while size > 127:
+        out.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*out, size]) + data
+
+
+def feature(name, kind, body):
+    return field(1, field(1, name) + field(2, field(kind, body)))
+
+
+IMAGE = feature(b"image", 1, field(1, JPEG))
+INTS, FLOATS, TEXTS = 3, 2, 1
+MANY = "too many fields or numbers"
+
+
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        (field(1, feature(b"n", INTS, field(1, b"\1" * (MIB + 1)))), MANY),
+        (field(1, feature(b"n", INTS, b"\x08\1" * MIB)), MANY),
+        (field(1, feature(b"n", FLOATS, field(1, bytes(4 * MIB + 4)))), MANY),
+        (field(1, feature(b"n", TEXTS, field(1, b"") * MIB)), MANY),
+        (field(1, field(1, b"") * MIB), MANY),
+        (b"\x78\0" * (MIB + 1), MANY),
+        (field(1, feature(b"n" * 70_000, INTS, b"")), "the name of a feature has 70000 bytes"),
+    ],
+)
+def test_a_record_of_very_many_parts_is_no_row(example, message):
+    with pytest.raises(ValueError, match=message):
+        parse_example(example, 0, len(example))
+
+
+def test_as_many_parts_as_there_may_be():
+    numbers = field(1, feature(b"n", INTS, field(1, b"\1" * (MIB - 100))))
+    assert len(parse_example(numbers, 0, len(numbers))["n"].values) == MIB - 100
+    with pytest.raises(ValueError, match=MANY):
+        Parts(2).take(3)
+
+
+def test_zeros_are_no_tensor():
+    zeros = bytes(2**24)
+    assert find_tensor(zeros, 0, len(zeros)) is None  # Which takes a second if all are looked at.
+    known = b"\x08\x04" + field(2, field(2, b"\x08\2") * 2) + field(4, bytes(4))
+    assert find_tensor(known, 0, len(known)).pixels.shape == (2, 2)
+    unknown = b"\x78\0" * 64 + known
+    assert find_tensor(unknown, 0, len(unknown)) is None
+
+
+def read(path):
+    return list(read_examples(str(path)))
+
+
+def test_large_texts_and_what_is_beside_an_image(tmp_path, monkeypatch):
+    monkeypatch.setattr(tfrecord_rows, "_MOST_TEXT_BYTES", 1000)
+    monkeypatch.setattr(tfrecord_rows, "_MOST_BESIDE_BYTES", 5000)
+    example = field(1, IMAGE + feature(b"t", TEXTS, field(1, b"a" * 1000)))
+    large = field(1, IMAGE + feature(b"t", TEXTS, field(1, b"a" * 1001)))
+    beside = field(1, IMAGE + feature(b"t", TEXTS, field(1, b"a" * 6000)))
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(map(frame, (example, large, beside))))
+    good, second, third = read(tmp_path / "a.tfrecord")
+    assert list(good.cells["t"]) == ["a" * 1000]
+    assert isinstance(good.cells["image"], HeldImage)
+    assert "its 1001 bytes are neither text nor" in second.cells["t"].why
+    assert isinstance(second.cells["image"], HeldImage)
+    assert isinstance(third.cells["image"], Unusable)
+    assert "bytes beside it, more than" in third.cells["image"].why
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip"])
+def test_large_records_are_not_read_as_a_whole(tmp_path, packing, monkeypatch):
+    """What of them is not looked at stays where it is, packed or not."""
+    noise = np.random.default_rng(0).bytes(3 * MIB)
+    examples = [field(1, IMAGE + feature(b"z", TEXTS, field(1, noise))) for _ in range(2)]
+    data = b"".join(map(frame, examples)) + frame(field(1, IMAGE))
+    data = data if packing == "plain" else gzip.compress(data, 1)
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(data)
+    lengths, are_whole = [], []
+    for each in tfrecord_frames.list_frames(str(path)):
+        assert tfrecord_frames.check_data(each)
+        lengths.append(each.length)
+        are_whole.append(isinstance(each.buffer, bytes))
+    assert lengths == [*map(len, examples), len(field(1, IMAGE))]
+    assert are_whole == [False, False, True]
+    for row in read(path):
+        held = row.cells["image"]
+        ref = ImageRef("x", held.size_bytes, held.modified_ns, place=held.place)
+        assert read_place(ref, 2**30) == JPEG
+    if packing == "gzip":
+        unpacked = gzip.decompress(data)
+        path.write_bytes(gzip.compress(unpacked[: -len(frame(field(1, IMAGE))) - 9], 1))
+        assert [row.problem is None for row in read(path)] == [True, False]
+
+
+def test_a_length_that_no_record_has(tmp_path):
+    length = struct.pack("<Q", 2**62)
+    (tmp_path / "a.tfrecord").write_bytes(
+        length + masked_crc(length) + bytes(99) + frame(field(1, IMAGE))
+    )
+    first, second = read(tmp_path / "a.tfrecord")
+    assert first.problem == "it has 4611686018427387904 bytes, and no tf.Example has so many"
+    assert isinstance(second.cells["image"], HeldImage)
+
+
+@pytest.mark.parametrize("before", [b"", b"\1", b"\0", b"\0\0\0\0\0\1" * 3])
+@pytest.mark.parametrize("zeros", [0, 1, 11, 12, 13, 4096, MIB - 20, MIB - 1, MIB])
+def test_the_next_header_is_found_behind_zeros(tmp_path, before, zeros):
+    good = frame(field(1, IMAGE))
+    (tmp_path / "a.tfrecord").write_bytes(b"\7" * 12 + before + bytes(zeros) + good)
+    *bad, found = tfrecord_frames.list_frames(str(tmp_path / "a.tfrecord"))
+    assert len(bad) == 1
+    assert found.start == 12 + len(before) + zeros + 12
+
+
+def test_zeros_are_not_taken_for_headers_one_by_one(tmp_path, monkeypatch):
+    asked = []
+    known = tfrecord_frames.read_length
+    monkeypatch.setattr(tfrecord_frames, "read_length", lambda h: asked.append(h) or known(h))
+    (tmp_path / "a.tfrecord").write_bytes(bytes(MIB))
+    (row,) = read(tmp_path / "a.tfrecord")
+    assert row.problem is not None
+    assert len(asked) < 9
