@@ -20,12 +20,14 @@ import json
 import os
 import socket
 import stat
+import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Annotated
 
 import psutil
+import pydantic
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
@@ -53,10 +55,13 @@ class Holder:
 
     host: str
     boot: str
-    pid: int
+    pid: Annotated[int, pydantic.Field(gt=0, lt=2**31)]
     started_s: float
     since: str
-    token: str
+    token: Annotated[str, pydantic.Field(pattern="^[0-9a-f]{32}$")]  # It becomes a file's name.
+
+
+_HOLDER = pydantic.TypeAdapter(Holder)
 
 
 @contextlib.contextmanager
@@ -75,8 +80,9 @@ def hold_lock(output_dir: str) -> Iterator[Callable[[], None]]:
     if not files.is_local(output_dir):
         yield lambda: None
         return
-    path, own = os.path.join(output_dir, LOCK), _this_process()
+    path = os.path.join(output_dir, LOCK)
     try:
+        own = _this_process()
         os.makedirs(output_dir, exist_ok=True)
         while (descriptor := _create(path, own)) is None:
             _remove_dead(path, output_dir)
@@ -84,6 +90,11 @@ def hold_lock(output_dir: str) -> Iterator[Callable[[], None]]:
         raise UserError(
             f"Cannot lock {output_dir!r}: {error.strerror} ({path}); put that right, or choose "
             "another --output."
+        ) from error
+    except psutil.Error as error:
+        raise UserError(
+            f"Cannot lock {output_dir!r}: /proc is of another process namespace ({error.msg}); "
+            "mount it anew (`unshare --mount-proc`)."
         ) from error
     try:
         with _touched(descriptor):
@@ -102,7 +113,9 @@ def _create(path: str, own: Holder) -> int | None:
         return None
     try:
         is_locked = _lock(descriptor)
-        os.write(descriptor, json.dumps(dataclasses.asdict(own)).encode())
+        content = json.dumps(dataclasses.asdict(own)).encode()
+        while content:  # Less may be written than there is, and only the next call says why.
+            content = content[os.write(descriptor, content) :]
         if is_locked and _read_token(path) == own.token:
             return descriptor
         _remove(path, own.token)  # Another run has looked at it while it was empty.
@@ -122,7 +135,7 @@ def _remove_dead(path: str, output_dir: str) -> None:
     try:
         is_locked = _lock(descriptor)
         holder = _read_holder(descriptor)
-        if not is_locked or _is_alive(holder, descriptor):
+        if not is_locked or _is_alive(holder, descriptor, path):
             raise _held(holder, output_dir)
         if not _remove(path, holder.token if holder else None):
             raise _held(None, output_dir)
@@ -141,7 +154,7 @@ def _remove(path: str, token: str | None) -> bool:
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
     except FileExistsError:
         with contextlib.suppress(FileNotFoundError):
-            if _age_s(os.stat(claim)) > STALE_S:  # Who made it was killed before it was done.
+            if _age_s(os.stat(claim), path) > STALE_S:  # Who made it was killed before it was done.
                 os.remove(claim)
         return False
     try:
@@ -200,13 +213,13 @@ def _read_token(path: str) -> str | None:
 def _read_holder(descriptor: int) -> Holder | None:
     """The holder named in the file; None if it cannot be read."""
     try:
-        return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
-    except (ValueError, TypeError):
+        return _HOLDER.validate_json(os.pread(descriptor, 4096, 0), strict=True)
+    except ValueError:
         return None
 
 
-def _is_alive(holder: Holder | None, descriptor: int) -> bool:
-    age_s = _age_s(os.fstat(descriptor))
+def _is_alive(holder: Holder | None, descriptor: int, path: str) -> bool:
+    age_s = _age_s(os.fstat(descriptor), path)
     if holder is None:
         return age_s < _WRITTEN_WITHIN_S
     this = _this_process()
@@ -220,8 +233,14 @@ def _is_alive(holder: Holder | None, descriptor: int) -> bool:
         return False
 
 
-def _age_s(status: os.stat_result) -> float:
-    return time.time() - status.st_mtime
+def _age_s(status: os.stat_result, path: str) -> float:
+    """How far a file's time is from now, either way, by the clock that gives files their times.
+
+    That is a server's on a network file system. A time to come is of a clock that was set back
+    since: whoever is alive will soon touch the file again.
+    """
+    with tempfile.TemporaryFile(dir=os.path.dirname(path)) as new:
+        return abs(os.fstat(new.fileno()).st_mtime - status.st_mtime)
 
 
 def _this_process() -> Holder:

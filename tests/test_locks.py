@@ -5,10 +5,12 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -299,3 +301,68 @@ def test_a_folder_that_cannot_be_locked_is_named(tmp_path):
         hold_lock(str(tmp_path / "file")),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pid": -1},
+        {"pid": "x"},
+        {"pid": 1.5},
+        {"started_s": None},
+        {"started_s": 10**400},
+        {"token": "\0", "host": "elsewhere"},
+        {"token": "\ud800", "host": "elsewhere"},
+        {"token": "/../other", "host": "elsewhere"},
+    ],
+)
+def test_a_forged_lock_names_no_file_and_breaks_nothing(tmp_path, changes):
+    (tmp_path / "out" / f"{LOCK}.").mkdir(parents=True)
+    other = tmp_path / "out" / "other.tmp"
+    other.touch()
+    os.utime(other, (0, 0))
+    _write_holder(tmp_path / "out", 999, **changes)
+    with hold_lock(str(tmp_path / "out")):
+        pass
+    assert other.exists()
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_lock_of_a_time_to_come_does_not_hold_until_then(tmp_path, content):
+    _write_holder(tmp_path, -(10**8), host="elsewhere")
+    if content is not None:
+        (tmp_path / LOCK).write_text(content)
+        os.utime(tmp_path / LOCK, (2**32, 2**32))
+    with hold_lock(str(tmp_path)):
+        pass
+
+
+def test_a_living_holder_is_not_taken_for_dead_by_a_clock_that_is_wrong_here(tmp_path, monkeypatch):
+    _write_holder(tmp_path, 1, host="elsewhere")
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + 3600)
+    with pytest.raises(UserError, match="on elsewhere"), hold_lock(str(tmp_path)):
+        pass
+
+
+def test_a_process_that_proc_does_not_show_is_told_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)
+    with (
+        pytest.raises(UserError, match="/proc is of another process namespace"),
+        hold_lock(str(tmp_path)),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit_on_files_is_not_taken_for_another_run(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with (
+            pytest.raises(UserError, match=r"Cannot lock .*: File too large"),
+            hold_lock(str(tmp_path)),
+        ):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
