@@ -90,7 +90,11 @@ def main(command: click.Command = cli) -> None:
     with contextlib.suppress(FileNotFoundError):  # The folder was deleted.
         os.environ[MODULES] = os.getcwd()
     os.environ["PYTHONSAFEPATH"] = "1"
-    use_folder()
+    try:
+        use_folder()
+    except UserError as error:
+        say(f"Error: {error}", fg="red", err=True)
+        sys.exit(1)
     guard_imports()
     listen()
     try:

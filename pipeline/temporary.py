@@ -9,16 +9,28 @@ import os
 import shutil
 import tempfile
 
+from image_pipeline.components.errors import UserError
+
 _PREFIX = "image-pipeline-"
 _folder: str | None = None
 _lasting: str | None = None
 
 
 def use_folder() -> None:
-    """Makes the folder; from now on, all temporary files go there. To be called once."""
+    """Makes the folder; from now on, all temporary files go there. To be called once.
+
+    Raises:
+      UserError: if there is no room for it anywhere.
+    """
     global _folder, _lasting
-    _lasting = tempfile.gettempdir()
-    _folder = tempfile.mkdtemp(prefix=_PREFIX)
+    try:
+        _lasting = tempfile.gettempdir()
+        _folder = tempfile.mkdtemp(prefix=_PREFIX)
+    except OSError as error:
+        raise UserError(
+            f"Cannot write a temporary file ({error.strerror}); free some space, or set TMPDIR "
+            "to a folder that has some."
+        ) from error
     tempfile.tempdir = _folder
     os.environ["TMPDIR"] = _folder  # For C++ and for child processes.
     atexit.register(delete_folder)  # Registered first, so that it is called last.
