@@ -31,14 +31,14 @@ def find_user_error(error: BaseException) -> UserError | None:
 
     Returns:
       The error as it was raised on the worker, or one that says what the machine lacks, which store
-      failed or what is damaged; None if there was none of these.
+      failed, what is damaged or which file the system refuses; None if there was none of these.
     """
     for cause in walk_causes(error):
         if isinstance(cause, UserError):
             return UserError(_STAGE.sub("", str(cause)))
         if found := _IN_TRACEBACK.findall(str(cause)):
             return UserError(_STAGE.sub("", found[-1].strip()))
-    for explain in (explain_shortage, _explain_store, _explain_damage):
+    for explain in (explain_shortage, _explain_store, _explain_damage, _explain_refusal):
         for cause in walk_causes(error):
             if known := explain(cause):
                 return known
@@ -81,6 +81,16 @@ def explain_shortage(error: BaseException) -> UserError | None:
             path = getattr(error, "filename", None) or (found and (found["path"] or found["file"]))
             return UserError(says.format(f" {path}" if path else ""))
     return None
+
+
+def _explain_refusal(error: BaseException) -> UserError | None:
+    """A file that somebody else's rights, folder or disk keeps from being read or written."""
+    if not (isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None):
+        return None
+    return UserError(
+        f"{os.fsdecode(error.filename)!r} cannot be read or written: {error.strerror}; check what "
+        "it is and whose, and run again."
+    )
 
 
 def raise_interrupt(error: BaseException) -> None:
@@ -183,6 +193,10 @@ _SHORTAGES = (
         "(feeding.batch_size, transform.batch_size).",
     ),
 )
+_REFUSED = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
+    *(errno.ENAMETOOLONG, errno.ENXIO, errno.EINVAL),  # The last of what is no regular file.
+}
 # What Beam appends to a worker's message.
 _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")
 # TensorFlow's `curl_http_request.cc` and `gcs_file_system.cc`: what went wrong, with which file.

@@ -94,8 +94,18 @@ def open_input(path: str) -> BinaryIO:
 
     Raises:
       FileNotFoundError: if there is no such file.
+      NotRegularError: if it is a pipe or a device, which may never end.
     """
-    return open(path, "rb") if is_local(path) else remote.open_input(path)
+    if not is_local(path):
+        return remote.open_input(path)
+    refuse_pipe(path)
+    return open(path, "rb")
+
+
+def refuse_pipe(path: str) -> None:
+    """Raises NotRegularError for a local pipe or device: opening it might wait for good."""
+    if not stat.S_ISDIR((status := os.stat(path)).st_mode):
+        _check_regular(status, path)
 
 
 def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
@@ -105,10 +115,12 @@ def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
 
     Raises:
       FileNotFoundError: if there is no such file.
+      NotRegularError: if it is a pipe or a device, which may never end.
       UserError: if its store refuses to give it, or does not answer.
     """
     if not is_local(path):
         return remote.read_file(path, start, end)
+    refuse_pipe(path)
     with open(path, "rb") as file:
         file.seek(start)
         return file.read() if end is None else file.read(end - start)

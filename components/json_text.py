@@ -1,18 +1,62 @@
-"""JSON by its standard, which has neither NaN nor Infinity."""
+"""JSON by its standard, which has neither NaN nor Infinity; and what files of it hold, checked."""
 
 import dataclasses
+import functools
+import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+import pydantic
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show
 
+T = TypeVar("T")
+CHECKSUM = "content_sha256"  # Of the other keys of a file that has one, see `seal`.
+# Python would make of a number in a few bytes one of any size, or infinity.
+_MOST_DIGITS = 20
 
-def read_json(path: str) -> Any:
-    """Reads a JSON file; earlier versions wrote NaN and Infinity where null stands now."""
-    return json.loads(files.read_file(path), parse_constant=lambda _: None)
+
+def read_json(path: str, kind: type[T], way_out: str) -> T:
+    """Reads a JSON file of this project's own; its checksum is verified, if it has one.
+
+    Args:
+      path: the file.
+      kind: what it must hold: a model, a dataclass, or a type such as `dict[str, float]`.
+      way_out: what to do if it is damaged, as the end of a sentence.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      UserError: if it cannot be read, or holds something else.
+    """
+    content = read_whole(path, way_out)
+    try:
+        value = parse_own(content)
+        if isinstance(value, dict) and CHECKSUM in value and value != seal(value):
+            raise ValueError(f"its {CHECKSUM} is not that of its content")
+        return check_json(value, kind)
+    except ValueError as error:
+        raise UserError(f"{path!r} is damaged ({error}); {way_out}.") from error
+
+
+def read_whole(path: str, way_out: str) -> bytes:
+    """Reads a file of this project's own.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      UserError: if it cannot be read; the message ends with `way_out`.
+    """
+    try:
+        return files.read_file(path)
+    except NotADirectoryError as error:
+        raise FileNotFoundError(*error.args) from error
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UserError(f"{path!r} cannot be read ({error.strerror}); {way_out}.") from error
 
 
 def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -25,18 +69,19 @@ def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def parse_json(text: str, make_object: Callable[[Any], Any] = once) -> Any:
+def parse_json(text: str | bytes, make_object: Callable[[Any], Any] = once, **hooks: Any) -> Any:
     """Parses JSON that anyone may have written.
 
     Args:
       text: all of it.
       make_object: makes an object of its pairs.
+      **hooks: of `json.loads`.
 
     Raises:
       ValueError: if it is none, has a key twice or is nested too deeply; it says so in a sentence.
     """
     try:
-        return json.loads(text, object_pairs_hook=make_object)
+        return json.loads(text, object_pairs_hook=make_object, **hooks)
     except json.JSONDecodeError:
         raise
     except RecursionError as error:
@@ -44,6 +89,47 @@ def parse_json(text: str, make_object: Callable[[Any], Any] = once) -> Any:
     except ValueError as error:
         is_long = "integer string conversion" in str(error)  # Python's limit is 4,300 digits.
         raise ValueError("a number has too many digits" if is_long else str(error)) from error
+
+
+def parse_own(content: bytes) -> Any:
+    """Parses JSON that this project wrote, in which numbers are finite and fit into 64 bits.
+
+    Earlier versions wrote NaN and Infinity where null stands now, so they are read as that.
+
+    Raises:
+      ValueError: if it is anything else.
+    """
+    hooks = {"parse_int": _parse_int, "parse_float": _parse_float}
+    return parse_json(content, parse_constant=lambda _: None, **hooks)
+
+
+def check_json(value: Any, kind: type[T]) -> T:
+    """What JSON holds, as a type; see `read_json`.
+
+    Raises:
+      ValueError: if it does not fit.
+    """
+    try:
+        return _adapter(kind).validate_python(value)  # type: ignore[arg-type]  # It has a hash.
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"its {place}: {first['msg']}" if place else first["msg"]) from error
+
+
+@functools.cache
+def _adapter(kind: Any) -> pydantic.TypeAdapter:
+    return pydantic.TypeAdapter(kind)
+
+
+def seal(content: Mapping[str, Any], key: str = CHECKSUM) -> dict[str, Any]:
+    """An object with its checksum: SHA-256 over its other keys as canonical JSON.
+
+    Canonical means sorted keys, no spaces, ASCII. So a file may be reindented, but not changed.
+    """
+    rest = {name: value for name, value in content.items() if name != key}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return {**rest, key: hashlib.sha256(canonical.encode()).hexdigest()}
 
 
 def to_json(value: Any, **options: Any) -> str:
@@ -55,6 +141,24 @@ def to_json(value: Any, **options: Any) -> str:
       value: what `json.dumps` takes, and dataclasses, which become objects of their fields.
     """
     return json.dumps(_without_non_finite(value), allow_nan=False, **options)
+
+
+def to_sealed_json(value: Mapping[str, Any], **options: Any) -> str:
+    """`to_json` of an object, with its checksum; `read_json` verifies it."""
+    return to_json(seal(json.loads(to_json(value))), **options)
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a whole number has {len(digits):,} digits")
+    return int(digits)
+
+
+def _parse_float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"a number is too large: {show(digits)}")
+    return value
 
 
 def _without_non_finite(value: Any) -> Any:

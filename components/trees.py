@@ -30,8 +30,12 @@ def fetch_tree(folder: str) -> str:
     is made again only if a file was changed.
 
     Raises:
-      UserError: if there is no such bucket or folder, or its store refuses or does not answer.
+      UserError: if there is no such bucket or folder, or its store refuses or does not answer; or
+        if a local folder holds a pipe or a device, for which TensorFlow would wait.
     """
+    if files.is_local(folder):
+        for name in list_names(folder):
+            _refuse_pipe(files.join(folder, name))
     if files.is_known_to_tensorflow(folder):
         return folder
     if not (listed := tuple(files.list_remote_tree(folder))):
@@ -39,6 +43,15 @@ def fetch_tree(folder: str) -> str:
             f"{folder} must hold a graph, a model or a checkpoint, but is empty; check it."
         )
     return _copy(folder, listed)
+
+
+def _refuse_pipe(path: str) -> None:
+    try:
+        files.refuse_pipe(path)
+    except OSError as error:
+        raise UserError(
+            f"{path!r} cannot be read ({error.strerror}); restore its folder from a copy."
+        ) from error
 
 
 def fetch_file(path: str) -> str:

@@ -381,12 +381,12 @@ def _default_mode(split: str) -> str:
 
 def _choose_view(view: View, config: Config, graph_dir: str | None) -> ViewOptions:
     """The view asked for, which must be the graph's; by default, the graph's."""
-    from image_pipeline.graph_folder import read_graph
+    from image_pipeline.components.feeding.analysis import read_graph
 
     asked = read_group("view", config, _as_dict(view))
     if graph_dir is None:
         return asked
-    analysed = ViewOptions.model_validate(read_graph(graph_dir).view)
+    analysed = read_graph(graph_dir).view
     if view is None and config is None:
         return analysed
     if asked != analysed:

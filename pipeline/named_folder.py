@@ -12,8 +12,8 @@ from image_pipeline.components.dataset.manifest import (
 )
 from image_pipeline.components.dataset.paths import MANIFEST, in_split
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import Analysis, read_graph
 from image_pipeline.components.training.history import History, read_history
-from image_pipeline.graph_folder import GraphFigures, read_graph
 from image_pipeline.run_folder import DATA_SETS, GRAPHS, MODEL_RUN, RunFolder
 
 
@@ -42,7 +42,7 @@ class Source:
         path = None if self.summary is None else self.summary["paths"].get(name)
         return None if path is None or self.run is None else self.run.relocate(path)
 
-    def read_graph(self) -> GraphFigures | None:
+    def read_graph(self) -> Analysis | None:
         """The transform graph's description of itself; None without a graph."""
         return None if self.graph_dir is None else read_graph(self.graph_dir)
 

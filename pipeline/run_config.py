@@ -7,9 +7,11 @@ from typing import Any
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
+from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.json_text import check_json, parse_own
 from image_pipeline.config import PipelineConfig, load_config
-from image_pipeline.graph_folder import read_graph
 from image_pipeline.named_folder import Source
+from image_pipeline.run.metadata_file import read_metadata
 from image_pipeline.run_folder import METADATA, RunFolder
 
 _TRAINER = "tfx.components.trainer.component.Trainer"
@@ -57,10 +59,10 @@ def dump_stored(config: PipelineConfig) -> dict[str, Any]:
 
 def _check_view(config: PipelineConfig, graph_dir: str) -> None:
     analysed = read_graph(graph_dir).view
-    asked = config.view.model_dump(mode="json")
-    if asked != analysed:
+    if config.view != analysed:
         raise UserError(
-            f"view must be what the run's transform graph was made for, {analysed}, got {asked}; "
+            f"view must be what the run's transform graph was made for, {analysed.model_dump()}, "
+            f"got {config.view.model_dump()}; "
             "leave view as it is, or give the data set's folder to look at other sizes."
         )
 
@@ -79,19 +81,19 @@ def _read_stored(run: RunFolder) -> list[str]:
             f"{path!r} has no Trainer, whose options would be used: the run ended before it; "
             "give the options with --config."
         )
-    stored = json.loads(configs[-1])
-    return [f"{group}={json.dumps(stored[group])}" for group in _STORED_GROUPS]
+    try:
+        stored = check_json(parse_own(configs[-1].encode()), dict[str, dict[str, Any]])
+    except ValueError as error:
+        raise UserError(
+            f"{path!r} is damaged: the options of its latest Trainer cannot be read ({error}); "
+            "give the options with --config."
+        ) from error
+    return [f"{group}={json.dumps(stored.get(group, {}))}" for group in _STORED_GROUPS]
 
 
 def _read_trainer_configs(metadata_path: str) -> list[str]:
     """The `custom_config` of each execution of the Trainer, in order."""
     need("tfx", "Reading the options of a run")
-    from ml_metadata.metadata_store import metadata_store
-    from ml_metadata.proto import metadata_store_pb2
-
-    connection = metadata_store_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = metadata_path
-    connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
-    executions = metadata_store.MetadataStore(connection).get_executions_by_type(_TRAINER)
-    executions = sorted(executions, key=lambda execution: execution.id)
+    found = read_metadata(metadata_path, lambda store: store.get_executions_by_type(_TRAINER))
+    executions = sorted(found, key=lambda execution: execution.id)
     return [execution.custom_properties["custom_config"].string_value for execution in executions]

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+import pydantic
+
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.json_text import read_json
@@ -17,6 +19,14 @@ MODELS = f"{_ARTIFACTS}/Trainer/model"
 METADATA = "metadata.db"
 MODEL_RUN = "model_run"  # The Trainer's output beside the model.
 SERVED_MODEL = "Format-Serving"  # TFX's name of the folder in a Trainer's output that is served.
+
+
+class _Summary(pydantic.BaseModel, extra="allow"):
+    """What is read of all that `show.summary.summarize_run` says of a whole run."""
+
+    paths: dict[str, str | None] = pydantic.Field(default_factory=dict)
+    statistics: dict[str, Any] = pydantic.Field(default_factory=dict)
+    evaluation: dict[str, Any] = pydantic.Field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,8 +91,16 @@ class RunFolder:
         return [files.join(folder, SERVED_MODEL) for folder in folders]
 
     def read_summary(self) -> dict[str, Any] | None:
-        """What `summary_path` holds; None if there is none."""
-        return read_json(self.summary_path) if files.exists(self.summary_path) else None
+        """What `summary_path` holds; None if there is none.
+
+        Raises:
+          UserError: if it is damaged.
+        """
+        try:
+            way_out = "run the pipeline again to write it anew"
+            return read_json(self.summary_path, _Summary, way_out).model_dump(exclude_unset=True)
+        except FileNotFoundError:
+            return None
 
     def relocate(self, path: str) -> str:
         """A path from the run's summary, in the folder where the run is now: folders get moved."""

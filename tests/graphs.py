@@ -1,6 +1,7 @@
 """A real transform graph for tests, made by tf.Transform from a handful of images."""
 
 import functools
+import json
 import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -61,6 +62,20 @@ def write_graph(
         transform_fn = (batches, _adapter_config(size)) | tft_beam.AnalyzeDataset(preprocessing_fn)
         _ = transform_fn | tft_beam.WriteTransformFn(str(folder))
     return str(folder)
+
+
+def write_analysis(folder: str | pathlib.Path, size: Sequence[int] = (8, 8, 3), **further) -> None:
+    """Writes what the analysis would say of such a graph; earlier versions noted no checksums."""
+    height, width, channels = size
+    said = {
+        "view": {"height_px": height, "width_px": width, "channels": channels},
+        **{"channel_order": "RGB", "color_space": "sRGB", "preprocessing_fn": "f"},
+        **{"function_version": "0", "code_version": "0", "columns": [], "manifests": []},
+        **{"splits": ["train"], "fraction": 1.0, "records_in_splits": 2, "records": 2},
+        **{"statistics": {}, "large_statistics": {}, "constant_channels": [], "classes": []},
+        **{"unknown_label": "minus_one", "unknown_classes": {}},
+    }
+    (pathlib.Path(folder) / contract.ANALYSIS).write_text(json.dumps(said | further))
 
 
 @functools.cache

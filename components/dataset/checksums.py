@@ -57,6 +57,11 @@ def describe_file(path: str) -> ListedFile:
     return written.describe()
 
 
+def describe_bytes(content: bytes) -> ListedFile:
+    """Size and checksum of what a file holds."""
+    return ListedFile(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
 def copy_file(source: str, target: str) -> ListedFile:
     """Copies a file, so that it appears whole, and describes it."""
     with files.write_atomically(target) as file:

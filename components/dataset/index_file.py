@@ -98,8 +98,11 @@ def check_index(data_dir: str) -> None:
         listed = read_manifest(data_dir).files[INDEX]
     except FileNotFoundError:
         return
-    path = find_index_file(data_dir)
-    status = os.stat(path)
+    try:
+        path = find_index_file(data_dir)
+        status = os.stat(path)
+    except OSError as error:
+        raise unreadable_index(data_dir, error.strerror) from error
     if (
         status.st_size != listed.bytes
         or _hash_file(path, status.st_size, status.st_mtime_ns, status.st_ino) != listed.sha256

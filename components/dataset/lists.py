@@ -5,10 +5,15 @@ import json
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
+import pydantic
+
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import check_json, parse_own, read_whole
 
+# Names that are not UTF-8 have surrogates, which pydantic's own `str` may refuse.
+Text = pydantic.InstanceOf[str]
 CONFLICTING_LABEL = "conflicting_label"  # the reason for an undamaged file in quarantine
 LEFT_OUT = "left_out"  # the kind of a skipped file that the option leave_out names
 
@@ -25,9 +30,9 @@ class Quarantined(Line):
     """A file that cannot be used; its SHA-256 is None if it could not be read."""
 
     FILE = QUARANTINE
-    path: str
-    reason: str
-    message: str
+    path: Text
+    reason: Text
+    message: Text
     bytes: int
     sha256: str | None
 
@@ -37,11 +42,11 @@ class Duplicate(Line):
     """A file with the bytes of an earlier one, and whether it was written nevertheless."""
 
     FILE = DUPLICATES
-    path: str
-    original: str
+    path: Text
+    original: Text
     sha256: str
-    label: str
-    original_label: str
+    label: Text
+    original_label: Text
     written: bool = False
 
 
@@ -51,9 +56,9 @@ class LookAlikes(Line):
 
     FILE = NEAR_DUPLICATES
     size: int
-    paths: list[str]
-    labels: list[str]
-    splits: list[str]
+    paths: list[Text]
+    labels: list[Text]
+    splits: list[Text]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +66,9 @@ class Skipped(Line):
     """A file that is not an image, or is left out by its path."""
 
     FILE = SKIPPED
-    path: str
-    kind: str
-    message: str
+    path: Text
+    kind: Text
+    message: Text
     bytes: int
 
 
@@ -74,18 +79,24 @@ def read_list(data_dir: str, kind: type[L]) -> list[L]:
     """Reads one of a data set's lists; keys that this version does not know are ignored.
 
     Raises:
-      UserError: if it is not there.
+      UserError: if it is not there, or damaged.
     """
-    known = {field.name for field in dataclasses.fields(kind)}
+    path = files.join(data_dir, kind.FILE)
+    way_out = "`image-pipeline verify` lists all that is wrong, and ingest writes it anew"
     try:
-        content = files.read_file(files.join(data_dir, kind.FILE))
+        lines = read_whole(path, way_out).splitlines()
     except FileNotFoundError as error:
         raise UserError(
-            f"{data_dir!r} must hold {kind.FILE}, but it is gone; `image-pipeline verify` lists "
-            "all that is wrong, and ingest writes it anew."
+            f"{data_dir!r} must hold {kind.FILE}, but it is gone; {way_out}."
         ) from error
-    lines = map(json.loads, content.splitlines())
-    return [kind(**{key: line[key] for key in line.keys() & known}) for line in lines]
+    found: list[L] = []
+    try:
+        found.extend(check_json(parse_own(line), kind) for line in lines)
+    except ValueError as error:
+        raise UserError(
+            f"{path!r} is damaged at line {len(found) + 1} ({error}); {way_out}."
+        ) from error
+    return found
 
 
 def write_list(data_dir: str, kind: type[L], lines: Sequence[L]) -> None:

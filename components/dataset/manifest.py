@@ -4,14 +4,13 @@ It has its own checksum, and contains no times and no machine's paths: the same 
 seed give the same bytes.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pydantic
 
-from image_pipeline.components import files
+from image_pipeline.components import files, json_text
 from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import (
@@ -27,6 +26,7 @@ from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
 _CHECKSUM = "manifest_sha256"
+_WAY_OUT = "restore it from a copy, or run ingest again"
 # The keys of manifests from before there was a checksum: one without it may have no others.
 _UNSEALED = {
     *("format_version", "found", "written", "duplicates", "quarantined", "quarantine_reasons"),
@@ -209,13 +209,8 @@ class Manifest(ManifestPart):
 
 
 def seal(content: dict[str, Any]) -> dict[str, Any]:
-    """A manifest's JSON with its checksum: SHA-256 over its other keys as canonical JSON.
-
-    Canonical means sorted keys, no spaces, ASCII. So a manifest may be reindented, but not changed.
-    """
-    rest = {key: value for key, value in content.items() if key != _CHECKSUM}
-    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    return {**rest, _CHECKSUM: hashlib.sha256(canonical.encode()).hexdigest()}
+    """A manifest's JSON with its checksum."""
+    return json_text.seal(content, _CHECKSUM)
 
 
 def parse_manifest(content: bytes) -> Manifest:
@@ -224,7 +219,7 @@ def parse_manifest(content: bytes) -> Manifest:
     Raises:
       ValueError: if it is damaged.
     """
-    said = json.loads(content)
+    said = json_text.parse_own(content)
     if not isinstance(said, dict):
         raise ValueError("it holds no names and values")
     if _CHECKSUM not in said:
@@ -234,12 +229,9 @@ def parse_manifest(content: bytes) -> Manifest:
         raise ValueError(f"its {_CHECKSUM} is not that of its content")
     if said.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
         raise ValueError(f"its format_version is {said['format_version']!r}")
-    try:
-        return Manifest.model_validate({**said, "books": said, "checksum": said.get(_CHECKSUM)})
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"] if part != "books"]
-        raise ValueError(f"its {'.'.join(place)}: {first['msg']}") from error
+    books = json_text.check_json(said, Books)
+    checked = {**said, "books": books, "checksum": said.get(_CHECKSUM)}
+    return json_text.check_json(checked, Manifest)
 
 
 def read_manifest(data_dir: str) -> Manifest:
@@ -250,12 +242,12 @@ def read_manifest(data_dir: str) -> Manifest:
       UserError: if it is damaged.
     """
     path = files.join(data_dir, MANIFEST)
+    content = json_text.read_whole(path, _WAY_OUT)
     try:
-        return parse_manifest(files.read_file(path))
+        return parse_manifest(content)
     except ValueError as error:
         raise UserError(
-            f"{path!r} was changed since ingest wrote it ({error}); restore it from a copy, or "
-            "run ingest again."
+            f"{path!r} was changed since ingest wrote it ({error}); {_WAY_OUT}."
         ) from error
 
 

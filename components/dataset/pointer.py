@@ -3,13 +3,12 @@
 An engine that copies a step's inputs to the machine of the step then copies the pointer only.
 """
 
-import pydantic
-
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ManifestPart
 from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
 from image_pipeline.components.dataset.paths import MANIFEST, POINTER
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import read_json
 
 
 class Pointer(ManifestPart):
@@ -79,13 +78,9 @@ def follow_pointer(folder: str) -> Pointer | None:
     """
     path = files.join(folder, POINTER)
     try:
-        pointer = Pointer.model_validate_json(files.read_file(path))
+        pointer = read_json(path, Pointer, "run ingest again")
     except FileNotFoundError:
         return None
-    except pydantic.ValidationError as error:
-        raise UserError(
-            f"{path!r} is no pointer to a data set ({error.errors()[0]['msg']}); run ingest again."
-        ) from error
     _check_unchanged(pointer)
     return pointer
 

@@ -142,6 +142,7 @@ class StoredRecords:
     def _open(self, shard: int) -> BinaryIO:
         path = self.index.shard_paths[shard]
         try:
+            files.refuse_pipe(path)
             return open(path, "rb", buffering=0)
         except OSError as error:
             raise UserError(f"cannot read the shard {path}: {error}; run ingest again.") from error

@@ -29,7 +29,7 @@ from image_pipeline.components.evaluation.embedding import choose_rows, embed_ro
 from image_pipeline.components.evaluation.figures import MEASURED, describe_model
 from image_pipeline.components.evaluation.mislabelled import Doubts, find_suspects, reduce
 from image_pipeline.components.evaluation.outliers import find_outliers
-from image_pipeline.components.json_text import to_json
+from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
@@ -126,7 +126,8 @@ def write_findings(
         figures |= look_at_records(
             evaluation_dir, model, names, options.mislabelled_records, data_dirs
         )
-    files.write_file(files.join(evaluation_dir, FIGURES), to_json(figures).encode() + b"\n")
+    content = to_sealed_json(figures).encode() + b"\n"
+    files.write_file(files.join(evaluation_dir, FIGURES), content)
 
 
 def read_names(model: Any) -> list[str]:

@@ -79,25 +79,6 @@ def find_label(files: Sequence[str]) -> tuple[record.Column, ...]:
     return tuple(label for label in labels if label is not None)
 
 
-def check_label(files: Sequence[str], label: record.Column | None) -> None:
-    """Checks that data sets have the labels that a transform graph makes ids of.
-
-    Raises:
-      UserError: if one has others: all of its images would be fed as if they had none.
-    """
-    for root, own in _labels_of(files).items():
-        if own != label:
-            raise UserError(
-                f"the transform graph is of {_name_kind(label)}, but the labels of {root!r} are "
-                f"{_name_kind(own)}; give the graph of that data set's own analysis."
-            )
-
-
-def _name_kind(label: record.Column | None) -> str:
-    kinds = {record.TAGS: "tags", record.VALUE: "values"}
-    return "classes" if label is None else kinds[label.key]
-
-
 def _labels_of(files: Sequence[str]) -> dict[str, record.Column | None]:
     """The kind of labels of each data set that has a manifest: None for classes."""
     return {root: manifest.label for root, manifest in read_manifests(files).items()}

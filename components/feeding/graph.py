@@ -1,14 +1,13 @@
 """The saved transform graph, applied to batches by plain TensorFlow."""
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from image_pipeline.components import contract, files
+from image_pipeline.components.dataset.checksums import ListedFile
 from image_pipeline.components.dataset.record import (
     LABEL_COLUMNS,
     TAGS,
@@ -16,17 +15,21 @@ from image_pipeline.components.dataset.record import (
     Dtype,
     label_column,
 )
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.feeding.analysis import (
+    MODEL,
+    SAVED_MODEL_DIR,
+    check_files,
+    damaged_graph,
+    describe_files,
+    read_analysis,
+    read_vocabulary,
+)
 from image_pipeline.components.feeding.compiled import compile_pixels, once
 from image_pipeline.components.feeding.tags import multi_hot
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.trees import fetch_tree
-from image_pipeline.components.views.options import ViewOptions
 
-# Where tf.Transform puts its SavedModel (`tft.TFTransformOutput.TRANSFORM_FN_DIR`), repeated here
-# because importing tf.Transform would cost every reader of batches ten seconds.
-_SAVED_MODEL_DIR = "transform_fn"
-_WHITE = (255, 255, 255)
 # Of more classes, a table would take longer than it saves in one epoch.
 _MOST_NAMES = 2**12
 _NAMES_AT_ONCE = 64
@@ -37,73 +40,21 @@ def read_class_names(transform_graph_dir: str) -> list[str]:
     """Reads the label vocabulary, in the order of the class ids.
 
     Raises:
-      UserError: if the transform graph has no such vocabulary.
+      UserError: if the transform graph has no such vocabulary, or it is damaged.
     """
-    folder = files.join(transform_graph_dir, _SAVED_MODEL_DIR, "assets")
-    try:
-        content = files.read_file(files.join(folder, contract.LABEL_VOCABULARY))
-    except (FileNotFoundError, NotADirectoryError) as error:
+    if (names := read_vocabulary(transform_graph_dir)) is None:
         raise UserError(
             f"the transform graph in {transform_graph_dir} must have a vocabulary named "
             f"{contract.LABEL_VOCABULARY!r}; give the preprocessing_fn's label vocabulary "
             f"vocab_filename={contract.LABEL_VOCABULARY!r}."
-        ) from error
-    # As bytes: a name may hold what text mode takes for a line end.
-    return [name.decode() for name in content.split(b"\n")[:-1]]
+        )
+    return names
 
 
-def read_mask_classes(transform_graph_dir: str) -> list[str] | None:
-    """The classes of the analysed masks, in the order of their ids; None without masks."""
-    return _read_analysis(transform_graph_dir).get("mask_classes")
-
-
-def read_box_classes(transform_graph_dir: str) -> list[str] | None:
-    """The classes of the analysed boxes, in the order of their ids; None without boxes."""
-    return _read_analysis(transform_graph_dir).get("box_classes")
-
-
-def read_label_column(transform_graph_dir: str) -> Column | None:
-    """The column of the analysed labels if they are tags or values; None if they are classes."""
-    key = _read_analysis(transform_graph_dir).get("label")
-    return next((column for column in LABEL_COLUMNS.values() if column.key == key), None)
-
-
-def read_alpha_background(transform_graph_dir: str) -> tuple[int, int, int]:
-    """The RGB colour on which ingest laid the transparent images of the analysed data sets.
-
-    White for a graph of tf.Transform's own, which has no `analysis.json`.
-    """
-    red, green, blue = _read_analysis(transform_graph_dir).get("alpha_background", _WHITE)
-    return red, green, blue
-
-
-def read_sound(transform_graph_dir: str) -> SoundOptions | None:
-    """How ingest drew the sounds of the analysed data sets; None if it read none."""
-    options = _read_analysis(transform_graph_dir).get("sound")
-    return None if options is None else SoundOptions(**options)
-
-
-def read_stored_type(transform_graph_dir: str, view: ViewOptions) -> str:
-    """The type of the values that the analysed data sets store; for other graphs, the view's."""
-    return _read_analysis(transform_graph_dir).get("dtype", view.dtype)
-
-
-def _read_analysis(transform_graph_dir: str) -> dict[str, Any]:
-    """What `analysis.json` holds; nothing beside a graph of tf.Transform's own."""
-    try:
-        return json.loads(files.read_file(files.join(transform_graph_dir, contract.ANALYSIS)))
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-
-
-def _fingerprint(folder: str) -> str:
-    """A hash of all that a saved graph computes pixels with, which excludes vocabularies."""
-    digest = hashlib.sha256()
-    for pattern in ("saved_model.pb", "variables/*"):
-        for path in sorted(tf.io.gfile.glob(os.path.join(folder, pattern))):
-            with tf.io.gfile.GFile(path, "rb") as file:
-                digest.update(file.read())
-    return digest.hexdigest()
+def _hash_pixels(listed: Mapping[str, ListedFile]) -> Hashable:
+    """What a saved graph computes pixels with, by checksums; that excludes vocabularies."""
+    parts = (MODEL, f"{SAVED_MODEL_DIR}/variables/")
+    return tuple((name, each.sha256) for name, each in listed.items() if name.startswith(parts))
 
 
 class TransformGraph(tf.Module):
@@ -113,20 +64,41 @@ class TransformGraph(tf.Module):
     """
 
     def __init__(self, transform_graph_dir: str):
-        """Loads the graph from the folder that tf.Transform wrote."""
+        """Loads the graph from the folder that tf.Transform wrote.
+
+        Raises:
+          UserError: if there is none, or its files are not those that the analysis wrote.
+        """
         super().__init__()
-        self._folder = transform_graph_dir
-        saved_model_dir = os.path.join(fetch_tree(transform_graph_dir), _SAVED_MODEL_DIR)
-        self._fingerprint = _fingerprint(saved_model_dir)
-        self._loaded = tf.saved_model.load(saved_model_dir)
-        (specs,), _ = self.input_signature
+        self.folder = transform_graph_dir
+        folder = fetch_tree(transform_graph_dir)
+        self.analysis = read_analysis(transform_graph_dir)
+        listed = check_files(transform_graph_dir, self.analysis, folder)
+        try:
+            self._fingerprint = _hash_pixels(listed or describe_files(folder))
+            self._loaded = tf.saved_model.load(os.path.join(folder, SAVED_MODEL_DIR))
+            (specs,), _ = self.function.structured_input_signature
+            self.view_spec = specs[contract.IMAGE_INPUT]
+        except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
+            if not files.is_file(files.join(folder, MODEL)):
+                raise UserError(
+                    f"{transform_graph_dir!r} holds no transform graph ({MODEL}); give the folder "
+                    "that the analysis wrote, or run `image-pipeline analyze`."
+                ) from error
+            found = damaged_graph(transform_graph_dir, describe_error(error))
+            raise explain_shortage(error) or found from error
         own = (contract.IMAGE_INPUT, contract.LABEL_INPUT)
         self._column_specs = {key: specs[key] for key in sorted(specs) if key not in own}
 
     @property
+    def function(self) -> Any:
+        """What tf.Transform saved, as TensorFlow loads it."""
+        return self._loaded.transform_fn
+
+    @property
     def input_signature(self) -> Any:
         """The arguments of the saved function, as `tf.TensorSpec`s."""
-        return self._loaded.transform_fn.structured_input_signature
+        return self.function.structured_input_signature
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -154,7 +126,7 @@ class TransformGraph(tf.Module):
           in the vocabulary or -1; or float32 [batch, tags] of 0 and 1; or float32 [batch], values.
         """
         needed = (contract.IMAGE_INPUT, contract.LABEL_INPUT, *self._column_specs)
-        outputs = self._loaded.transform_fn({key: batch[key] for key in needed})
+        outputs = self.function({key: batch[key] for key in needed})
         label = outputs[contract.LABEL_OUTPUT]
         if isinstance(label, tf.RaggedTensor):
             label = multi_hot(label, len(self.class_names))
@@ -172,7 +144,7 @@ class TransformGraph(tf.Module):
           A function from batches to the labels that the graph itself gives.
         """
         # The analysis makes sure that a class depends on the label alone; others' graphs may not.
-        is_ours = bool(_read_analysis(self._folder))
+        is_ours = self.analysis is not None
         if names is None or self._column_specs or len(names) > _MOST_NAMES or not is_ours:
             return lambda batch: self(batch)[1]
         keys, ids = tf.constant(list(names), tf.string), tf.constant(self.find_ids(names), tf.int64)
@@ -200,12 +172,12 @@ class TransformGraph(tf.Module):
     def compile_pixels(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """`transform_images`, compiled by XLA; None where that gives other bits."""
         key = ("graph", self._fingerprint)
-        return once(key, lambda: compile_pixels(self._loaded.transform_fn))
+        return once(key, lambda: compile_pixels(self.function))
 
     @property
     def class_names(self) -> list[str]:
         """The label vocabulary, in the order of the class ids."""
-        return read_class_names(self._folder)
+        return read_class_names(self.folder)
 
     def transform_images(self, images: tf.Tensor) -> tf.Tensor:
         """Transforms images alone, as in serving.

@@ -12,13 +12,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes, budget
 from image_pipeline.components.feeding.finishing import finish, keep_ready
 from image_pipeline.components.feeding.found_columns import (
-    check_label,
     find_columns,
     find_label,
     find_most_boxes,
     moved_in,
 )
 from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.graph_fits import check_fits
 from image_pipeline.components.feeding.keys import KEY, MIRRORED, KeyMaker
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.parse import Tensors, name_length
@@ -97,8 +97,8 @@ def input_fn(
       `cardinality` is known by the index, unless bad records are skipped in evaluation.
 
     Raises:
-      UserError: if a pattern matches no file, an option does not fit the data set, or an epoch has
-        no batch, or none at `first_step`.
+      UserError: if a pattern matches no file, an option or the transform graph does not fit the
+        data set, the graph is damaged, or an epoch has no batch, or none at `first_step`.
       tf.errors.OpError: while it is iterated, around what is found only then: a damaged record, or
         that streamed files end before `first_step`.
     """
@@ -107,7 +107,7 @@ def input_fn(
         feeding = feeding.model_copy(update={"dtype": "uint8"})  # nothing turns them into floats
     else:
         graph = TransformGraph(transform_graph_dir)
-        check_label(files, graph.label)
+        check_fits(graph, files, view, feeding, mode)
     passes = Passes(
         mode=mode,
         seed=seed,

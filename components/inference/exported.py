@@ -6,7 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.tasks.signatures import (
     CLASSES,
     ERROR,
@@ -49,8 +50,11 @@ class ExportedModel:
 
     def answer(self, image_files: Sequence[bytes]) -> list[Row]:
         """Answers for a batch of image files, in their order."""
-        answers = self._serve(**{IMAGE_BYTES: tf.constant(list(image_files), tf.string)})
-        arrays = {name: answer.numpy() for name, answer in answers.items()}
+        try:
+            answers = self._serve(**{IMAGE_BYTES: tf.constant(list(image_files), tf.string)})
+            arrays = {name: answer.numpy() for name, answer in answers.items()}
+        except tf.errors.OpError as error:  # Of a file, a row says what is wrong.
+            raise _damaged(self.folder, error) from error
         return [
             {name: array[row] for name, array in arrays.items()} for row in range(len(image_files))
         ]
@@ -80,15 +84,18 @@ class ExportedModel:
 def _load(folder: str) -> Any:
     if not files.is_file(files.join(folder, MODEL_FILE)):
         raise UserError(f"{folder!r} holds no SavedModel ({MODEL_FILE}); give a model's folder.")
+    local = fetch_tree(folder)
     try:
-        return tf.saved_model.load(fetch_tree(folder))
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        # TensorFlow's messages go on for pages.
-        first = str(error).strip().splitlines()[:1]
-        raise UserError(
-            f"{folder!r} cannot be loaded as a SavedModel: {''.join(first)[:300]}; is it whole? "
-            "Push or copy it again."
-        ) from error
+        return tf.saved_model.load(local)
+    except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
+        raise _damaged(folder, error) from error
+
+
+def _damaged(folder: str, error: Exception) -> UserError:
+    return explain_shortage(error) or UserError(
+        f"the model in {folder!r} cannot be used: {describe_error(error)}; is it whole? Push or "
+        "copy it again."
+    )
 
 
 def _is_ours(signature: Any) -> bool:

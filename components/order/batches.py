@@ -120,22 +120,3 @@ class Position:
     def to_json(self) -> str:
         """One line of JSON, at most 100 bytes."""
         return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "Position":
-        """Reads what `to_json` wrote.
-
-        Raises:
-          UserError: if the text is anything else.
-        """
-        names = [field.name for field in dataclasses.fields(cls)]
-        try:
-            values = json.loads(text)
-            if not isinstance(values, dict) or sorted(values) != sorted(names):
-                raise ValueError(f"it must be an object of {', '.join(names)} and nothing else")
-            return cls(**values)
-        except (ValueError, RecursionError) as error:
-            raise UserError(
-                f"Not a position of training: {text[:80]!r} ({error}); "
-                "take the one that was stored with the checkpoint, or start without."
-            ) from error

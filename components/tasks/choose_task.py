@@ -6,11 +6,7 @@ from image_pipeline.components.dataset.record import (
     further_columns,
     label_column,
 )
-from image_pipeline.components.feeding.graph import (
-    read_box_classes,
-    read_label_column,
-    read_mask_classes,
-)
+from image_pipeline.components.feeding.analysis import read_analysis
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.tasks.classification import CLASSIFICATION
@@ -52,11 +48,14 @@ def name_task(task: Task) -> str:
 
 def find_task(transform_graph_dir: str) -> Task:
     """The task of the data sets that a transform graph was made from."""
-    if read_mask_classes(transform_graph_dir) is not None:
+    analysis = read_analysis(transform_graph_dir)
+    if analysis is None:
+        return CLASSIFICATION
+    if analysis.mask_classes is not None:
         return SEGMENTATION
-    if read_box_classes(transform_graph_dir) is not None:
+    if analysis.box_classes is not None:
         return DETECTION
-    return _BY_COLUMN[read_label_column(transform_graph_dir)]
+    return _BY_COLUMN[analysis.label_column]
 
 
 def name_model(training: TrainingOptions, task: Task) -> TrainingOptions:

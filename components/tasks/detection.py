@@ -8,7 +8,8 @@ import tensorflow as tf
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import boxes, parse
-from image_pipeline.components.feeding.graph import TransformGraph, read_box_classes
+from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
@@ -50,7 +51,7 @@ class Detection:
 
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The boxes' classes, in the order of their ids."""
-        return read_box_classes(transform_graph_dir) or []
+        return read_graph(transform_graph_dir).box_classes or []
 
     def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
         """Refuses what weighs or mixes images by their one class."""

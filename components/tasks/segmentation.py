@@ -6,7 +6,8 @@ import tensorflow as tf
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.graph import TransformGraph, read_mask_classes
+from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.models.names import Head
 from image_pipeline.components.models.options import TrainingOptions
@@ -31,7 +32,7 @@ class Segmentation(Softmax):
 
     def read_class_names(self, transform_graph_dir: str) -> list[str]:
         """The masks' classes, in the order of their ids."""
-        return read_mask_classes(transform_graph_dir) or []
+        return read_graph(transform_graph_dir).mask_classes or []
 
     def check_options(self, feeding: FeedingOptions, training: TrainingOptions) -> None:
         """Refuses what weighs or blends images by their one class."""

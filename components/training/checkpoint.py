@@ -12,7 +12,9 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.json_text import read_json
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.non_finite import are_finite
 from image_pipeline.components.training.steps_per_execution import StepsCallback
@@ -22,6 +24,7 @@ _POSITION_FILE = (
     "position.json"  # Written last: its presence means that the checkpoint is complete.
 )
 _STATE = "state"
+_WAY_OUT = "delete this folder to go on from the checkpoint before, or from the beginning"
 _KEPT = 2
 _LOG = logging.getLogger(__name__)
 
@@ -111,8 +114,8 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
     Args and errors are those of `restore_latest`.
     """
     try:
-        position = Position.from_json(files.read_file(files.join(latest, _POSITION_FILE)).decode())
-    except (FileNotFoundError, NotADirectoryError) as error:
+        position = read_json(files.join(latest, _POSITION_FILE), Position, _WAY_OUT)
+    except FileNotFoundError as error:
         raise UserError(
             f"training.resume_from must be the folder of a complete checkpoint, but {latest} has "
             f"no {_POSITION_FILE}; name a folder that training.checkpoint_dir holds, such as "
@@ -126,11 +129,14 @@ def restore(model: keras.Model, latest: str, seed: int, state: tf.Module | None 
     state_dir = fetch_tree(latest)
     try:
         _trackable(model, state).read(os.path.join(state_dir, _STATE)).assert_consumed()
-    except (AssertionError, ValueError, tf.errors.OpError) as error:
-        first_line = str(error).splitlines()[0]
+    except (AssertionError, ValueError) as error:
         raise UserError(
-            f"The checkpoint {latest} does not fit the model ({first_line}); "
+            f"The checkpoint {latest} does not fit the model ({describe_error(error)}); "
             "set another training.checkpoint_dir for another model."
+        ) from error
+    except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
+        raise explain_shortage(error) or UserError(
+            f"The checkpoint {latest} is damaged ({describe_error(error)}); {_WAY_OUT}."
         ) from error
     return position
 

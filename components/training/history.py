@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.json_text import read_json, to_json
+from image_pipeline.components.json_text import read_json, to_sealed_json
 
 # In the folder of the Trainer's output `model_run`.
 HISTORY_FILE = "history.json"
@@ -76,16 +76,20 @@ class History:
 
     def to_text(self) -> str:
         """The content of `HISTORY_FILE`."""
-        return to_json(self, indent=2) + "\n"
+        return to_sealed_json(dataclasses.asdict(self), indent=2) + "\n"
 
 
 def read_history(model_run_dir: str) -> History | None:
-    """What training wrote to a folder; None if it is missing."""
+    """What training wrote to a folder; None if it is missing.
+
+    Raises:
+      UserError: if it is damaged.
+    """
     path = files.join(model_run_dir, HISTORY_FILE)
-    if not files.exists(path):
+    try:
+        return read_json(path, History, "run again from the Trainer on")
+    except FileNotFoundError:
         return None
-    told, known = read_json(path), dataclasses.fields(History)
-    return History(**{field.name: told[field.name] for field in known if field.name in told})
 
 
 def write_history(model_run_dir: str, history: History) -> None:

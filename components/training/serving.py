@@ -13,13 +13,7 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding import parse
-from image_pipeline.components.feeding.graph import (
-    TransformGraph,
-    read_alpha_background,
-    read_sound,
-    read_stored_type,
-)
-from image_pipeline.components.images.spectrogram import SoundOptions
+from image_pipeline.components.feeding.graph import TransformGraph
 from image_pipeline.components.served.checked import take_views
 from image_pipeline.components.served.decode import trace_decoder
 from image_pipeline.components.served.kinds import explain_unserved
@@ -48,6 +42,8 @@ from image_pipeline.components.trees import write_tree
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 
+_WHITE = (255, 255, 255)
+
 
 def export_model(
     model: keras.Model,
@@ -73,12 +69,8 @@ def export_model(
       UserError: if the model's weights, or its answers for a grey image, are not finite.
       ValueError: if there are not as many names as values.
     """
-    background = read_alpha_background(transform_graph_dir)
     transform = TransformGraph(transform_graph_dir)
-    dtype, sound = read_stored_type(transform_graph_dir, view), read_sound(transform_graph_dir)
-    served = ServedModel(
-        model, transform, view, class_names, gives_logits, background, task, dtype, sound
-    )
+    served = ServedModel(model, transform, view, class_names, gives_logits, task)
     _check_answers(served, model, view, len(class_names), task)
     signatures = {
         SERVE_IMAGES: _batch_signature(served.serve_images, IMAGE_BYTES),
@@ -103,10 +95,7 @@ class ServedModel(tf.Module):
         view: ViewOptions,
         class_names: Sequence[str],
         gives_logits: bool = False,
-        background: tuple[int, int, int] = (255, 255, 255),
         task: Task = CLASSIFICATION,
-        stored_type: str = "uint8",
-        sound: SoundOptions | None = None,
     ):
         """Holds what the signatures need, so that it is saved with them.
 
@@ -116,10 +105,7 @@ class ServedModel(tf.Module):
           view: the model's input size.
           class_names: as in `export_model`.
           gives_logits: as in `export_model`.
-          background: RGB colour on which ingest laid transparent images.
           task: what the model has learned.
-          stored_type: of the values that ingest stored.
-          sound: how ingest drew sounds; None if it did not.
         """
         super().__init__()
         # Saved are the network's weights, as TensorFlow's own variables: TensorFlow Serving and
@@ -135,8 +121,14 @@ class ServedModel(tf.Module):
         self.transform = transform
         self._view = view
         self._class_names = tf.constant(class_names)
-        self._background = background
-        self._stored_type, self._sound = stored_type, sound
+        # How ingest made the stored images; of a graph of tf.Transform's own that is not known.
+        analysis, self._background = transform.analysis, _WHITE
+        self._stored_type: str = view.dtype
+        self._sound = None
+        if analysis is not None:
+            red, green, blue = analysis.alpha_background
+            self._background = red, green, blue
+            self._stored_type, self._sound = analysis.dtype, analysis.sound
         self.views_spec = tf.TensorSpec([None, *self._size()], view.dtype)
         # As signatures call it PREDICT_VIEWS: what has no text in it can leave TensorFlow. What
         # answers calls it: traced for each signature, a large network would take seconds more.

@@ -8,7 +8,8 @@ import keras
 import tensorflow as tf
 
 from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.models.carry_over import carry_over
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.weights import read_weights
@@ -72,9 +73,11 @@ def read_classes(folder: str) -> tuple[str, ...] | None:
     try:
         signatures: Any = tf.saved_model.load(fetch_tree(folder)).signatures
         answer: Any = signatures[SERVE_IMAGES](**{IMAGE_BYTES: tf.constant([b""])})
-    except (OSError, ValueError, KeyError, TypeError, tf.errors.OpError) as error:
-        if isinstance(error, KeyError | TypeError):  # exported by others
-            return None
-        raise UserError(f"The model {folder} cannot be loaded: {error}; give another.") from error
+    except (KeyError, TypeError):  # exported by others
+        return None
+    except Exception as error:  # Of a damaged file, TensorFlow raises many kinds.
+        raise explain_shortage(error) or UserError(
+            f"The model {folder} cannot be loaded: {describe_error(error)}; give another."
+        ) from error
     names = answer.get(CLASSES)
     return None if names is None else tuple(name.decode() for name in names.numpy()[0].tolist())

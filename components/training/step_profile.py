@@ -5,7 +5,7 @@ import dataclasses
 import logging
 
 from image_pipeline.components import files
-from image_pipeline.components.json_text import to_json
+from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training.history import PROFILE_FILE
 from image_pipeline.components.training.profile import describe_trace, record_trace
@@ -63,7 +63,7 @@ class StepProfile(StepsCallback):
             _LOG.warning("No step was left to trace: more epochs are needed, or shorter calls.")
             return
         profile = describe_trace(self._folder, self._traced)
-        content = to_json(dataclasses.asdict(profile), indent=1) + "\n"
+        content = to_sealed_json(dataclasses.asdict(profile), indent=1) + "\n"
         files.write_file(files.join(self._folder, PROFILE_FILE), content.encode())
 
 

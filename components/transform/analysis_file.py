@@ -11,6 +11,7 @@ from image_pipeline.components import contract, files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.record import IGNORED, LABEL_COLUMNS, label_column
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import describe_files
 from image_pipeline.components.json_text import to_json
 from image_pipeline.components.transform.analysed_sets import Span
 from image_pipeline.components.transform.classes import (
@@ -51,8 +52,8 @@ def summarize(
     check_records(int(found["records"]), sum(span.records for span in spans))
     label = label_column(spans[0].further)
     classes = [] if label == LABEL_COLUMNS["float"] else list_classes(found, output_dir)
+    analysed = sum((span.analysed for span in spans), collections.Counter())
     if is_named_by_label:
-        analysed = sum((span.analysed for span in spans), collections.Counter())
         classes = count_classes(classes, output_dir, analysed)
     return {
         **describe_input(view),
@@ -66,15 +67,21 @@ def summarize(
         "classes": [dataclasses.asdict(each) for each in classes],
         "unknown_label": options.unknown_label,
         "unknown_classes": find_unknown_classes(spans),
+        "other_labels": sorted(analysed.keys() - {each.name for each in classes} - {""}),
         **describe_masks(spans),
         **describe_boxes(spans),
+        "files": sorted(describe_files(output_dir)),
     }
+
+
+def to_content(summary: dict[str, Any]) -> bytes:
+    """The content of `analysis.json`."""
+    return to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 def write_summary(output_dir: str, summary: dict[str, Any]) -> None:
     """Writes `analysis.json` into the transform graph's folder."""
-    content = to_json(summary, indent=1, ensure_ascii=False).encode() + b"\n"
-    files.write_file(files.join(output_dir, contract.ANALYSIS), content)
+    files.write_file(files.join(output_dir, contract.ANALYSIS), to_content(summary))
 
 
 def describe_input(view: ViewOptions) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from typing import Any
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract, files
+from image_pipeline.components.feeding.analysis import CHECKSUMS, write_checksums
 from image_pipeline.components.transform.analysed_sets import Span
-from image_pipeline.components.transform.analysis_file import summarize, write_summary
+from image_pipeline.components.transform.analysis_file import summarize, to_content, write_summary
 from image_pipeline.components.transform.check_graph import check_graph, check_statistics
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.statistics import read_statistics
@@ -66,6 +67,7 @@ def finish_graph(
     with tempfile.TemporaryDirectory() as graph_dir:
         copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))
         copy_tree(metadata_dir, os.path.join(graph_dir, _METADATA_DIR))
+        files.delete(files.join(graph_dir, CHECKSUMS))  # Of an earlier graph, if it was one.
         found = read_statistics(graph_dir)
         check_statistics(found, task.options.preprocessing_fn)
         _check_result(graph_dir, spans, task)
@@ -80,6 +82,7 @@ def finish_graph(
         )
         if task.options.preprocessing_fn == TransformOptions().preprocessing_fn:
             check_classes(summary["classes"], spans)
+        write_checksums(graph_dir, to_content(summary))
         _publish(graph_dir, summary, task.output_dir)
 
 

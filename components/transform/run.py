@@ -1,17 +1,17 @@
 """Runs the analysis as one Beam job: the whole of it, without TFX."""
 
-import json
 from collections.abc import Callable, Sequence
 
 import apache_beam as beam
 import tensorflow_transform.beam as tft_beam
 
-from image_pipeline.components import contract, files, progress
+from image_pipeline.components import files, progress
 from image_pipeline.components.beam.job import make_scratch, run_job, runs_here
 from image_pipeline.components.dataset.columns import choose_columns
 from image_pipeline.components.dataset.record import Column, label_column
 from image_pipeline.components.dotted import load_named
 from image_pipeline.components.errors import UserError, find_user_error
+from image_pipeline.components.feeding.analysis import read_content
 from image_pipeline.components.function_version import function_version
 from image_pipeline.components.transform import span_cache
 from image_pipeline.components.transform.analysed_inputs import find_wanted
@@ -83,7 +83,7 @@ def run_analysis(
         raise
     if cache_dir is not None:
         span_cache.mark(cache_dir, spans)
-    return json.loads(files.read_file(files.join(output_dir, contract.ANALYSIS)))
+    return read_content(output_dir)
 
 
 def analyze_later(

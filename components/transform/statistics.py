@@ -1,11 +1,12 @@
 """Statistics that a transform graph holds, named so that people and tools can read them back."""
 
-import os
 import re
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from image_pipeline.components.feeding.graph import TransformGraph
 
 _PREFIX = "statistic__"
 
@@ -45,9 +46,12 @@ def read_statistics(transform_graph_dir: str) -> dict[str, np.ndarray]:
 
     Returns:
       Each statistic's name and value.
+
+    Raises:
+      UserError: if there is no graph, or it is damaged.
     """
-    loaded = tf.saved_model.load(os.path.join(transform_graph_dir, "transform_fn"))
-    saved = loaded.transform_fn.graph
+    graph = TransformGraph(transform_graph_dir)
+    saved = graph.function.graph
     marked = {
         found[1]: operation.outputs[0].name
         for operation in saved.get_operations()

@@ -1,7 +1,6 @@
 """Opens what the command line names, as a session."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 
 from image_pipeline.browse.catalogue import Catalogue
@@ -9,7 +8,7 @@ from image_pipeline.browse.marks import Marks
 from image_pipeline.browse.originals import Originals
 from image_pipeline.browse.session import Session
 from image_pipeline.browse.views import Views, ViewSettings
-from image_pipeline.graph_folder import read_graph
+from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.named_folder import Source, find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config
@@ -73,7 +72,7 @@ def _choose_settings(asked: Asked, source: Source) -> ViewSettings | None:
     if source.graph_dir is None and asked.config_path is None and not overrides:
         return None
     if source.graph_dir is not None and source.run is None and asked.config_path is None:
-        overrides.insert(0, f"view={json.dumps(read_graph(source.graph_dir).view)}")
+        overrides.insert(0, f"view={read_graph(source.graph_dir).view.model_dump_json()}")
     config = read_config(source, asked.config_path, overrides)
     seed = config.training.seed if asked.seed is None else asked.seed
     return ViewSettings(config.view, config.feeding, source.graph_dir, asked.epochs, seed)

@@ -40,7 +40,7 @@ def analyze(
     refuse_run(data_set, "analyze")
     read_whole_manifest(data_set)
     with open_terminal(os.path.join(graph_dir, ".analyze.log")) as console:
-        from image_pipeline.graph_folder import read_graph
+        from image_pipeline.components.feeding.analysis import read_graph
         from image_pipeline.run.analysis import analyze_folder
         from image_pipeline.show.graph import print_graph
         from image_pipeline.show.progress import ComponentProgress

@@ -22,7 +22,7 @@ from image_pipeline.commands.shared import (
     add_follow_links,
     open_terminal,
 )
-from image_pipeline.components.json_text import to_json
+from image_pipeline.components.json_text import to_json, to_sealed_json
 from image_pipeline.run.part import Part
 
 if TYPE_CHECKING:
@@ -162,5 +162,5 @@ def _run_with_progress(
         keep_score(plan.folder, summary)
     if is_whole(summary):  # A part's would pass for a whole run's, and could replace one.
         with open(plan.folder.summary_path, "w", encoding="utf-8") as file:
-            file.write(to_json(summary, indent=1))
+            file.write(to_sealed_json(summary, indent=1))
     return summary

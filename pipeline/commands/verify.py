@@ -29,10 +29,10 @@ def verify(
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check a data set: every file, record and index row.
+    """Check a data set: every file, record and index row; or a transform graph: every file.
 
-    DATA_SET is the folder that ingest wrote. Each finding names the shard, the record, its source
-    image and the byte where it begins. Exit codes: 0 the data set is intact, 1 it is not.
+    DATA_SET is the folder that ingest or analyze wrote. Each finding names the shard, the record,
+    its source image and the byte where it begins. Exit codes: 0 all is intact, 1 it is not.
 
     With --epoch, draws that epoch of training according to the options (--config, --set), reads
     each of its records with its checksums, and checks that it comes as often as the options say.
@@ -49,9 +49,12 @@ def verify(
         )
     with quiet_libraries("verify"):
         from image_pipeline.components.dataset.verify import verify_data_set
+        from image_pipeline.components.feeding.analysis import holds_graph, verify_graph
         from image_pipeline.show.words import format_count
 
-        findings = verify_data_set(data_set)
+        what = "transform graph" if holds_graph(data_set) else "data set"
+        verify_folder = verify_graph if holds_graph(data_set) else verify_data_set
+        findings = verify_folder(data_set)
     if as_json:
         click.echo(to_json(findings))
     else:
@@ -59,7 +62,7 @@ def verify(
             say(finding)
         if len(findings) > _MOST_LINES:
             say(f"… and {len(findings) - _MOST_LINES:,} more; --json lists all of them")
-        say(format_count(len(findings), "finding") if findings else "The data set is intact.")
+        say(format_count(len(findings), "finding") if findings else f"The {what} is intact.")
     sys.exit(1 if findings else 0)
 
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from ml_metadata.metadata_store import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 
+from image_pipeline.run.metadata_file import read_metadata
+
 State = Literal["made", "reused", "failed", "unfinished"]
 
 _STATES: dict[int, State] = {
@@ -76,8 +78,14 @@ def read_runs(metadata_path: str) -> list[PastRun]:
 
     Args:
       metadata_path: the SQLite file of TFX's metadata.
+
+    Raises:
+      UserError: if it is damaged.
     """
-    store = _open_read_only(metadata_path)
+    return read_metadata(metadata_path, _read_runs)
+
+
+def _read_runs(store: metadata_store.MetadataStore) -> list[PastRun]:
     executions = {each.id: each for each in store.get_executions()}
     components = _name_components(store)
     steps = _make_steps(store, executions, components)
@@ -90,13 +98,6 @@ def read_runs(metadata_path: str) -> list[PastRun]:
             made = tuple(steps[each] for each in sorted(own))
             found.append(PastRun(len(found) + 1, pipeline, made))
     return found
-
-
-def _open_read_only(metadata_path: str) -> metadata_store.MetadataStore:
-    connection = metadata_store_pb2.ConnectionConfig()
-    connection.sqlite.filename_uri = metadata_path
-    connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
-    return metadata_store.MetadataStore(connection)
 
 
 def _name_components(store: metadata_store.MetadataStore) -> dict[int, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.json_text import read_json, to_json
+from image_pipeline.components.json_text import read_json, to_sealed_json
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.evaluation_rows import find_interval
 
@@ -30,10 +30,18 @@ def keep_score(folder: RunFolder, summary: Mapping[str, Any]) -> None:
     score = Score(evaluation["measure"], evaluation.get("score"), low, high)
     path = folder.score_path(evaluation_dir)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    files.write_file(path, to_json(score).encode())
+    files.write_file(path, to_sealed_json(dataclasses.asdict(score)).encode())
 
 
 def read_score(folder: RunFolder, evaluation_dir: str) -> Score | None:
-    """The score of an evaluation; None of runs of earlier versions."""
-    path = folder.score_path(evaluation_dir)
-    return Score(**read_json(path)) if files.exists(path) else None
+    """The score of an evaluation; None of runs of earlier versions.
+
+    Raises:
+      UserError: if it is damaged.
+    """
+    try:
+        return read_json(
+            folder.score_path(evaluation_dir), Score, "delete it to see the other runs"
+        )
+    except FileNotFoundError:
+        return None

@@ -4,6 +4,7 @@ from typing import Any
 
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import read_vocabulary
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
@@ -179,8 +180,8 @@ def _score(source: Source, data: DataSet, absent: dict[str, str]) -> dict[str, A
         return {"predictions": None}
     if source.manifest.label is None:
         return {"predictions": _describe_classes(source, data, absent)}
-    model_dir, graph = source.artifact("model"), source.read_graph()
-    vocabulary = (graph and graph.vocabulary) or []
+    model_dir = source.artifact("model")
+    vocabulary = (source.graph_dir and read_vocabulary(source.graph_dir)) or []
     if model_dir is None or (data.values is None and not vocabulary):
         absent["predictions"] = "There is no model, or no vocabulary of its classes."
         return {"predictions": None}

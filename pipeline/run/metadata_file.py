@@ -3,9 +3,14 @@
 import contextlib
 import os
 import sqlite3
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
+from image_pipeline.components.messages import describe_error
+
+T = TypeVar("T")
 
 _TABLE = "MLMDEnv"  # ml-metadata's first one.
 
@@ -34,14 +39,42 @@ def check_metadata(metadata_path: str, artifacts_dir: str) -> None:
     if finding is None and not _has_tables(metadata_path) and _has_results(artifacts_dir):
         finding = "it is empty, but there are results that it should list"
     if finding is not None:
-        raise UserError(
-            f"The metadata of earlier runs, {metadata_path!r}, cannot be used: {finding}. Restore "
-            "a copy of it, or choose another --output; the results themselves are untouched."
-        )
+        raise _damaged(metadata_path, finding)
+
+
+def read_metadata(metadata_path: str, read: Callable[[Any], T]) -> T:
+    """Calls a function with a file's `MetadataStore`, which may only be read.
+
+    Raises:
+      UserError: if the file is damaged.
+    """
+    from ml_metadata.metadata_store import metadata_store
+    from ml_metadata.proto import metadata_store_pb2
+
+    check_metadata(metadata_path, "")
+    connection = metadata_store_pb2.ConnectionConfig()
+    connection.sqlite.filename_uri = metadata_path
+    connection.sqlite.connection_mode = metadata_store_pb2.SqliteMetadataSourceConfig.READONLY
+    try:
+        return read(metadata_store.MetadataStore(connection))
+    except UserError:
+        raise
+    except Exception as error:  # Of a damaged file, ml-metadata raises many kinds.
+        found = _damaged(metadata_path, describe_error(error))
+        raise explain_shortage(error) or found from error
+
+
+def _damaged(metadata_path: str, finding: str) -> UserError:
+    return UserError(
+        f"The metadata of earlier runs, {metadata_path!r}, cannot be used: {finding}. Restore "
+        "a copy of it, or choose another --output; the results themselves are untouched."
+    )
 
 
 def _find_damage(path: str) -> str | None:
     """What SQLite says of the whole file; None if all is well."""
+    if not os.path.isfile(path):
+        return "it is no regular file"
     try:
         with _open(path) as database:
             ((answer,), *_) = database.execute("PRAGMA quick_check(1)").fetchall()

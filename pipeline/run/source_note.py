@@ -4,6 +4,7 @@
 writes `.source.json` beside it, which is valid only for the manifest whose checksum it has.
 """
 
+import dataclasses
 import json
 import os
 
@@ -16,6 +17,7 @@ from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
+from image_pipeline.components.json_text import read_json
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 
@@ -23,6 +25,14 @@ _NOTE = ".source.json"
 # It decides whether a run ends, and nothing of what it writes.
 _FREE = {"ingest.max_bad_fraction"}
 _WAY_OUT = "choose another --output, or replace it with --replace (from Python: replace=True)."
+
+
+@dataclasses.dataclass(frozen=True)
+class _Note:
+    """What `.source.json` holds: the folder of images, and the checksum in the manifest."""
+
+    images: pydantic.InstanceOf[str]
+    manifest: str | None
 
 
 def resolve_source(images_dir: str) -> str:
@@ -41,11 +51,11 @@ def write_source(output_dir: str, images_dir: str, manifest: Manifest) -> None:
 def read_source(output_dir: str, manifest: Manifest) -> str | None:
     """The folder of images that the data set was made from; None if unknown."""
     try:
-        note = json.loads(files.read_file(files.join(output_dir, _NOTE)))
-        is_of_this = manifest.checksum is not None and note["manifest"] == manifest.checksum
-        return str(note["images"]) if is_of_this else None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        note = read_json(files.join(output_dir, _NOTE), _Note, "delete it")
+    except (FileNotFoundError, UserError):
         return None
+    is_of_this = manifest.checksum is not None and note.manifest == manifest.checksum
+    return note.images if is_of_this else None
 
 
 def check_same_source(output_dir: str, images_dir: str, options: IngestOptions) -> None:

@@ -1,11 +1,13 @@
 """What TFX's Evaluator measured, overall and by class, with confidence intervals."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.evaluation.evaluation import CANDIDATE
 from image_pipeline.components.extras import need
+from image_pipeline.components.messages import describe_error
 from image_pipeline.show.own_figures import add_figures
 from image_pipeline.show.words import ERRORS, SHARES
 
@@ -22,6 +24,7 @@ _LIMITS = dict.fromkeys(SHARES.values(), (0.0, 1.0)) | dict.fromkeys(
 # What a class's figure is called, if not as the one of all.
 _OF_CLASS = {"mean IoU": "IoU", "mAP50-95": "AP50-95"}
 
+T = TypeVar("T")
 Interval = tuple[float, float]
 
 
@@ -46,7 +49,10 @@ def read_evaluation(
     need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
 
-    result = tfma.load_eval_result(evaluation_dir, model_name=_find_judged(evaluation_dir))
+    judged = _find_judged(evaluation_dir)
+    result = load_evaluation(
+        evaluation_dir, lambda: tfma.load_eval_result(evaluation_dir, model_name=judged)
+    )
     slices = {key: metrics[""] for key, metrics in result.slicing_metrics}
     values, bounds = _read_metrics(slices.get((), {}).get("", {}))
     if names is None:
@@ -67,6 +73,21 @@ def read_evaluation(
     if worst is not None and found["intervals"] is not None:
         worst |= _name_ends(found["intervals"]["classes"].get(worst["class"]))
     return {**found, "worst_class": worst}
+
+
+def load_evaluation(evaluation_dir: str, load: Callable[[], T]) -> T:
+    """Calls TFMA to load files of an evaluation.
+
+    Raises:
+      UserError: if they are damaged.
+    """
+    try:
+        return load()
+    except Exception as error:  # Of a damaged file, TFMA raises many kinds.
+        raise explain_shortage(error) or UserError(
+            f"the evaluation in {evaluation_dir!r} cannot be read: {describe_error(error)}; run "
+            "again from the Evaluator on."
+        ) from error
 
 
 def _read_by_id(
@@ -129,5 +150,7 @@ def _find_judged(evaluation_dir: str) -> str | None:
     """TFMA's name for the trained model, if another one was measured with it."""
     from tensorflow_model_analysis.writers import eval_config_writer
 
-    *_, locations = eval_config_writer.load_eval_run(evaluation_dir)
+    *_, locations = load_evaluation(
+        evaluation_dir, lambda: eval_config_writer.load_eval_run(evaluation_dir)
+    )
     return CANDIDATE if len(locations) > 1 else None

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from image_pipeline.components.extras import need
+from image_pipeline.show.evaluated import load_evaluation
 from image_pipeline.show.words import ERRORS, SHARES
 
 # The option that bounds each of TFMA's metrics by which models are judged.
@@ -38,7 +39,7 @@ def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
     need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
 
-    result = tfma.load_validation_result(evaluation_dir)
+    result = load_evaluation(evaluation_dir, lambda: tfma.load_validation_result(evaluation_dir))
     failures = [each for part in result.metric_validations_per_slice for each in part.failures]
     return [_describe(failure) for failure in failures]
 
@@ -47,7 +48,9 @@ def read_bound(evaluation_dir: str) -> dict[str, Any] | None:
     """The `option` and the `threshold` that models are judged by; None if there is no bound."""
     from tensorflow_model_analysis.writers import eval_config_writer
 
-    config, *_ = eval_config_writer.load_eval_run(evaluation_dir)
+    config, *_ = load_evaluation(
+        evaluation_dir, lambda: eval_config_writer.load_eval_run(evaluation_dir)
+    )
     (judged, *_), *_ = (spec.metrics for spec in config.metrics_specs)
     for bound in judged.per_slice_thresholds:
         limits = bound.threshold.value_threshold

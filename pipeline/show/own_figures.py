@@ -20,9 +20,15 @@ def read_figures(evaluation_dir: str) -> dict[str, Any] | None:
 
     Returns:
       As `components.evaluation.figures.describe_model` describes it, as JSON.
+
+    Raises:
+      UserError: if it is damaged.
     """
     path = files.join(evaluation_dir, FIGURES)
-    return read_json(path) if files.exists(path) else None
+    try:
+        return read_json(path, dict[str, Any], "run again from the Evaluator on")
+    except FileNotFoundError:
+        return None
 
 
 def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:

@@ -7,9 +7,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from image_pipeline.components import contract, files
+from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import read_content
 from image_pipeline.components.json_text import read_json
 from image_pipeline.components.training.history import (
     HISTORY_FILE,
@@ -118,7 +119,7 @@ def _gather_results(outputs: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     if own := outputs.get("ImageExampleGen"):
         results["ingest"] = summarize_data_set(own["examples"])
     if own := outputs.get("ImageTransform"):
-        analysis = read_json(files.join(own["transform_graph"], contract.ANALYSIS))
+        analysis = read_content(own["transform_graph"])
         names = ("statistics", "constant_channels", "classes", "unknown_classes")
         results |= {name: analysis[name] for name in names}
         results |= {name: analysis[name] for name in _OF_OTHERS if name in analysis}
@@ -150,8 +151,12 @@ def _gather_training(model_run: str) -> dict[str, Any]:
             "the Trainer on."
         )
     profile_path = files.join(model_run, PROFILE_FILE)
-    profile = {"profile": read_json(profile_path)} if files.exists(profile_path) else {}
-    return {"training": _summarize_training(history), **profile}
+    told = {"training": _summarize_training(history)}
+    try:
+        way_out = "run again from the Trainer on"
+        return {**told, "profile": read_json(profile_path, dict[str, Any], way_out)}
+    except FileNotFoundError:
+        return told
 
 
 def _summarize_training(history: History) -> dict[str, Any]:

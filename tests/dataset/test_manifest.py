@@ -158,7 +158,7 @@ def test_a_key_of_a_newer_version_is_passed_over():
         (b"[]", "it holds no names and values"),
         (b'{"name": "a web app"}', "it has name, but no manifest_sha256"),
         (CONTENT, "its manifest_sha256 is not that of its content"),
-        (b"{}", "its format_version: Field required"),
+        (b"{}", "its found: Field required"),
         (_change(format_version=2, splits=None), "its format_version is 2"),
         (_unseal("found"), "its found: Field required"),
         (_unseal("splits"), "its splits: Field required"),

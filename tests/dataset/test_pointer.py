@@ -60,5 +60,5 @@ def test_a_replaced_data_set_is_named_with_both_checksums(data, tmp_path):
 @pytest.mark.parametrize("content", ["", '{"uri": 7}', "[]"])
 def test_a_damaged_pointer_is_named(data, tmp_path, content):
     (tmp_path / "artifact" / POINTER).write_text(content)
-    with pytest.raises(UserError, match=f"'{tmp_path}/artifact/{POINTER}' is no pointer"):
+    with pytest.raises(UserError, match=f"'{tmp_path}/artifact/{POINTER}' is damaged"):
         follow_pointer(str(tmp_path / "artifact"))

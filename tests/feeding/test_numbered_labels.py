@@ -17,7 +17,7 @@ def graph(tmp_path_factory):
     """With what the analysis says of it, as those of this project have it."""
     folder = tmp_path_factory.mktemp("graph")
     graphs.write_graph(folder)
-    (folder / contract.ANALYSIS).write_text('{"records": 2}')
+    graphs.write_analysis(folder)
     return TransformGraph(str(folder))
 
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_read_or_written_is_refused_in_a_sentence(folder, capfd, 
     [
         ("photos", "Error: 'photos' holds no model: there must be saved_model.pb in it"),
         ("nowhere", "Error: 'nowhere' does not exist: there must be saved_model.pb in it"),
-        ("cut", "Error: 'cut' cannot be loaded as a SavedModel: "),
+        ("cut", "Error: the model in 'cut' cannot be used: "),
         ("other", "Error: 'other' is a SavedModel, but its signature 'serving_default' does not"),
     ],
 )

@@ -15,6 +15,7 @@ from image_pipeline.components.tasks.choose_task import choose_task, find_task
 from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.regression import REGRESSION
 from image_pipeline.components.tasks.signatures import VALUE
+from tests import graphs
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.unit
 def test_the_task_is_chosen_by_the_label_s_type(tmp_path):
     assert choose_task(IngestOptions(column_types={"label": "float"})) is REGRESSION
     assert choose_task(IngestOptions(column_types={"label": "string"})) is not REGRESSION
-    (tmp_path / "analysis.json").write_text('{"label": "image/value"}')
+    graphs.write_analysis(tmp_path, label="image/value")
     assert find_task(str(tmp_path)) is REGRESSION
 
 

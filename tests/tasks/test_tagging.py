@@ -18,6 +18,7 @@ from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.training.class_weights import check_tag_loss, weigh_records
+from tests import graphs
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +31,7 @@ PREDICTED = np.array(
 def test_the_task_is_chosen_by_the_label_s_type(tmp_path):
     options = IngestOptions(column_types={"label": "strings", "age": "int"})
     assert choose_task(options) is TAGGING
-    (tmp_path / "analysis.json").write_text('{"label": "image/tags"}')
+    graphs.write_analysis(tmp_path, label="image/tags")
     assert find_task(str(tmp_path)) is TAGGING
 
 

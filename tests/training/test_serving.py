@@ -179,7 +179,7 @@ def test_transparent_images_are_laid_on_the_analysed_data_sets_background(model,
     graph_dir = tmp_path / "graph"
     shutil.copytree(graphs.shared_graph_dir(), graph_dir)
     background = [10, 200, 60]
-    (graph_dir / "analysis.json").write_text(json.dumps({"alpha_background": background}))
+    graphs.write_analysis(graph_dir, alpha_background=background)
     serving.export_model(model, str(graph_dir), VIEW, CLASSES, str(tmp_path / "model"))
     loaded = tf.saved_model.load(str(tmp_path / "model"))
     clear, flat = np.zeros((8, 8, 4), np.uint8), np.full((8, 8, 3), background, np.uint8)

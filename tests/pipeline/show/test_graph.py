@@ -9,12 +9,12 @@ import pytest
 
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import CHECKSUMS, read_graph
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
-from image_pipeline.graph_folder import read_graph
 from tests.drawings import encode_png
 from tests.pipeline.test_commands import call
 from tests.transform.analyze import make_pipeline
@@ -40,6 +40,12 @@ def folder(tmp_path_factory):
     options = TransformOptions(analyze_splits=("all",))
     run_analysis(str(folder / "data"), str(folder / "graph"), VIEW, options, make_pipeline)
     return folder
+
+
+def change_analysis(graph, **changes):
+    analysis = json.loads((graph / "analysis.json").read_text()) | changes
+    (graph / "analysis.json").write_text(json.dumps(analysis))
+    (graph / CHECKSUMS).unlink(missing_ok=True)
 
 
 def test_a_person_reads_the_whole_contract(folder):
@@ -100,8 +106,7 @@ def test_machines_get_all_of_it(folder):
 def test_a_function_with_its_own_vocabulary_has_no_counts(folder, tmp_path):
     graph = tmp_path / "graph"
     shutil.copytree(folder / "graph", graph)
-    analysis = json.loads((graph / "analysis.json").read_text()) | {"classes": []}
-    (graph / "analysis.json").write_text(json.dumps(analysis))
+    change_analysis(graph, classes=[], files=None)
     lines = [line.split() for line in call("inspect", graph)[1].splitlines()]
     assert ["0", "cat"] in lines and ["1", "dog"] in lines
     (graph / "transform_fn" / "assets" / "label").unlink()
@@ -121,9 +126,7 @@ def test_tags_and_values_are_no_classes(folder, tmp_path, label, expected):
     graph = tmp_path / "graph"
     shutil.copytree(folder / "graph", graph)
     unknown = {"eval": {"emu": 2, "yak": 1}}
-    analysis = json.loads((graph / "analysis.json").read_text())
-    changed = analysis | {"label": label, "unknown_classes": unknown}
-    (graph / "analysis.json").write_text(json.dumps(changed))
+    change_analysis(graph, label=label, unknown_classes=unknown, files=None)
     lines = [" ".join(line.split()) for line in call("inspect", graph)[1].splitlines()]
     assert all(any(line.startswith(start) for line in lines) for start in expected)
     assert any("unknown" in line for line in lines) == (label == "image/tags")
@@ -140,9 +143,9 @@ def test_what_is_no_graph_is_explained(folder, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no json", "is damaged: Expecting value"),
-        ("[]", "is damaged: "),
-        ('{"view": {}}', r"lacks ['channel_order', 'classes', "),
+        ("no json", "is damaged (it is not JSON: Expecting value"),
+        ("[]", "is damaged ("),
+        ('{"view": {}}', "its channel_order: Field required"),
     ],
 )
 def test_a_damaged_or_older_analysis_is_explained(tmp_path, text, message):

@@ -1,0 +1,182 @@
+"""Whether a transform graph is one for the data sets that are read behind it.
+
+It need not have been made of them: of others, what would be fed wrongly in silence is refused.
+"""
+
+import collections
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.index import find_index, is_indexed, read_table
+from image_pipeline.components.dataset.index_file import index_name
+from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
+from image_pipeline.components.dataset.paths import group_by_root, numbers_by_split
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.feeding.analysis import Analysis
+from image_pipeline.components.feeding.found_columns import read_manifests
+from image_pipeline.components.feeding.graph import TransformGraph
+from image_pipeline.components.feeding.options import FeedingOptions
+from image_pipeline.components.feeding.passes import Mode
+from image_pipeline.components.feeding.selection import select
+from image_pipeline.components.feeding.shard_files import match_files
+from image_pipeline.components.messages import show
+from image_pipeline.components.views.options import ViewOptions
+
+_WAY_OUT = "give the graph of that data set's own analysis (`image-pipeline analyze`)"
+# No vocabulary has these: they are records without a class.
+_NO_CLASS = re.compile(r"|[^\n\r]*[\n\r].*", re.DOTALL)
+_MOST_NAMED = 3
+
+
+def check_fits(
+    graph: TransformGraph,
+    files: Sequence[str],
+    view: ViewOptions,
+    feeding: FeedingOptions,
+    mode: Mode,
+) -> None:
+    """Checks a graph against the view, and against what manifests say of the data sets.
+
+    Args:
+      graph: the transform graph.
+      files: shards, or patterns of them.
+      view: the model's input.
+      feeding: which records are read.
+      mode: "train" or "eval".
+
+    Raises:
+      UserError: if it was made for another view, other labels, or pixels that mean something else.
+    """
+    _check_view(graph, view)
+    for root, manifest in read_manifests(files).items():
+        _check_labels(graph, manifest, root)
+        analysis = graph.analysis
+        # What its own data set lacks, the analysis has said already.
+        if analysis is None or hash_manifest(root) in analysis.manifests:
+            continue
+        _check_pixels(analysis, manifest, graph, root)
+        if analysis.mask_classes is not None:
+            _check_ids("masks", analysis.mask_classes, manifest.mask_classes, graph, root)
+        elif analysis.box_classes is not None:
+            _check_ids("boxes", analysis.box_classes, manifest.box_classes, graph, root)
+        else:
+            paths = dict(group_by_root(match_files(files)))[root]
+            _check_classes(graph, analysis, manifest, root, paths, feeding, mode)
+
+
+def _check_view(graph: TransformGraph, view: ViewOptions) -> None:
+    analysed, spec = graph.analysis and graph.analysis.view, graph.view_spec
+    shape = (None, view.height_px, view.width_px, view.channels)
+    if (analysed is None or analysed == view) and (
+        spec.shape.is_compatible_with(shape) and spec.dtype == view.dtype
+    ):
+        return
+    made_for = f"{spec.dtype.name} {spec.shape}" if analysed is None else f"{analysed.model_dump()}"
+    raise UserError(
+        f"view must be what the transform graph in {graph.folder!r} was made for, {made_for}, got "
+        f"{view.model_dump()}; set view to that, or analyze again."
+    )
+
+
+def _check_labels(graph: TransformGraph, manifest: Manifest, root: str) -> None:
+    """Checks that a data set has the labels that the graph makes ids of: of one kind."""
+    found, wanted = _name_kind(manifest, manifest.label), _name_kind(graph.analysis, graph.label)
+    if graph.analysis is None:  # It does not tell whether there were masks or boxes.
+        found = _name_kind(None, manifest.label)
+    if found != wanted:
+        raise UserError(
+            f"the transform graph is of {wanted}, but the labels of {root!r} are {found}; "
+            f"{_WAY_OUT}."
+        )
+
+
+def _name_kind(told: Manifest | Analysis | None, label: record.Column | None) -> str:
+    if told is not None and told.mask_classes is not None:
+        return "masks"
+    if told is not None and told.box_classes is not None:
+        return "boxes"
+    return "classes" if label is None else {record.TAGS: "tags", record.VALUE: "values"}[label.key]
+
+
+def _check_pixels(analysis: Analysis, manifest: Manifest, graph: TransformGraph, root: str) -> None:
+    """Checks that the same numbers mean the same: their type, and how sounds were drawn."""
+    prepare = manifest.options.get("prepare", {})
+    for name, was, now in (
+        ("dtype", analysis.dtype, manifest.dtype),
+        ("sound", analysis.sound and analysis.sound.model_dump(mode="json"), prepare.get("sound")),
+    ):
+        if was != now:
+            raise UserError(
+                f"the transform graph in {graph.folder!r} is of images with ingest.prepare.{name} "
+                f"{show(was)}, but {root!r} has {show(now)}; {_WAY_OUT}."
+            )
+
+
+def _check_ids(
+    what: str, known: Sequence[str], found: Sequence[str] | None, graph: TransformGraph, root: str
+) -> None:
+    """Checks that ids, which are stored as such, mean the same classes."""
+    if list(found or ()) != list(known[: len(found or ())]):
+        raise UserError(
+            f"the {what} of {root!r} must have the classes of the transform graph in "
+            f"{graph.folder!r} in the same order, {show(list(known))}, got "
+            f"{show(list(found or ()))}; {_WAY_OUT}."
+        )
+
+
+def _check_classes(
+    graph: TransformGraph,
+    analysis: Analysis,
+    manifest: Manifest,
+    root: str,
+    paths: Sequence[str],
+    feeding: FeedingOptions,
+    mode: Mode,
+) -> None:
+    """Refuses classes or tags that were not analysed: nobody has been told of them."""
+    counts = _count_labels(manifest, paths)
+    unknown = _find_unknown(graph, analysis, counts)
+    if unknown and manifest.label is None and feeding.select.where is not None:
+        index = find_index(paths)
+        if index is not None:  # Without one, the option is refused.
+            codes = np.unique(index.label[select(index, feeding, mode == "train")])
+            unknown = [name for name in unknown if name in {index.classes[i] for i in codes}]
+    if unknown:
+        records = sum(counts[name] for name in unknown)
+        kind, fed = ("classes", "-1") if manifest.label is None else ("tags", "0")
+        more = f" and {len(unknown) - _MOST_NAMED:,} more" if len(unknown) > _MOST_NAMED else ""
+        raise UserError(
+            f"the transform graph in {graph.folder!r} does not know {kind} of {root!r}: "
+            f"{', '.join(map(show, unknown[:_MOST_NAMED]))}{more} ({records:,} records), which "
+            f"would be fed as {fed}; {_WAY_OUT}, or leave them out by feeding.select.where."
+        )
+
+
+def _count_labels(manifest: Manifest, paths: Sequence[str]) -> collections.Counter[str]:
+    """How often classes or tags occur in the splits that are read; none of values."""
+    counts: collections.Counter[str] = collections.Counter()
+    if manifest.label is None:
+        for split in numbers_by_split(paths):
+            counts.update(manifest.books.classes.get(split, {}))
+    elif manifest.label.is_list and is_indexed(paths):
+        name = index_name(manifest.label)
+        counts.update(pc.list_flatten(read_table(paths, [name])[name]).to_pylist())
+    return counts
+
+
+def _find_unknown(graph: TransformGraph, analysis: Analysis, labels: Iterable[str]) -> list[str]:
+    """Those that get no id, though nothing that was analysed had none."""
+    known = set(analysis.other_labels or ()).union(*analysis.unknown_classes.values())
+    left = sorted(name for name in labels if name not in known and not _NO_CLASS.fullmatch(name))
+    if left:
+        vocabulary = set(graph.class_names)
+        left = [name for name in left if name not in vocabulary]
+    if not left or graph.label is not None:
+        return left
+    # A `preprocessing_fn` may number other names than it says, or look at further columns.
+    ids = [0] * len(left) if graph.columns else graph.find_ids(left)
+    return [name for name, number in zip(left, ids, strict=True) if number < 0]
