@@ -143,7 +143,7 @@ def test_what_is_no_graph_is_explained(folder, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no json", "is damaged (it is not JSON: Expecting value"),
+        ("no json", "is damaged (Expecting value"),
         ("[]", "is damaged ("),
         ('{"view": {}}', "its channel_order: Field required"),
     ],
