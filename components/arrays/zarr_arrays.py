@@ -32,6 +32,7 @@ from image_pipeline.components.sources.folder import OUTSIDE, leads_out
 _ARRAY, _GROUP = ".zarray", ".zgroup"
 _MOST_METADATA_BYTES = 2**20  # of a store's JSON
 _MOST_DIMENSIONS, _MOST_SIDE = 32, 2**62
+_MOST_DEEP = 100  # folders of a zip file
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
@@ -94,6 +95,13 @@ class _Zip:
         """Reads the list of its members."""
         self._file, self._lock = zipfile.ZipFile(path), threading.Lock()
         self._members = {member.filename: member for member in self._file.infolist()}
+        self._names: dict[str, set[str]] = {}  # in each folder
+        for key in self._members:
+            parts = key.split("/")
+            if len(parts) > _MOST_DEEP:
+                raise BadImage(CORRUPT, f"it is more than {_MOST_DEEP} folders deep")
+            for depth, name in enumerate(parts):
+                self._names.setdefault("/".join(parts[:depth]), set()).add(name)
 
     def read(self, key: str, most_bytes: int) -> bytes | None:
         if key not in self._members:
@@ -102,9 +110,7 @@ class _Zip:
             return _check_size(file.read(most_bytes + 1), key, most_bytes)
 
     def list(self, folder: str) -> list[str]:
-        prefix = f"{folder}/" if folder else ""
-        below = (key.removeprefix(prefix) for key in self._members if key.startswith(prefix))
-        return sorted({name.partition("/")[0] for name in below})
+        return sorted(self._names.get(folder, set()) - {""})  # The folder itself, were it one.
 
 
 def _check_size(data: bytes, key: str, most_bytes: int) -> bytes:

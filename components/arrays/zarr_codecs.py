@@ -23,6 +23,8 @@ _FILTERS = (
     *("shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype"),
     *("crc32", "crc32c", "adler32", "fletcher32"),
 )
+# The types that a filter may name: of what is stored, and of what it makes of that.
+_STORED_TYPES, _MADE_TYPES = ("astype", "encode_dtype"), ("dtype", "decode_dtype")
 _CHECKSUM_BYTES = 8
 _MOST_ADDED_BYTES = 2**16
 _MOST_TEXT_BYTES = 2**20
@@ -46,7 +48,7 @@ class Unpacker:
             raise ValueError(f"packed by {len(named)} filters, more than {_MOST_FILTERS}")
         self.objects = ""
         if dtype.hasobject:
-            self.objects = _id_of(named.pop()) if named else ""
+            self.objects = _id_of(named.pop(0)) if named else ""
             if self.objects not in (FILES, TEXTS):
                 raise ValueError("of Python objects, which are never unpickled")
         self._filters = [_make(each, _FILTERS) for each in named]
@@ -54,7 +56,11 @@ class Unpacker:
         self._dtype, self._count = dtype, math.prod(chunk)
         self._most_bytes = _MOST_OBJECT_BYTES  # at each step
         if not self.objects:
-            self._most_bytes = 2 * dtype.itemsize * self._count + _CHECKSUM_BYTES * _MOST_FILTERS
+            stored = (np.dtype(getattr(f, t, "u1")) for f in self._filters for t in _STORED_TYPES)
+            width = max((each.itemsize for each in stored), default=1)
+            widest = min(width * self._count, _MOST_OBJECT_BYTES)
+            usual = 2 * dtype.itemsize * self._count
+            self._most_bytes = max(usual, widest) + _CHECKSUM_BYTES * _MOST_FILTERS
 
     @property
     def most_packed_bytes(self) -> int:
@@ -86,7 +92,7 @@ class Unpacker:
     def _check_growth(self, codec: Any, data: Any) -> None:
         """Looks at what a filter would make of this before it does."""
         before, after = 1, 8 if codec.codec_id == "packbits" else 1
-        for small, large in (("astype", "dtype"), ("encode_dtype", "decode_dtype")):
+        for small, large in zip(_STORED_TYPES, _MADE_TYPES, strict=True):
             if hasattr(codec, small) and hasattr(codec, large):
                 before, after = (np.dtype(getattr(codec, n)).itemsize for n in (small, large))
         if memoryview(data).nbytes * after > self._most_bytes * max(1, before):
@@ -125,7 +131,7 @@ def _make(config: Any, known: Sequence[str]) -> Any:
         codec = numcodecs.get_codec(dict(config))
     except (TypeError, ValueError) as error:
         raise ValueError(f"packed by {name!r} with settings that it has not ({error})") from error
-    for key in ("dtype", "astype", "encode_dtype", "decode_dtype"):
+    for key in _STORED_TYPES + _MADE_TYPES:
         if np.dtype(getattr(codec, key, "u1")).kind not in "biufc":
             raise ValueError(f"packed by {name!r}, but of no numbers")
     return codec

@@ -25,7 +25,11 @@ from image_pipeline.components.images.jpeg import (
 )
 from image_pipeline.components.images.jpeg_holes import check_holes, count_last_zeros
 from image_pipeline.components.images.jpeg_pixels import decode_jpeg
-from image_pipeline.components.images.png import read_transparent_level, take_default_image
+from image_pipeline.components.images.png import (
+    misses_much,
+    read_transparent_level,
+    take_default_image,
+)
 from image_pipeline.components.images.tiff import decode_tiff_samples, read_tiff_layout
 
 # The caller's threads, with an image each, already use all cores; OpenCV's own threads would only
@@ -115,8 +119,9 @@ def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarra
     Returns:
       uint8 or uint16 gray [height, width], BGR or BGRA [height, width, channels].
     """
-    buffer = np.frombuffer(still, np.uint8)
-    decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
+    buffer, decoded = np.frombuffer(still, np.uint8), None
+    if not misses_much(still):
+        decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
     if decoded is None and b"IEND" not in data:
         raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
     return _check_decoded(decoded, image)

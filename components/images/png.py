@@ -16,6 +16,7 @@ _METADATA = (b"eXIf", b"tEXt", b"zTXt", b"iTXt")
 
 # Those of 256 MB of pixels in pieces of 8 kB, which is what libpng writes, three times over.
 _MOST_CHUNKS = 100_000
+_MOST_MISSING_BYTES = 2**24
 
 
 class _Chunk(NamedTuple):
@@ -56,6 +57,15 @@ def move_metadata_up(data: bytes) -> bytes:
 def has_whole_pixels(data: bytes) -> bool:
     """Whether the checksums of the chunks that hold a PNG's pixels are right."""
     return all(_is_whole(data, chunk) for chunk in _list_chunks(data) if chunk.name == _PIXELS)
+
+
+def misses_much(data: bytes) -> bool:
+    """Whether a chunk says that it goes on far behind the file's end: OpenCV would make room."""
+    chunks = _list_chunks(data)
+    if chunks and chunks[-1].name == _END:
+        return False
+    start = chunks[-1].end if chunks else len(_SIGNATURE)
+    return start + int.from_bytes(data[start : start + 4], "big") > len(data) + _MOST_MISSING_BYTES
 
 
 def read_transparent_level(data: bytes) -> int | None:

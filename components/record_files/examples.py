@@ -5,6 +5,7 @@ buffers allows: fields in any order, unknown ones, numbers that are packed or no
 (https://protobuf.dev/programming-guides/encoding).
 """
 
+import itertools
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -17,7 +18,8 @@ _FEATURE_LISTS = 2  # the field of tf.SequenceExample that tf.Example has not
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5  # wire types
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 _LARGEST = (1 << 64) - 1
-_MOST_PARTS = 2**20  # of a record: each costs Python about a microsecond and 30 bytes
+_MOST_PARTS = 2**20  # fields of a record: each costs Python about a microsecond and 30 bytes
+_NUMBERS_A_PART = 4  # maps of depth and masks are stored as such lists
 _MOST_NAME_BYTES = 2**16
 _NO_KIND: Kind = "string"  # of a feature without any list, which is empty
 
@@ -120,12 +122,14 @@ def _parse_values(data: Any, kind: Kind, start: int, end: int, parts: Parts) -> 
         elif kind == "float":
             if (stop - at) % 4:
                 raise ValueError("a list of floats is cut off")
-            parts.take((stop - at) // 4)
+            parts.take((stop - at) // (4 * _NUMBERS_A_PART))
             yield from struct.unpack(f"<{(stop - at) // 4}f", data[at:stop])
         else:
-            while at < stop:
+            for count in itertools.count():
+                if at >= stop:
+                    break
+                parts.take(count % _NUMBERS_A_PART == 0)
                 value, at = read_varint(data, at)
-                parts.take()
                 yield value - (1 << 64) if value >> 63 else value
 
 

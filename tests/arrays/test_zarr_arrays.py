@@ -115,3 +115,26 @@ def test_metadata_that_says_nothing(tmp_path):
     (tmp_path / "a.zarr" / ".zgroup").write_text("{}")
     with pytest.raises(ValueError, match=r"it is no Zarr store \(unsupported zarr format"):
         open_zarr(str(tmp_path / "a.zarr"))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [numcodecs.AsType("<f8", "|u1")],
+        [numcodecs.Delta("|u1", "<i8"), numcodecs.CRC32()],
+        [numcodecs.Delta("|u1", "<i4"), numcodecs.AsType("<i8", "<i4")],
+    ],
+)
+def test_filters_that_store_wider_values(tmp_path, filters):
+    settings = {"chunks": (50, 6, 5, 3), "filters": filters, "compressor": None}
+    zarr.open_group(tmp_path / "a.zarr", mode="w").array("x", IMAGES, **settings)
+    (array,) = open_zarr(str(tmp_path / "a.zarr"))
+    assert np.array_equal(array.read(0, len(IMAGES)), IMAGES)
+
+
+def test_texts_with_a_checksum(tmp_path):
+    texts = np.array(["a", "bb", "ä"], object)
+    settings = {"object_codec": numcodecs.VLenUTF8(), "filters": [numcodecs.CRC32()]}
+    zarr.open_group(tmp_path / "a.zarr", mode="w").array("y", texts, **settings)
+    (array,) = open_zarr(str(tmp_path / "a.zarr"))
+    assert array.read(0, 3).tolist() == ["a", "bb", "ä"]

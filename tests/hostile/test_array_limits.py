@@ -10,6 +10,7 @@ import pathlib
 import pickle
 import re
 import struct
+import zipfile
 import zlib
 
 import h5py
@@ -323,3 +324,17 @@ def test_shapes_that_nothing_can_have(tmp_path, shape, descr, problem):
     assert len(open_npy(str(tmp_path / "a.npy"))) == 1
     with pytest.raises(UserError, match=re.escape(f"holds no images (a.npy: {problem})")):
         list_refs(tmp_path / "a.npy")
+
+
+def test_a_zip_file_whose_folders_have_no_names_or_are_deep(tmp_path):
+    path = tmp_path / "a.zarr.zip"
+    group = '{"zarr_format": 2}'
+    with zipfile.ZipFile(path, "w") as file:
+        for key in (".zgroup", "QQ", "/", "x/.zgroup", "x/", "x//.zgroup"):
+            file.writestr(key, group)
+    path.write_bytes(path.read_bytes().replace(b"QQ", b"\0Q"))  # A name ends at its first zero.
+    assert open_zarr(str(path)) == []
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x/" * 100 + ".zgroup", group)
+    with pytest.raises(ValueError, match=r"it is no Zarr store .it is more than 100 folders deep"):
+        open_zarr(str(path))

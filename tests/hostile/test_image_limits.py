@@ -172,3 +172,15 @@ def test_directories_that_lead_back_end():
     (count,) = struct.unpack_from("<H", data, at)
     struct.pack_into("<I", data, at + 2 + 12 * count, at)
     tiff.check_directories(bytes(data))
+
+
+@pytest.mark.parametrize("encoding", ["jpeg", "original"])
+def test_a_chunk_that_is_longer_than_its_png_is_not_made_room_for(encoding, monkeypatch):
+    data = save("png")
+    at = data.index(b"IDAT") - 4
+    lying = data[:at] + struct.pack(">I", 2**31 + 1211) + data[at + 4 :]
+    monkeypatch.setattr("cv2.imdecode", None)
+    for whole, reason in ((lying, "corrupt"), (lying[:-12], "truncated")):
+        with pytest.raises(BadImage) as caught:
+            prepare_image(whole, PrepareOptions(encoding=encoding))
+        assert caught.value.reason == reason

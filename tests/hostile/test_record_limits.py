@@ -42,9 +42,9 @@ MANY = "too many fields or numbers"
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        (field(1, feature(b"n", INTS, field(1, b"\1" * (MIB + 1)))), MANY),
+        (field(1, feature(b"n", INTS, field(1, b"\1" * (4 * MIB + 1)))), MANY),
         (field(1, feature(b"n", INTS, b"\x08\1" * MIB)), MANY),
-        (field(1, feature(b"n", FLOATS, field(1, bytes(4 * MIB + 4)))), MANY),
+        (field(1, feature(b"n", FLOATS, field(1, bytes(16 * MIB + 16)))), MANY),
         (field(1, feature(b"n", TEXTS, field(1, b"") * MIB)), MANY),
         (field(1, field(1, b"") * MIB), MANY),
         (b"\x78\0" * (MIB + 1), MANY),
@@ -57,8 +57,10 @@ def test_a_record_of_very_many_parts_is_no_row(example, message):
 
 
 def test_as_many_parts_as_there_may_be():
-    numbers = field(1, feature(b"n", INTS, field(1, b"\1" * (MIB - 100))))
-    assert len(parse_example(numbers, 0, len(numbers))["n"].values) == MIB - 100
+    count = 1280 * 1024  # A map of depth, or a mask, stored as numbers.
+    for kind, size in ((INTS, 1), (FLOATS, 4)):
+        numbers = field(1, feature(b"n", kind, field(1, b"\1" * (count * size))))
+        assert len(parse_example(numbers, 0, len(numbers))["n"].values) == count
     with pytest.raises(ValueError, match=MANY):
         Parts(2).take(3)
 
