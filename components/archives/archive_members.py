@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO, Self
 
 from indexed_gzip.indexed_gzip import CrcError
 
@@ -31,6 +31,8 @@ _UNREADABLE = (
     *(NotImplementedError, UnicodeDecodeError),
 )
 _MOST_BYTES = 2**50  # of a tar file's member
+# Of a member, with those before its own that say more of it, such as a long name.
+_MOST_HEADER_BYTES, _MOST_HEADERS = 2**18, 8
 _WRONG_SUM = "invalid length -4"  # what Python says of the library's answer to that
 _SUM_MESSAGE = "its checksum says that it is damaged, but not where"
 _ENCRYPTED = 1  # the bit of a zip member's flags
@@ -121,13 +123,55 @@ def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:
     yield from _follow(links, file, path) if links else ()
 
 
+class _Headers:
+    """A tar file as `tarfile` reads headers from it: so many bytes for a member, and no more."""
+
+    def __init__(self, file: BinaryIO):
+        """Stands where the file does."""
+        self._file, self.seek, self.tell = file, file.seek, file.tell
+        self.left = _MOST_HEADER_BYTES
+        self.depth = 0
+
+    def read(self, size: int) -> bytes:
+        """Reads some bytes, if they are not too many for names and attributes."""
+        if not 0 <= size <= self.left:
+            raise tarfile.ReadError(f"a member's headers have more than {_MOST_HEADER_BYTES} bytes")
+        self.left -= size
+        return self._file.read(size)
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header, of which all that can be wrong is an error of `tarfile`."""
+
+    @classmethod
+    def fromtarfile(cls, archive: Any) -> Self:
+        """Reads a member's headers, each of which reads the next by a call."""
+        file: _Headers = archive.fileobj
+        file.left = file.left if file.depth else _MOST_HEADER_BYTES
+        file.depth += 1
+        start = archive.offset
+        try:
+            if file.depth > _MOST_HEADERS:
+                raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers of one member")
+            header = super().fromtarfile(archive)
+            if archive.offset <= start:  # It would be read again, and again.
+                raise ValueError(f"its size is {header.size}")
+            return header
+        except (ArithmeticError, LookupError, ValueError) as error:
+            archive.offset = start  # It may be that of the next member by now.
+            raise tarfile.ReadError(f"a header that is none: {error}") from error
+        finally:
+            file.depth -= 1
+
+
 def _open_tar(file: BinaryIO) -> tarfile.TarFile:
     """Opens it where its first good header is, which `tarfile` reads at once."""
     at = 0
     while True:
         file.seek(at)
         try:
-            return tarfile.open(fileobj=file, mode="r:", ignore_zeros=True)
+            headers: Any = _Headers(file)
+            return tarfile.open(fileobj=headers, mode="r:", tarinfo=_Header, ignore_zeros=True)
         except tarfile.TarError:
             at = max(at + _BLOCK, file.tell() // _BLOCK * _BLOCK)
             file.seek(at)
@@ -244,7 +288,8 @@ def _follow(links: dict[str, str], file: BinaryIO, path: str) -> Iterator[ImageR
 def _list_zip(file: BinaryIO, path: str) -> Iterator[ImageRef]:
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
-            if not member.is_dir() and not _is_hidden(member.filename):
+            # `is_dir` fails for a name that is empty.
+            if not member.filename.endswith("/") and not _is_hidden(member.filename):
                 yield _refer_zipped(member, path)
 
 
