@@ -8,7 +8,9 @@ from image_pipeline.browse.marks import Marks
 from image_pipeline.browse.originals import Originals
 from image_pipeline.browse.session import Session
 from image_pipeline.browse.views import Views, ViewSettings
+from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.sources.own_source import is_own_source
 from image_pipeline.named_folder import Source, find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config
@@ -52,7 +54,7 @@ def open_session(asked: Asked) -> Session:
     settings = _choose_settings(asked, source)
     manifest = source.manifest
     catalogue = Catalogue(source.data_dir, manifest)
-    images = asked.images or read_source(source.data_dir, manifest)
+    images = asked.images or _find_noted(source.data_dir, manifest)
     return Session(
         title=asked.data,
         catalogue=catalogue,
@@ -62,6 +64,12 @@ def open_session(asked: Asked) -> Session:
         steps=() if settings is None else tuple(describe_steps(settings.feeding.augment)),
         moved="masks" if manifest.has_masks else "boxes" if manifest.has_boxes else "",
     )
+
+
+def _find_noted(data_dir: str, manifest: Manifest) -> str | None:
+    """What ingest noted as images, but no code: looking at others' data sets runs none."""
+    noted = read_source(data_dir, manifest)
+    return None if noted is None or is_own_source(noted) else noted
 
 
 def _choose_settings(asked: Asked, source: Source) -> ViewSettings | None:

@@ -1,8 +1,10 @@
+import dataclasses
 import shutil
 
 import pytest
 
 from image_pipeline.browse.open_session import Asked, open_session
+from image_pipeline.browse.originals import NoOriginal
 from image_pipeline.browse.query import Query
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
@@ -39,6 +41,22 @@ def test_the_images_are_those_that_ingest_noted(browsed, tmp_path):
     session = open_session(asked)
     row = session.catalogue.read(int(session.catalogue.find(Query(path="cat/04"))[0]))
     assert session.originals.read(row) == (browsed.images / "cat" / "04.png").read_bytes()
+
+
+def test_what_a_data_set_notes_is_never_run(browsed, tmp_path):
+    data, ran = tmp_path / "data", tmp_path / "ran"
+    shutil.copytree(browsed.data, data)
+    code = f"source:os:system:touch {ran}"
+    write_source(str(data), code, read_manifest(str(data)))
+    asked = Asked(str(data), marks_path=str(tmp_path / "marks.txt"))
+    session = open_session(asked)
+    row = session.catalogue.read(int(session.catalogue.find(Query(path="cat/04"))[0]))
+    with pytest.raises(NoOriginal, match="give it with --images"):
+        session.originals.read(row)
+    assert not ran.exists()
+    with pytest.raises(NoOriginal, match="must open an object with list"):
+        open_session(dataclasses.replace(asked, images=code)).originals.read(row)
+    assert ran.exists()
 
 
 def test_a_run_that_has_only_ingested_is_shown_as_its_data_set(browsed, tmp_path):
