@@ -2,6 +2,7 @@
 
 import importlib
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pydantic
@@ -93,6 +94,25 @@ def load_named(option: str, dotted_path: str) -> Any:
         raise UserError(
             f"{option}={dotted_path} cannot be loaded; its module fails: {describe_error(error)}"
         ) from error
+
+
+class Named:
+    """A function that a user named, to be pickled: by its path, and not by its module's name alone.
+
+    So a worker looks for the module where it was found here, see `named_modules.admit`.
+    """
+
+    def __init__(self, option: str, dotted_path: str, function: Callable[..., Any]):
+        """As `load_named` takes and gives them."""
+        self.function, self._named = function, (option, dotted_path)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        """Loads it once more."""
+        return _load_again, self._named
+
+
+def _load_again(option: str, dotted_path: str) -> Named:
+    return Named(option, dotted_path, load_named(option, dotted_path))
 
 
 def _import_module(module_name: str, dotted_path: str) -> Any:

@@ -13,6 +13,7 @@ from tensorflow_transform import impl_helper
 
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dotted import Named
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform import statistics
@@ -63,11 +64,13 @@ def guard(function: PreprocessingFn, name: str) -> PreprocessingFn:
       The function to analyse. Its graph holds the statistic `records`, how many were analysed.
     """
 
+    named = Named("transform.preprocessing_fn", name, function)
+
     def preprocessing_fn(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         images, labels = inputs[contract.IMAGE_INPUT], inputs[contract.LABEL_INPUT]
         records = tft.sum(tf.ones_like(labels, tf.int64))
         with offer_sums(images, labels):
-            outputs = _call(function, name, inputs)
+            outputs = _call(named.function, name, inputs)
         _check_kind(outputs, name, record.TAGS in inputs)
         label = statistics.keep_statistics(
             outputs[contract.LABEL_OUTPUT], [statistics.name_statistic("records", records)]

@@ -2,13 +2,14 @@
 
 import sys
 
+import cloudpickle
 import pytest
 
 from image_pipeline.components import dotted
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.named_modules import MODULES
 from tests.drawings import write_folder
-from tests.hostile.measured import run_measured
+from tests.hostile.measured import run_measured, run_python
 
 pytestmark = pytest.mark.e2e
 
@@ -82,6 +83,24 @@ def test_a_module_that_an_option_names_is_found_with_what_it_imports(folder, tmp
     assert ran.code == 0, ran.output
 
 
+def test_the_workers_of_an_analysis_find_a_function_of_the_users_own(folder, tmp_path):
+    (folder / "own").mkdir()
+    (folder / "own" / "steps.py").write_text(
+        "import tensorflow as tf\n"
+        "from image_pipeline.components.transform.labels import label_ids\n\n"
+        "def preprocess(inputs):\n    from own import scale\n"
+        "    image = tf.cast(inputs['image'], tf.float32) / scale.MOST\n"
+        "    return {'image': image, 'label': label_ids(inputs['label'])}\n"
+    )
+    (folder / "own" / "scale.py").write_text("MOST = 255.0\n")
+    words = ("ingest", "--images", "photos", "--output", tmp_path / "data")
+    assert run(folder, *words).code == 0
+    chosen = ("--set", "transform.preprocessing_fn=own.steps.preprocess")
+    words = ("analyze", tmp_path / "data", "--output", tmp_path / "graph", *chosen)
+    ran = run(folder, *words, "--", "--direct_running_mode=multi_processing")
+    assert ran.code == 0, ran.output
+
+
 @pytest.fixture
 def named(tmp_path, monkeypatch):
     """An empty folder of a user's modules; all that is found in it is forgotten afterwards."""
@@ -92,6 +111,16 @@ def named(tmp_path, monkeypatch):
     for name in {*sys.modules} - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+def test_a_worker_finds_the_module_of_a_pickled_function(named):
+    (named / "fifth_of_mine.py").write_text("import sixth_of_mine\nbuild = sixth_of_mine.build\n")
+    (named / "sixth_of_mine.py").write_text("def build():\n    return 6\n")
+    path = "fifth_of_mine.build"
+    pickled = cloudpickle.dumps(dotted.Named("option", path, dotted.load_object(path)))
+    code = f"import cloudpickle; print(cloudpickle.loads({pickled!r}).function())"
+    ran = run_python([sys.executable, "-P", "-c", code], named.parent)
+    assert (ran.code, ran.output) == (0, "6\n")
 
 
 def test_only_a_named_module_may_import_what_is_beside_it(named):
