@@ -1,5 +1,6 @@
 """YAML that a person wrote: what is ambiguous or out of bounds is an error with its line."""
 
+import sys
 from typing import Any
 
 import yaml
@@ -21,7 +22,10 @@ def parse_yaml(text: str) -> Any:
     """
     if len(text) > MOST_CHARACTERS:
         raise yaml.YAMLError(f"it is longer than {MOST_CHARACTERS:,} characters")
-    return yaml.load(text, _Loader)
+    try:
+        return yaml.load(text, _Loader)
+    except (OverflowError, ValueError) as error:  # Of "\U00110000", and nothing else.
+        raise yaml.YAMLError("text in quotes has a character that there is none of") from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -63,16 +67,22 @@ class _Loader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Refuses a key that comes twice; one that a merge (`<<`) brings may be overridden."""
         node = super().compose_mapping_node(anchor)
-        first: dict[tuple[str, str], yaml.ScalarNode] = {}
+        first: dict[object, yaml.Node] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
-            before = first.setdefault((key.tag, key.value), key)
+            key.value = sys.intern(key.value)  # PyYAML 6.0.4 compares keys to merge by identity.
+            before = first.setdefault(_name_key(key), key)
             if before is not key:
                 line = before.start_mark.line + 1
                 problem = f"the key {show(key.value)} is given twice, first in line {line}"
                 raise yaml.composer.ComposerError(None, None, problem, key.start_mark)
         return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Leaves of each key the value that counts: PyYAML 6.0.4 would merge the first on."""
+        super().flatten_mapping(node)
+        node.value = [*{_name_key(key): (key, value) for key, value in node.value}.values()]
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Turns all that a value can be wrong in into PyYAML's own error."""
@@ -99,6 +109,10 @@ class _Loader(yaml.SafeLoader):
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 _KINDS = {"str": "text", "int": "number", "float": "number", "bool": "true or false"}
+
+
+def _name_key(key: yaml.Node) -> object:
+    return (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else key
 
 
 def _list_children(node: yaml.Node) -> list[yaml.Node]:

@@ -34,6 +34,11 @@ def test_what_a_merge_brings_may_be_overridden_as_often_as_it_is_merged():
     assert parse_yaml(text) == {"base": {"a": 1, "b": 2}, "x": x, "y": {"a": 3, "b": 4}, "z": x}
 
 
+def test_of_several_that_are_merged_the_first_counts():
+    text = "one: &one {width: 1}\ntwo: &two {width: 2, height: 2}\nx: {<<: [*one, *two]}"
+    assert parse_yaml(text)["x"] == {"width": 1, "height": 2}
+
+
 @pytest.mark.parametrize("text", ["[" * 50_000, "- " * 50_000, "? " * 50_000, "{a: " * 50_000])
 def test_what_is_nested_deeply_is_refused_where_it_begins_to_be(text):
     assert refuse(text) == ("values are nested more than 50 deep", 1)
@@ -90,4 +95,10 @@ def test_a_long_document_is_refused():
 @hypothesis.given(st.text(st.sampled_from("ab:&*<!{}[]-?|>'\"\\#%@\n\t ,x0\ud800é"), max_size=40))
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(yaml.YAMLError):
+        parse_yaml(text)
+
+
+@pytest.mark.parametrize("text", [r'a: "\U00110000"', r'a: "\UFFFFFFFF"', r'"\U00110000": 1'])
+def test_an_escape_of_no_character_is_refused(text):
+    with pytest.raises(yaml.YAMLError, match="a character that there is none of"):
         parse_yaml(text)
