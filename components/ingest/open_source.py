@@ -1,6 +1,7 @@
 """The source that `--images` and ingest's options describe."""
 
 import itertools
+import shlex
 from collections.abc import Iterable, Sequence
 
 from image_pipeline.components.errors import UserError
@@ -45,10 +46,12 @@ def no_usable_row(images: str, rows: int, problem: str, outside: Sequence[str] =
       problem: of the first one.
       outside: the first and the last path by name, if all lead out of the root.
     """
-    way_out = "Paths start from the table's folder, unless ingest.root_dir says otherwise."
-    if outside and (folder := _common_folder(*outside)):
-        way_out = f"If these are its images, set ingest.root_dir={folder}, which holds all of them."
-    return UserError(f"None of {rows:,} rows of {images!r} can be used; {problem}. {way_out}")
+    way_out = " Paths start from the table's folder, unless ingest.root_dir says otherwise."
+    if outside:  # The problem names the way out; a better one is the very folder.
+        option = shlex.quote(f"ingest.root_dir={_common_folder(*outside)}")
+        is_known = not option.endswith("=")
+        way_out = f" If these are its images, set {option}, which holds all of them." * is_known
+    return UserError(f"None of {rows:,} rows of {images!r} can be used; {problem}.{way_out}")
 
 
 def _common_folder(first: str, last: str) -> str:

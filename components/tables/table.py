@@ -270,9 +270,12 @@ class Table:
         is_link = status is None or stat.S_ISLNK(status.st_mode)
         if is_link or not self._is_in_plain_folder(path):
             if not self.follow_links and "\0" not in path and leads_out(self.root, path):
+                root = files.make_absolute(self.root)
+                # A relative path would start from another root, too.
+                is_whole = not is_local or path[:1] == "/"
+                further = "ingest.root_dir to the folder of all images, or " * is_whole
                 message = (
-                    f"{said.row}: {show(path)} leads out of {files.make_absolute(self.root)!r}; "
-                    "if it may, set ingest.root_dir to the folder of all images, or "
+                    f"{said.row}: {show(path)} leads out of {root!r}; if it may, set {further}"
                     "ingest.follow_links=true"
                 )
                 return ImageRef(path, 0, 0, OUTSIDE, message, said)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from image_pipeline.commands.shared import say
+from image_pipeline.commands.shared import FOLLOW_LINKS, say
 
 _PROGRAM = "image-pipeline"
 _FORECAST_FILES = 50  # that are prepared on trial
@@ -25,14 +25,18 @@ _FORECAST_FILES = 50  # that are prepared on trial
     "--root-dir",
     help="The folder that a table's paths start from, and stay in (ingest.root_dir).",
 )
+@FOLLOW_LINKS
 @click.option("--yes", is_flag=True, help="Write the guess without asking.")
-def init(images_dir: str, output_path: str, root_dir: str | None, yes: bool) -> None:
+def init(
+    images_dir: str, output_path: str, root_dir: str | None, follow_links: bool, yes: bool
+) -> None:
     """Look at a folder, a table or a generator, and write a starter configuration for it.
 
     Shows what it found: classes and splits by names, sizes, duplicates and what an ingest will take
     by some of the images. Asks at most three questions before it writes the file. Of a generator,
     runs the first items.
     """
+    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.source_kind import kind_of
     from image_pipeline.components.sources.span_pattern import check_one_source
     from image_pipeline.init.duplicates import estimate_duplicates
@@ -44,11 +48,11 @@ def init(images_dir: str, output_path: str, root_dir: str | None, yes: bool) -> 
 
     _check_new(output_path)
     check_one_source(images_dir)
-    if kind_of(images_dir).has_rows:
-        read = _read_table(images_dir, root_dir)
-    else:
-        read = _read_folder(images_dir)  # A COCO file may be in the folder.
-    images_dir, layout, source, refs = read
+    given = IngestOptions(root_dir=root_dir, follow_links=follow_links)
+    read = _read_table if kind_of(images_dir).has_rows else _read_folder
+    # A COCO file may be in the folder.
+    images_dir, layout, source, refs = read(images_dir, given)
+    layout = dataclasses.replace(layout, follow_links=follow_links)
     sizes: Any = measure_sizes(source, refs)
     _check_guess(images_dir, layout, sizes)
     has_files = layout.generator is None and layout.video is None
@@ -84,27 +88,26 @@ def _name_program() -> str:
     return _PROGRAM if is_on_path or os.path.basename(called) != _PROGRAM else shlex.quote(called)
 
 
-def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
+def _read_folder(images_dir: str, given: Any) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.components import files
     from image_pipeline.components.errors import UserError
     from image_pipeline.components.ingest.open_source import open_source
-    from image_pipeline.components.ingest.options import IngestOptions
     from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
     from image_pipeline.init.annotations import explain_boxes, find_coco
     from image_pipeline.init.layout import find_said, guess_layout, list_images_of, split_pairs
     from image_pipeline.init.listing import list_files
 
-    source = open_source(images_dir, IngestOptions())
+    source = open_source(images_dir, given)
     refs = list_files(source)
     paths = list(refs)
     if (coco := find_coco(paths)) and kind_of(images_dir) is FOLDER:
-        return _read_table(files.join(images_dir, coco))
+        return _read_table(files.join(images_dir, coco), given)
     layout = find_said(refs.values()) or guess_layout(paths)
     if layout.masks is None:
         if explained := explain_boxes(source, refs):
             raise UserError(explained)
         own = [refs[path] for path in list_images_of(paths)]
-        return images_dir, *_open_videos(layout, source, own)
+        return images_dir, *_open_videos(layout, source, own, given.follow_links)
     from image_pipeline.init.mask_levels import read_levels
 
     images, masks = split_pairs(paths, layout.masks)
@@ -113,22 +116,24 @@ def _read_folder(images_dir: str) -> tuple[str, Any, Any, list[Any]]:
     return images_dir, layout, source, [refs[path] for path in images]
 
 
-def _open_videos(layout: Any, source: Any, refs: list[Any]) -> tuple[Any, Any, list[Any]]:
+def _open_videos(
+    layout: Any, source: Any, refs: list[Any], follow_links: bool
+) -> tuple[Any, Any, list[Any]]:
     """Of videos, their first frames; of images, what is given."""
     from image_pipeline.components.sources.frames import VIDEO_ENDINGS, Frames
     from image_pipeline.components.sources.options import VideoOptions
 
     if not refs or not refs[0].path.lower().endswith(VIDEO_ENDINGS):
         return layout, source, refs
-    videos = Frames(source, VideoOptions())
+    videos = Frames(source, VideoOptions(), follow_links)
     firsts = [frame for ref in refs for frame in itertools.islice(videos.list_frames(ref), 1)]
     return dataclasses.replace(layout, video=videos.options), videos, firsts
 
 
-def _read_table(table: str, root_dir: str | None = None) -> tuple[str, Any, Any, list[Any]]:
+def _read_table(table: str, given: Any) -> tuple[str, Any, Any, list[Any]]:
     from image_pipeline.init.table_layout import read_layout
 
-    return table, *read_layout(table, root_dir)
+    return table, *read_layout(table, given)
 
 
 def _check_new(output_path: str) -> None:

@@ -45,6 +45,7 @@ class Layout:
       columns: for `ingest.columns`, of a table.
       column_types: for `ingest.column_types`.
       root_dir: for `ingest.root_dir`.
+      follow_links: for `ingest.follow_links`.
       tag_separator: for `ingest.tag_separator`.
       values: the labels, if they are numbers.
       masks: for pairs, the masks found; otherwise None.
@@ -67,6 +68,7 @@ class Layout:
     columns: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     column_types: Mapping[str, str] = dataclasses.field(default_factory=dict)
     root_dir: str | None = None
+    follow_links: bool = False
     tag_separator: str | None = None
     values: Sequence[float] = ()
     masks: Masks | None = None

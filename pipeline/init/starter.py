@@ -263,6 +263,8 @@ def _write_labels(layout: Layout) -> str:
         lines.append(f"tag_separator: {json.dumps(layout.tag_separator)}")
     if layout.root_dir:
         lines.append(f"root_dir: {json.dumps(layout.root_dir)}  # seen from the table's folder")
+    if layout.follow_links:
+        lines.append("follow_links: true  # links, and a table's rows, may lead out of the folder")
     if layout.video is not None:
         rate = f"{layout.video.frames_per_second:g}"
         lines.append(f"video: {{frames_per_second: {rate}}}  # each is an image; one split a file")

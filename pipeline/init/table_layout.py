@@ -10,6 +10,7 @@ from typing import Any
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import no_usable_row, open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -84,12 +85,12 @@ class _Rows:
         return self.options.further_types
 
 
-def read_layout(table: str, root_dir: str | None = None) -> tuple[Layout, Source, list[ImageRef]]:
+def read_layout(table: str, given: IngestOptions) -> tuple[Layout, Source, list[ImageRef]]:
     """Reads a table as ingest would; of a generator, the first items.
 
     Args:
       table: its path or URI, or the pattern of one a split; or the generator.
-      root_dir: `ingest.root_dir`, if it is known.
+      given: what is known of its options: `root_dir` and `follow_links`.
 
     Returns:
       The layout, a source of the rows, and those that can be used.
@@ -97,15 +98,17 @@ def read_layout(table: str, root_dir: str | None = None) -> tuple[Layout, Source
     Raises:
       UserError: if the table cannot be read.
     """
-    rows = _read_rows(table, IngestOptions(root_dir=root_dir))
+    rows, root_dir = _read_rows(table, given), given.root_dir
     if root_dir is None and not rows.refs:
         root_dir = _find_root(table, rows.missing)
         if root_dir is not None:
-            rows = _read_rows(table, IngestOptions(root_dir=root_dir))
+            rows = _read_rows(table, given.model_copy(update={"root_dir": root_dir}))
     if not rows.refs:
         are_all = len(rows.outside) == rows.problems
         outside = (min(rows.outside), max(rows.outside)) if are_all else ()
-        raise no_usable_row(table, rows.problems, rows.first, outside)
+        error = no_usable_row(table, rows.problems, rows.first, outside)
+        here = " To init these options are given as --root-dir and --follow-links."
+        raise UserError(f"{error}{here if rows.outside else ''}")
     rows = _try_tags(table, rows)
     splits, split_names, columns = _choose_splits(table, rows)
     options = rows.options

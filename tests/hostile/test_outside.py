@@ -147,13 +147,30 @@ def test_a_store_has_bounds_as_a_folder_has(root, path, is_out):
         (["/data/ab/1.png", "/data/ac/2.png"], "ingest.root_dir=/data,"),
         (["/data/1.png", "/etc/passwd"], "ingest.root_dir=/,"),
         (["gs://b/x/1.png", "gs://b/y/2.png"], "ingest.root_dir=gs://b,"),
-        (["gs://b/x/1.png", "gs://c/y/2.png"], "unless ingest.root_dir"),
-        (["../a/1.png", "../a/2.png"], "unless ingest.root_dir"),
-        (["../a/1.png", "/a/2.png"], "unless ingest.root_dir"),
+        (["/my data/1.png", "/my data/2.png"], "'ingest.root_dir=/my data',"),
+        (["gs://b/x/1.png", "gs://c/y/2.png"], "x."),
+        (["../a/1.png", "../a/2.png"], "x."),
+        (["../a/1.png", "/a/2.png"], "x."),
     ],
 )
 def test_a_table_of_paths_elsewhere_is_told_the_option_with_its_value(paths, root):
-    assert root in str(no_usable_row("t.csv", 2, "x", paths))
+    said = str(no_usable_row("t.csv", 2, "x", paths))
+    assert said.endswith("used; x.") if root == "x." else root in said
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("path", "way_out"),
+    [
+        ("../outside/secret.png", "set ingest.follow_links=true"),
+        ("link.png", "set ingest.follow_links=true"),
+        ("{tmp}/outside/secret.png", "set ingest.root_dir to the folder of all images, or "),
+    ],
+)
+def test_a_row_names_the_option_that_lets_it_out(photos, tmp_path, path, way_out):
+    (photos / "t.csv").write_text(f"path,label\n{path.format(tmp=tmp_path)},x\n")
+    _, (ref,) = _list(photos / "t.csv")
+    assert f"if it may, {way_out}" in ref.message
 
 
 @pytest.mark.unit
