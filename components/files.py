@@ -184,13 +184,18 @@ def _check_within(descriptor: int, folder: str, path: str) -> None:
         return
     if not opened.startswith("/"):  # Not seen from the root of this process.
         return
-    if not (is_below(opened, _resolve(folder)) or is_below(opened, os.path.realpath(folder))):
+    if not (is_below(opened, _resolve(folder)) or is_below(opened, _resolve.__wrapped__(folder))):
         raise OutsideError(errno.EXDEV, "it is in another folder", path)
 
 
 @functools.lru_cache(maxsize=16)  # The folder may be a link that is changed: then it is asked anew.
 def _resolve(folder: str) -> str:
-    return os.path.realpath(folder)
+    """Where a folder is, in the letters that the kernel says it with: case may not matter there."""
+    descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def is_below(path: str, folder: str) -> bool:
