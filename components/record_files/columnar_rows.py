@@ -4,7 +4,6 @@ An image is a binary cell, or as in Hugging Face's data sets a structure of `byt
 is not read here: of a Parquet file the other columns are, and an Arrow file is mapped into memory.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.record_files.columnar_kinds import PATH, Columns, find_columns
 from image_pipeline.components.record_files.columnar_places import (
     open_arrow,
@@ -83,9 +83,10 @@ def _first_of_parquet(parquet: pq.ParquetFile, name: str) -> Any:
 def _sizes_of_group(parquet: pq.ParquetFile, group: int, inside: str) -> Sequence[int | None]:
     """About how many bytes each image of a row group has; None where there is none."""
     found = parquet.metadata.row_group(group)
-    chunk = next(
-        c for at in range(found.num_columns) if (c := found.column(at)).path_in_schema == inside
-    )
+    chunks = map(found.column, range(found.num_columns))
+    chunk = next((each for each in chunks if each.path_in_schema == inside), None)
+    if chunk is None:
+        raise pa.ArrowInvalid(f"a group of rows has no column {inside!r}")
     mean = max(1, chunk.total_uncompressed_size // max(1, found.num_rows))
     if chunk.statistics is not None and chunk.statistics.null_count == 0:
         return [mean] * found.num_rows
@@ -178,20 +179,22 @@ def _join(
 def _read_features(schema: pa.Schema) -> Mapping[str, Any]:
     """What `datasets` says of the columns; nothing of another's file."""
     try:
-        said = json.loads((schema.metadata or {}).get(_FEATURES, b"{}"))
-        return said.get("info", {}).get("features") or {}
-    except (ValueError, AttributeError):
+        said = parse_json((schema.metadata or {}).get(_FEATURES, b"{}").decode())
+        found = said["info"]["features"]
+    except (ValueError, LookupError, TypeError):
         return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _name(cell: Any, feature: Any) -> Any:
     """A cell with names for numbers of classes, at any depth."""
-    if cell is None or feature is None:
-        return cell
-    if isinstance(feature, list):  # as older versions write a sequence
+    if isinstance(feature, list) and feature:  # as older versions write a sequence
         feature = {"feature": feature[0]}
+    if cell is None or not isinstance(feature, dict):
+        return cell
     if feature.get("_type") == "ClassLabel":
-        names = feature.get("names", [])
+        said = feature.get("names")
+        names = said if isinstance(said, list) else []
         is_known = isinstance(cell, int) and 0 <= cell < len(names)
         return names[cell] if is_known else "" if cell == -1 else cell
     inner = feature.get("feature", feature)
@@ -201,7 +204,7 @@ def _name(cell: Any, feature: Any) -> Any:
         # A sequence of structures is stored as a structure of lists.
         wrap = (lambda each: {"feature": each}) if "feature" in feature else (lambda each: each)
         return {
-            key: _name(each, wrap(inner[key]) if key in inner else None)
+            key: _name(each, wrap(inner[key]) if isinstance(inner, dict) and key in inner else None)
             for key, each in cell.items()
         }
     return cell

@@ -4,6 +4,7 @@ import collections
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 
@@ -61,12 +62,12 @@ def _check_ids(listed: Mapping[Any, int], boxes: Iterable[Any]) -> None:
     if stray := [id_ for id_ in boxes if id_ not in listed]:
         raise CocoError(
             f"{len(stray)} images have annotations, but are not listed, such as the one with the "
-            f"id {stray[0]!r}; list each image once."
+            f"id {show(stray[0])}; list each image once."
         )
     if shared := [id_ for id_ in boxes if listed[id_] > 1]:
         raise CocoError(
-            f"{listed[shared[0]]} images have the id {shared[0]!r}, which annotations name; give "
-            "each an id of its own."
+            f"{listed[shared[0]]} images have the id {show(shared[0])}, which annotations name; "
+            "give each an id of its own."
         )
 
 

@@ -86,7 +86,8 @@ def read_rows(path: str, columns: Mapping[str, str | None] = _NONE) -> Iterator[
     except FileNotFoundError as error:
         raise UserError(f"The table {path!r} does not exist; check --images.") from error
     except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise UserError(f"The table {path!r} cannot be read: {error}") from error
+        why = " ".join(str(error).split())  # Arrow says it in several lines.
+        raise UserError(f"The table {path!r} cannot be read: {why}") from error
 
 
 @functools.cache

@@ -4,15 +4,20 @@ import csv
 import json
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import parse_json
+from image_pipeline.components.record_files import columnar_rows
+from image_pipeline.components.record_files.columnar_kinds import Columns
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.tables import table_rows
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
 from image_pipeline.components.tables.table_rows import read_rows
+from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.unit
 
@@ -89,6 +94,13 @@ def test_coco_is_refused_in_a_sentence(tmp_path, change, says):
         _list(tmp_path, "t.json", text.replace(*change))
 
 
+def test_a_long_id_is_not_said_in_full(tmp_path):
+    content = {"images": [], "annotations": [{"image_id": "x" * 10**5, "category_id": 1}]}
+    with pytest.raises(UserError, match="1 images have annotations") as caught:
+        _list(tmp_path, "t.json", json.dumps(content | {"categories": [{"id": 1, "name": "x"}]}))
+    assert len(str(caught.value)) < 500
+
+
 def test_a_size_that_cannot_be_is_none(tmp_path):
     box = {"image_id": 1, "category_id": 1, "bbox": [1, 1, 2, 2]}
     images = [{"id": 1, "file_name": "1.png", "width": float("inf"), "height": 10**4000}]
@@ -160,3 +172,26 @@ def test_json_is_parsed_or_refused_in_a_sentence():
         parse_json('[{"a": {"b": 1, "c": 2, "b": 3}}]')
     with pytest.raises(ValueError, match="Expecting property name"):
         parse_json("{x")
+
+
+FEATURES = ["x", 1, [], [[]], ["x"], {"_type": "ClassLabel"}, {"_type": "ClassLabel", "names": 5}]
+
+
+@pytest.mark.parametrize(
+    "said", ["[" * 10**5, "x", "[]", '{"info": []}', '{"info": {"features": 1}}']
+)
+def test_what_a_parquet_file_says_of_its_columns_may_be_anything(tmp_path, said):
+    table = pa.table({"path": ["1.png", "2.png"], "label": [0, 1], "s": [{"a": [1]}, {"a": [2]}]})
+    names = ("label", "path", "s")
+    named = [{"info": {"features": dict.fromkeys(names, feature)}} for feature in FEATURES]
+    for text in (said, *map(json.dumps, named)):
+        pq.write_table(table.replace_schema_metadata({"huggingface": text}), tmp_path / "t.parquet")
+        assert [row.cells["label"] for row in read_rows(str(tmp_path / "t.parquet"))] == [0, 1]
+
+
+def test_a_group_of_rows_without_the_column_of_images_is_refused(tmp_path, monkeypatch):
+    image = {"bytes": encode_png(draw(1)), "path": "1.png"}
+    pq.write_table(pa.table({"image": [image, image]}), tmp_path / "t.parquet")
+    monkeypatch.setattr(columnar_rows, "find_columns", lambda *_: Columns({"image": "image.byteS"}))
+    with pytest.raises(UserError, match=r"a group of rows has no column 'image.byteS'"):
+        list(read_rows(str(tmp_path / "t.parquet")))
