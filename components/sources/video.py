@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import av
 import numpy as np
 
-from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage
+from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, UNSUPPORTED, BadImage
 
 # A frame this far ahead is worth decoding up to; one further ahead, or behind, is looked up.
 _NEAR = 64
@@ -87,7 +87,10 @@ def _as_fraction(frames_per_second: float) -> Fraction:
 def _find_stream(container: Any) -> Any:
     if not container.streams.video:
         raise BadImage(CORRUPT, "no video stream; it holds other media only")
-    return container.streams.video[0]
+    stream = container.streams.video[0]
+    if stream.codec_context is None:  # FFmpeg knows no decoder of that name.
+        raise BadImage(UNSUPPORTED, "no decoder reads its video stream; save it as H.264 in MP4")
+    return stream
 
 
 def _read_duration(container: Any, stream: Any) -> Fraction:

@@ -217,3 +217,9 @@ def test_a_title_in_another_encoding_does_no_harm():
     latin = data.replace(b"caf__", b"caf\xe9!")
     assert read_all(latin, 1) == read_all(data, 1) != ["corrupt"]
     assert read_video_header(io.BytesIO(latin)).width == 32
+
+
+def test_a_stream_that_no_decoder_reads_is_a_bad_image():
+    data = encode(15, 10, "avi", "mpeg4").replace(b"FMP4", b"\1\2\3\4")
+    with pytest.raises(BadImage, match="no decoder reads its video stream"):
+        read_video_header(io.BytesIO(data))
