@@ -26,7 +26,7 @@ from image_pipeline.components.arrays.array_labels import (
 )
 from image_pipeline.components.arrays.arrays import (
     StoredArray,
-    check_rows,
+    count_file_bytes,
     modified_at,
     reopen_arrays,
 )
@@ -35,7 +35,7 @@ from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
-from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.rows import Row, check_rows
 
 # Rows of fewer values than a square of so many pixels a side are features, and no images.
 _LEAST_SIDE = 8
@@ -78,7 +78,7 @@ def read_array_rows(path: str, columns: Mapping[str, str | None]) -> Iterator[Ro
     for other in _files_beside(path, columns):
         arrays |= _open(other)
     image = _choose_image(path, arrays, columns)
-    check_rows(image)
+    check_rows(path, image.rows, lambda: count_file_bytes(path))
     _check_asked(path, image, arrays, columns)
     check_labels(path, image, arrays, columns)
     label = columns.get("label")

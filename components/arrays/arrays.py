@@ -15,7 +15,6 @@ import numpy as np
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.arrays.array_blocks import BLOCKS
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
@@ -33,9 +32,6 @@ _OPENERS = {
 }
 _NUMBERS = "biuf"
 _OPEN_FILES = 16
-# Of the rows that an array's file says it has. Chunks that were never written take no bytes, and
-# zeros take a thousandth; but no file of images has a million rows and fewer bytes than rows.
-_FREE_ROWS = 2**20
 _MOST_BLOCK_BYTES = 256 * 2**20
 """What is unpacked at once, unless one row is larger: that is held to `max_file_bytes`."""
 _MOST_DIMENSIONS, _MOST_ROW_BYTES = 32, 2**48
@@ -202,21 +198,6 @@ def _tell_files(array: StoredArray) -> StoredArray:
     return dataclasses.replace(array, holds_files=is_image)
 
 
-def check_rows(array: StoredArray) -> None:
-    """Refuses an array of more rows than its file can have images; see `_FREE_ROWS`.
-
-    Raises:
-      UserError: if it has.
-    """
-    if array.rows <= _FREE_ROWS or array.rows <= (size_bytes := _count_file_bytes(array.path)):
-        return
-    raise UserError(
-        f"{array.name!r} of {array.path!r} says that it has {array.rows:,} rows, in a file of "
-        f"{size_bytes:,} bytes: of more than {_FREE_ROWS:,} rows, most were never written; cut it "
-        "to those that were."
-    )
-
-
 def find_misfit(shape: Sequence[int], chunk: Sequence[int], value_bytes: int) -> str:
     """Why an array in chunks is not read: they are too large, or too many; empty if it can be.
 
@@ -279,7 +260,7 @@ def list_corners(
     return itertools.product(*starts)
 
 
-def _count_file_bytes(path: str) -> int:
+def count_file_bytes(path: str) -> int:
     """The size of a file; of a folder, of all that is below it."""
     if not (files.is_local(path) and os.path.isdir(path)):
         return files.stat_file(path)[0]

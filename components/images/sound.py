@@ -27,6 +27,8 @@ LOUDEST = 1_000.0
 FILTER_REACH = 10
 KAISER_BETA = 5.0
 _BLOCK = 2**16
+# Of all channels: six hours of stereo. All are decoded, and silence takes few bytes.
+_MOST_SAMPLES = 2**31
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,6 +171,9 @@ def _open_flac(data: bytes) -> _Recording:
     file = _call_library(soundfile.SoundFile, io.BytesIO(data))
     if not 0 < file.frames < 2**40:  # It may not be known where the file was written to a pipe.
         raise BadImage(EMPTY, "the sound has no samples, or does not say how many; write it anew")
+    if file.frames * file.channels > _MOST_SAMPLES:
+        message = f"{file.frames:,} samples of {file.channels} channels, more than"
+        raise BadImage(UNSUPPORTED, f"{message} {_MOST_SAMPLES:,} in all; cut the sound in pieces")
     read = functools.partial(_read_flac, file)
     return _Recording("flac", file.samplerate, file.frames, read)
 

@@ -23,7 +23,7 @@ from image_pipeline.components.record_files.columnar_places import (
     split_column,
 )
 from image_pipeline.components.sources.held import HeldImage, Place
-from image_pipeline.components.sources.rows import NAME, Row, plain
+from image_pipeline.components.sources.rows import NAME, Row, check_rows, plain
 
 _ROWS_AT_ONCE = 4096
 _LOOKED_AT = 16  # rows by which it is told whether binary cells are images
@@ -39,10 +39,13 @@ def read_parquet(path: str) -> Iterator[Row]:
         parquet = open_parquet(file, is_checked=False)
         checked = open_parquet(file, metadata=parquet.metadata)
         found = find_columns(parquet.schema_arrow, lambda name: _first_of_parquet(parquet, name))
+        check_rows(path, parquet.metadata.num_rows, lambda: files.stat_file(path)[0])
         features = _read_features(parquet.schema_arrow)
         start = 0
         for group in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
+            if not 0 <= count <= parquet.metadata.num_rows - start:
+                raise OSError(f"its row groups have not its {parquet.metadata.num_rows:,} rows")
             columns = {
                 name: _hold(path, "parquet", inside, start, modified_ns, sizes)
                 for name, inside in found.images.items()
@@ -63,6 +66,7 @@ def read_arrow(path: str) -> Iterator[Row]:
         raise UserError(f"Arrow files are read from a local disk only, got {path!r}; copy it.")
     modified_ns = os.stat(path).st_mtime_ns
     table = open_arrow(path)
+    check_rows(path, table.num_rows, lambda: os.stat(path).st_size)
     found = find_columns(table.schema, lambda name: table[name].slice(0, _LOOKED_AT))
     features = _read_features(table.schema)
     start = 0

@@ -23,6 +23,7 @@ from image_pipeline.components.sources.folder import find_below
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.sources.rows import FREE_ROWS
 
 if TYPE_CHECKING:
     from image_pipeline.components.sources.video import Video
@@ -60,6 +61,8 @@ class Frames:
         """Reads an image, or a frame; see `Source.read`."""
         if ref.place is None or ref.place.kind != FRAME:
             return self.source.read(ref, most_bytes)
+        if most_bytes < ref.size_bytes:
+            return np.lib.format.MAGIC_PREFIX  # It is too large, or only its kind is asked for.
         video = _find_video(self, _video_of(ref))
         data = io.BytesIO()
         np.lib.format.write_array(data, video.read(ref.place.start), (1, 0), allow_pickle=False)
@@ -79,8 +82,13 @@ class Frames:
             message = f"the video cannot be read ({error.strerror or error})"
             yield dataclasses.replace(ref, problem=CORRUPT, message=message)
             return
+        count = header.count_frames(self.options.frames_per_second)
+        if count > max(FREE_ROWS, ref.size_bytes):
+            message = f"its header says that it has {count:,} frames, more than it has bytes"
+            yield dataclasses.replace(ref, problem=CORRUPT, message=message)
+            return
         frame_bytes = _NPY_HEADER + 3 * header.height * header.width
-        for number in range(header.count_frames(self.options.frames_per_second)):
+        for number in range(count):
             place = Place(ref.path, FRAME, number, ref.size_bytes, within=ref.place)
             name = f"{ref.path}/{number:08d}"
             yield dataclasses.replace(ref, path=name, size_bytes=frame_bytes, place=place)

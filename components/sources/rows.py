@@ -5,7 +5,10 @@ import datetime
 import decimal
 import os
 import re
+from collections.abc import Callable
 from typing import Any
+
+from image_pipeline.components.errors import UserError
 
 LOST = "what follows is lost"
 """How the problem of a row ends that may stand for all behind it, too."""
@@ -19,6 +22,9 @@ MOST_COLUMNS = 10_000
 
 # What no text has; of it, bytes that are pixels have some nearly always.
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+FREE_ROWS = 2**20
+"""Of what a file says it has. Rows that were never written take no bytes, and zeros a thousandth of
+their own; but no file of images has more rows than this, and than it has bytes."""
 _MOST_NAME_BYTES = 255  # of a file's name: so many may be in any encoding
 
 
@@ -36,6 +42,25 @@ class Row:
     line: int
     cells: dict[str, Any]
     problem: str | None = None
+
+
+def check_rows(path: str, rows: int, count_bytes: Callable[[], int]) -> None:
+    """Refuses a file that says it has more rows than it can have images; see `FREE_ROWS`.
+
+    Args:
+      path: of the file.
+      rows: how many it says.
+      count_bytes: gives its size, which is only asked for of many rows.
+
+    Raises:
+      UserError: if they are too many.
+    """
+    if rows <= FREE_ROWS or rows <= (size_bytes := count_bytes()):
+        return
+    raise UserError(
+        f"{path!r} says that it has {rows:,} rows, in {size_bytes:,} bytes: of more than "
+        f"{FREE_ROWS:,} rows, most were never written, or are all the same; leave them out."
+    )
 
 
 def is_text(data: bytes) -> bool:

@@ -5,6 +5,8 @@ import io
 import json
 import pathlib
 import struct
+import zlib
+from collections.abc import Callable
 
 import google_crc32c
 import h5py
@@ -32,6 +34,16 @@ def scan_bomb(path: pathlib.Path, side: int, scans: int) -> None:
 
 def record_of_zeros(path: pathlib.Path, megabytes: int) -> None:
     """A gzipped TFRecord file of one example whose bytes feature is all zeros."""
+    write_example(path, lambda field: field(1, field(1, bytes(megabytes << 20))))
+
+
+def record_of_numbers(path: pathlib.Path, megabytes: int) -> None:
+    """A gzipped TFRecord file of one example whose numbers are a byte each."""
+    write_example(path, lambda field: field(3, field(1, b"\1" * (megabytes << 20))))
+
+
+def write_example(path: pathlib.Path, make_value: Callable[..., bytes]) -> None:
+    """Writes a gzipped TFRecord file of one example with one feature, `image`."""
 
     def field(number: int, data: bytes) -> bytes:
         size, out = len(data), bytearray([number << 3 | 2])
@@ -41,8 +53,7 @@ def record_of_zeros(path: pathlib.Path, megabytes: int) -> None:
         out.append(size)
         return bytes(out) + data
 
-    value = field(1, field(1, bytes(megabytes << 20)))  # Feature.bytes_list.value
-    entry = field(1, b"image") + field(2, value)
+    entry = field(1, b"image") + field(2, make_value(field))
     example = field(1, field(1, entry))
 
     def masked(data: bytes) -> bytes:
@@ -71,6 +82,63 @@ def lying_shapes(root: pathlib.Path) -> None:
         group = zarr.open_group(str(root / name), mode="w")
         group.create_dataset("X", shape=shape, chunks=chunks, dtype="u1")
         group.create_dataset("y", shape=shape[:1], chunks=(10**6,), dtype="u1")
+
+
+def lying_chunks(root: pathlib.Path) -> None:
+    pixels = np.zeros((4, 16, 16, 3), np.uint8)
+    bomb = zlib.compress(bytes(2**30), 9)
+    with h5py.File(root / "unpacks.h5", "w") as file:
+        file["X"] = pixels
+        settings = {"maxshape": (None,), "chunks": (10_000,), "compression": "gzip"}
+        labels = file.create_dataset("y", (4,), h5py.enum_dtype({"a": 0, "b": 1}, "u1"), **settings)
+        labels.id.write_direct_chunk((0,), bomb)
+    with h5py.File(root / "deep.h5", "w") as file:
+        group = file
+        for _ in range(2000):
+            group = group.create_group("g")
+    with h5py.File(root / "wide_labels.h5", "w") as file:
+        file["X"] = pixels
+        file.create_dataset("y", (4, 10**9), "u1", chunks=(1, 10**6))
+    header = {"descr": "|u1", "fortran_order": False, "shape": (4, 2**32, 2**32)}
+    with open(root / "sides.npy", "wb") as array:
+        np.lib.format.write_array_header_1_0(array, header)
+    for name, data, stated in (
+        ("unpacks.zarr", bomb, {"compressor": {"id": "zlib", "level": 1}}),
+        ("runs.zarr", b"cos\nabort\n(tR.", {"filters": [{"id": "pickle", "protocol": 5}]}),
+    ):
+        group = zarr.open_group(str(root / name), mode="w")
+        group.create_dataset("X", data=pixels, chunks=(1, 16, 16, 3), compressor=None)
+        metadata = root / name / "X" / ".zarray"
+        metadata.write_text(json.dumps(json.loads(metadata.read_text()) | stated))
+        for row in range(4):
+            (root / name / "X" / f"{row}.0.0.0").write_bytes(data)
+
+
+def many_parts(root: pathlib.Path) -> None:
+    """Images of very many segments, chunks, blocks and directories."""
+
+    def save(kind: str) -> bytes:
+        file = io.BytesIO()
+        Image.new("L", (8, 8)).save(file, kind)
+        return file.getvalue()
+
+    folder_of_pictures(root)
+    jpeg, png, gif, tiff = map(save, ("jpeg", "png", "gif", "tiff"))
+    (root / "cat" / "segments.jpg").write_bytes(jpeg[:2] + b"\xff\xfe\0\x02" * 10**6 + jpeg[2:])
+    at = png.index(b"IDAT") - 4
+    time = b"\0\0\0\0tIME" + struct.pack(">I", zlib.crc32(b"tIME"))
+    (root / "cat" / "chunks.png").write_bytes(png[:at] + time * 10**6 + png[at:])
+    comments = b"\x21\xfe" + b"\1a" * 2 * 10**6 + b"\0"
+    (root / "cat" / "blocks.gif").write_bytes(gif[:-1] + comments + gif[-1:])
+    (start,) = struct.unpack_from("<I", tiff, 4)
+    (count,) = struct.unpack_from("<H", tiff, start)
+    end = len(tiff) + len(tiff) % 2
+    directory = tiff[start : start + 2 + 12 * count]
+    size = len(directory) + 4
+    chain = [directory + struct.pack("<I", end + n * size) for n in range(1, 30_000)]
+    whole = bytearray(tiff.ljust(end, b"\0") + b"".join(chain) + directory + bytes(4))
+    struct.pack_into("<I", whole, start + len(directory), end)
+    (root / "cat" / "directories.tif").write_bytes(whole)
 
 
 def files_of_others(root: pathlib.Path) -> None:
@@ -137,13 +205,16 @@ def modules(root: pathlib.Path) -> None:
 
 
 def write_inputs(target: pathlib.Path) -> None:
-    """Writes all of them into a folder: 8 MB in 164 files."""
+    """Writes all of them into a folder: 40 MB in 200 files."""
     folder_of_pictures(target / "good")
     folder_of_pictures(target / "scans")
     scan_bomb(target / "scans" / "cat" / "bomb.jpg", side=2048, scans=5000)
     for size in (4, 64):
         record_of_zeros(target / f"zeros_{size}MB.tfrecord.gz", size)
+    record_of_numbers(target / "numbers_64MB.tfrecord.gz", 64)
     lying_shapes(target)
+    lying_chunks(target)
+    many_parts(target / "many")
     files_of_others(target)
     configurations(target)
     tables(target)

@@ -74,23 +74,83 @@ ROWS = {
     "scans": Row(
         arguments="ingest --images scans --output {out}" + BAD_ALLOWED,
         code=0,
-        says="rejected +1",
+        says=r"rejected +1 \(unsupported 1\)",
+    ),
+    "many": Row(
+        arguments="ingest --images many --output {out}" + BAD_ALLOWED,
+        code=0,
+        says=r"rejected +4 \(unsupported 4\)",
     ),
     "zeros_4MB.tfrecord.gz": Row(
-        arguments="ingest --images zeros_4MB.tfrecord.gz --output {out}", code=1, says=""
+        arguments="ingest --images zeros_4MB.tfrecord.gz --output {out}",
+        code=1,
+        says="'image' cannot be kept .its 4194304 bytes are neither text nor the file of an image",
     ),
     "zeros_64MB.tfrecord.gz": Row(
-        arguments="ingest --images zeros_64MB.tfrecord.gz --output {out}", code=1, says=""
+        arguments="ingest --images zeros_64MB.tfrecord.gz --output {out}",
+        code=1,
+        says="'image' cannot be kept .its 67108864 bytes are neither text nor the file of an image",
     ),
-    "rows_1e12.h5": Row(arguments="ingest --images rows_1e12.h5 --output {out}", code=1, says=""),
+    "numbers_64MB.tfrecord.gz": Row(
+        arguments="ingest --images numbers_64MB.tfrecord.gz --output {out}",
+        code=1,
+        says="it is no tf.Example .it has too many fields or numbers",
+    ),
+    "rows_1e12.h5": Row(
+        arguments="ingest --images rows_1e12.h5 --output {out}",
+        code=1,
+        says=r"'rows_1e12.h5' says that it has 1,000,000,000,000 rows, in [\d,]+ bytes",
+    ),
     "rows_1e12.zarr": Row(
-        arguments="ingest --images rows_1e12.zarr --output {out}", code=1, says=""
+        arguments="ingest --images rows_1e12.zarr --output {out}",
+        code=1,
+        says=r"'rows_1e12.zarr' says that it has 1,000,000,000,000 rows, in [\d,]+ bytes",
     ),
-    "huge_chunk.h5": Row(arguments="ingest --images huge_chunk.h5 --output {out}", code=1, says=""),
+    "huge_chunk.h5": Row(
+        arguments="ingest --images huge_chunk.h5 --output {out}",
+        code=1,
+        says=r"X: in chunks of \[2, 20000, 20000, 3\], 2,400,000,000 bytes each",
+    ),
     "huge_chunk.zarr": Row(
-        arguments="ingest --images huge_chunk.zarr --output {out}", code=1, says=""
+        arguments="ingest --images huge_chunk.zarr --output {out}",
+        code=1,
+        says=r"X: in chunks of \[4, 100000, 100000, 3\], 120,000,000,000 bytes each",
     ),
-    "bomb.npz": Row(arguments="ingest --images bomb.npz --output {out}", code=1, says=""),
+    "deep.h5": Row(
+        arguments="ingest --images deep.h5 --output {out}",
+        code=1,
+        says="more than 100,000 groups and data sets, 100 deep",
+    ),
+    "unpacks.h5": Row(
+        arguments="ingest --images unpacks.h5 --output {out}",
+        code=1,
+        says="a chunk of '/y' has 1,043,644 bytes, packed, where 10,000 are all its values",
+    ),
+    "unpacks.zarr": Row(
+        arguments="ingest --images unpacks.zarr --output {out}",
+        code=1,
+        says="4 corrupt, .*'X/0.0.0.0' has more than 67,136 bytes",
+    ),
+    "wide_labels.h5": Row(
+        arguments="ingest --images wide_labels.h5 --output {out}",
+        code=1,
+        says=r"the labels 'y' are uint8 \[4, 1000000000\], which name no class",
+    ),
+    "sides.npy": Row(
+        arguments="ingest --images sides.npy --output {out}",
+        code=1,
+        says="holds no images .sides.npy: of sides that no file has",
+    ),
+    "bomb.npz": Row(
+        arguments="ingest --images bomb.npz --output {out}",
+        code=1,
+        says="2 too_large_file, .*768000128 bytes; prepare.max_file_bytes=268435456",
+    ),
+    "runs.zarr": Row(
+        arguments="ingest --images runs.zarr --output {out}",
+        code=1,
+        says="X: packed by 'pickle', which is none of shuffle, ",
+    ),
     "wide.csv": Row(
         arguments="ingest --images tables/wide.csv --output {out}",
         code=1,
@@ -105,7 +165,7 @@ ROWS = {
     "linked.zarr": Row(
         arguments="ingest --images linked.zarr --output {out}" + BAD_ALLOWED,
         code=0,
-        says="rejected +1",
+        says=r"rejected +1 \(outside 1\)",
     ),
     # Rows of tables.
     "polygons.csv": Row(

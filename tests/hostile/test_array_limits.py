@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 import zarr
 
-from image_pipeline.components.arrays import arrays
 from image_pipeline.components.arrays.hdf5_arrays import open_hdf5
 from image_pipeline.components.arrays.numpy_arrays import open_npy
 from image_pipeline.components.arrays.zarr_arrays import open_zarr
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
+from image_pipeline.components.sources import rows
 from tests.array_files import IMAGES, write_hdf5, write_npz
 from tests.arrays.test_array_tables import list_refs, open_table
 
@@ -206,18 +206,18 @@ def test_labels_beside_an_array_are_no_link_out(tmp_path):
 
 
 def test_rows_are_held_to_what_a_file_can_have(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "_FREE_ROWS", 2000)
-    for rows in (2000, 10**12):  # Rows that were never written are read, if they are not too many.
+    monkeypatch.setattr(rows, "FREE_ROWS", 2000)
+    for count in (2000, 10**12):  # Rows that were never written are read, if they are not too many.
         with h5py.File(tmp_path / "a.h5", "w") as file:
-            file.create_dataset("X", (rows, 8, 8, 3), "u1", chunks=(100, 8, 8, 3), fillvalue=7)
-        group = zarr.open_group(tmp_path / f"{rows}.zarr", mode="w")
-        group.create_dataset("X", shape=(rows, 8, 8, 3), chunks=(100, 8, 8, 3), dtype="u1")
-        for path in (tmp_path / "a.h5", tmp_path / f"{rows}.zarr"):
-            if rows == 2000:
+            file.create_dataset("X", (count, 8, 8, 3), "u1", chunks=(100, 8, 8, 3), fillvalue=7)
+        group = zarr.open_group(tmp_path / f"{count}.zarr", mode="w")
+        group.create_dataset("X", shape=(count, 8, 8, 3), chunks=(100, 8, 8, 3), dtype="u1")
+        for path in (tmp_path / "a.h5", tmp_path / f"{count}.zarr"):
+            if count == 2000:
                 refs = list_refs(path)
                 assert len(refs) == 2000
                 continue
-            with pytest.raises(UserError, match=r"1,000,000,000,000 rows, in a file of [\d,]+ byt"):
+            with pytest.raises(UserError, match=r"1,000,000,000,000 rows, in [\d,]+ bytes"):
                 list_refs(path)
     np.savez_compressed(tmp_path / "b.npz", X=np.zeros((2001, 8, 8, 3), np.uint8))
     assert (tmp_path / "b.npz").stat().st_size < 2001

@@ -2,15 +2,22 @@
 
 import gzip
 import struct
+import tarfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from image_pipeline.components.archives.archive_members import list_members
 from image_pipeline.components.dataset.tfrecord import frame, masked_crc
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.record_files import tfrecord_frames, tfrecord_rows
+from image_pipeline.components.record_files.columnar_rows import read_arrow, read_parquet
 from image_pipeline.components.record_files.examples import Parts, parse_example
 from image_pipeline.components.record_files.tfrecord_pixels import find_tensor
 from image_pipeline.components.record_files.tfrecord_rows import read_examples
+from image_pipeline.components.sources import rows
 from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.references import ImageRef
@@ -148,3 +155,42 @@ def test_zeros_are_not_taken_for_headers_one_by_one(tmp_path, monkeypatch):
     (row,) = read(tmp_path / "a.tfrecord")
     assert row.problem is not None
     assert len(asked) < 9
+
+
+def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "FREE_ROWS", 10_000)
+    for count, is_bad in ((10_000, False), (10_001, True)):
+        image = pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()).fill_null(0), [JPEG])
+        for ending, write in ((".parquet", pq.write_table), (".arrow", write_arrow)):
+            path = tmp_path / f"a{ending}"
+            write(pa.table({"image": image.cast(pa.binary())}), path)
+            read_all = read_parquet if ending == ".parquet" else read_arrow
+            if is_bad and ending == ".parquet":  # Arrow's file has the image in each row.
+                with pytest.raises(UserError, match=r"10,001 rows, in [\d,]+ bytes"):
+                    list(read_all(str(path)))
+            else:
+                assert len(list(read_all(str(path)))) == count
+
+
+def write_arrow(table, path):
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_attributes_of_a_tar_file_are_not_read_without_end(tmp_path, kind, is_first):
+    long = tarfile.TarInfo("././@LongLink")
+    long.type, long.size = kind, 2**20 + 1
+    long_bytes = long.tobuf() + bytes(2**20 + 512)
+    member = tarfile.TarInfo("a.jpg")
+    member.size = len(JPEG)
+    member_bytes = member.tobuf() + JPEG.ljust(-(-len(JPEG) // 512) * 512, b"\0")
+    parts = [long_bytes, member_bytes] if is_first else [member_bytes, long_bytes, member_bytes]
+    with gzip.open(tmp_path / "a.tar.gz", "wb") as file:
+        file.write(b"".join(parts) + bytes(1024))
+    refs = list(list_members(str(tmp_path / "a.tar.gz"), 1))
+    damaged = [ref for ref in refs if ref.problem is not None]
+    assert [ref.path for ref in refs if ref.problem is None] == ["a.jpg"] * (len(parts) - 1)
+    at = 0 if is_first else len(member_bytes)
+    assert [ref.path for ref in damaged] == [f"a.tar.gz#byte-{at}"]
