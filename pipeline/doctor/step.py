@@ -16,6 +16,7 @@ from image_pipeline.components.tasks.detection import DETECTION
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
 from image_pipeline.components.tasks.task import Task
 from image_pipeline.components.training.profile import Profile, describe_trace, record_trace
+from image_pipeline.components.training.recipe_check import compile_by_option
 from image_pipeline.components.training.unknown import leave_out_unknown
 from image_pipeline.doctor.clock import Rate, time_batches
 from image_pipeline.doctor.subject import Subject
@@ -65,6 +66,7 @@ class ModelStep:
         shape = (view.height_px, view.width_px, view.channels)
         least = 2 if self._task.activation == "softmax" else 1
         self.model = build_model(shape, max(classes, least), training)
+        compile_by_option(self.model, training, training, steps_per_epoch=1)
         if self._has_ids and self.model.compiled and self._task.leaves_out_unknown:
             leave_out_unknown(self.model)
 

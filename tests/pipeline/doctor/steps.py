@@ -1,5 +1,6 @@
-"""Random steps of a user, for the doctor's tests."""
+"""Random steps and a model of a user, for the doctor's tests."""
 
+import keras
 import tensorflow as tf
 
 
@@ -11,3 +12,14 @@ def burn(images, keys):
         matrix = tf.linalg.matmul(matrix, matrix) * 1e-3
     never = tf.reduce_sum(matrix) < -1.0
     return images + tf.cast(never, tf.uint8)
+
+
+def build(input_shape, num_classes, options):
+    """A model that is not compiled."""
+    layers = [keras.layers.Flatten(), keras.layers.Dense(num_classes)]
+    return keras.Sequential([keras.Input(input_shape), *layers])
+
+
+def compile_model(model, options, steps_per_epoch):
+    """Compiles it, see `training.compile`."""
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))

@@ -75,6 +75,15 @@ def test_a_data_set_alone_has_no_transform_graph(data_dir):
     assert stages["step"]["images_per_s"] > 0  # of the default model, on raw pixels
 
 
+def test_a_model_that_a_function_of_its_own_compiles_is_measured(data_dir):
+    steps = "tests.pipeline.doctor.steps"
+    options = (f"training.model={steps}.build", f"training.compile={steps}.compile_model")
+    options += ("view.height_px=8", "view.width_px=8")
+    sets = [word for option in options for word in ("--set", option)]
+    result, _ = call("doctor", data_dir, *QUICK, *sets, "--json")
+    assert json.loads(result.stdout)["stages"]["step"]["images_per_s"] > 0
+
+
 def test_streamed_records_are_measured_too(run_dir):
     result, _ = call(
         "doctor", run_dir, *QUICK, "--step-ms", "1", "--json", "--set", "feeding.source=streaming"
