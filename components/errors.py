@@ -53,7 +53,12 @@ def _explain_store(error: BaseException) -> UserError | None:
 
 
 def _explain_damage(error: BaseException) -> UserError | None:
-    """TensorFlow does not say in which of the shards."""
+    """TensorFlow does not say in which of the shards, unless one is gone."""
+    if found := _GONE.search(str(error)):
+        return UserError(
+            f"{found['path']} is gone, or was replaced by another run, while it was read; run "
+            "again once nobody changes the data set."
+        )
     if not (found := _DAMAGED.search(str(error))):
         return None
     return UserError(
@@ -85,11 +90,14 @@ def explain_shortage(error: BaseException) -> UserError | None:
 
 def _explain_refusal(error: BaseException) -> UserError | None:
     """A file that somebody else's rights, folder or disk keeps from being read or written."""
-    if not (isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None):
+    if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None:
+        name, why = repr(os.fsdecode(error.filename)), error.strerror
+    elif found := _REFUSED_IN_WORDS.search(str(error)):  # All that Beam keeps of an error.
+        name, why = found["name"], found["why"]
+    else:
         return None
     return UserError(
-        f"{os.fsdecode(error.filename)!r} cannot be read or written: {error.strerror}; check what "
-        "it is and whose, and run again."
+        f"{name} cannot be read or written: {why}; check what it is and whose, and run again."
     )
 
 
@@ -144,6 +152,8 @@ NO_THREAD = "can't start new thread"
 _FULL = errno.ENOSPC, errno.EDQUOT
 _FAILING = errno.EIO, errno.ESTALE, errno.EREMOTEIO, errno.ENOTCONN
 _OPEN = errno.EMFILE, errno.ENFILE
+LACKING = errno.ENOMEM, *_OPEN
+"""The system's numbers of errors that say nothing about the file that was to be read."""
 # System's numbers, words in messages, and what to say, with a path where `{}` is.
 _SHORTAGES = (
     (
@@ -197,6 +207,9 @@ _REFUSED = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ELOOP),
     *(errno.ENAMETOOLONG, errno.ENXIO, errno.EINVAL),  # The last of what is no regular file.
 }
+_REFUSED_IN_WORDS = re.compile(
+    rf"\[Errno (?:{'|'.join(map(str, _REFUSED))})\] (?P<why>[\w -]+): (?P<name>'[^']*')"
+)
 # What Beam appends to a worker's message.
 _STAGE = re.compile(r"\s*\[while running '[^']*'\]\s*\Z")
 # TensorFlow's `curl_http_request.cc` and `gcs_file_system.cc`: what went wrong, with which file.
@@ -205,4 +218,6 @@ _TENSORFLOW_S_STORE = re.compile(
 )
 # Of a TFRecord file, with the offset of the record or of what is in it, and of a gzipped one.
 _DAMAGED = re.compile(r"(?:corrupted|truncated) record at \d+|inflate\(\) failed with error -?\d+")
+# Of a file that was there when the data set was opened.
+_GONE = re.compile(r"(?P<path>[^\s;]+); No such file or directory")
 _REASON_LENGTH = 300

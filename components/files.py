@@ -25,6 +25,7 @@ _GROWTH_BYTES = 2**16
 _SENT_BYTES = 2**24  # A disk of 500 MB/s writes it in 30 ms.
 _PREFIXES, _NAMES = ("tfrecord:",), ("tfds:", "source:", "generator:")
 _NOT_WRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}
+_NOT_WRITABLE |= {errno.EIO}
 
 
 def is_local(path: str) -> bool:
@@ -121,9 +122,13 @@ def read_file(path: str, start: int = 0, end: int | None = None) -> bytes:
     if not is_local(path):
         return remote.read_file(path, start, end)
     refuse_pipe(path)
-    with open(path, "rb") as file:
-        file.seek(start)
-        return file.read() if end is None else file.read(end - start)
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read() if end is None else file.read(end - start)
+    except OSError as error:  # Of a descriptor the system does not say whose it is.
+        error.filename = error.filename or path
+        raise
 
 
 class NotRegularError(OSError):
@@ -238,7 +243,9 @@ def write_atomically(path: str) -> Iterator[BinaryIO]:
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.remove(temporary)
-        if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+        # What the block reads in the meantime has a name of its own.
+        own = (None, temporary, path)
+        if isinstance(error, OSError) and error.errno in _NOT_WRITABLE and error.filename in own:
             reason = os.strerror(error.errno)
             raise UserError(
                 f"Cannot write {path}: {reason}; put that right and run again; "

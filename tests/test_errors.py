@@ -183,6 +183,10 @@ def test_ctrl_c_is_found_behind_what_a_runner_made_of_it():
             OSError("[Errno 5] Input/output error: '/in/b' [while running 'Prepare']"),
             "Reading or writing /in/b failed: the disk",
         ),
+        (
+            OSError("[Errno 13] Permission denied: 'data/m' [while running 'List']"),
+            "'data/m' cannot be read or written: Permission denied; check",
+        ),
         (OSError(errno.ESTALE, "x"), "Reading or writing failed: the disk, or the connection"),
     ],
 )
@@ -198,7 +202,15 @@ def test_what_the_machine_lacks_is_said_whoever_noticed(error, says):
         FileNotFoundError(errno.ENOENT, "Cannot allocate memory"),  # Its number says more.
         ValueError("a MemoryError in the midst of a line"),
         RuntimeError("thread"),
+        RuntimeError("Permission denied by what somebody wrote"),
     ],
 )
 def test_what_the_machine_does_not_lack_is_not_blamed_on_it(error):
     assert find_user_error(error) is None
+
+
+def test_a_shard_that_tensorflow_finds_gone_is_no_unforeseen_error():
+    text = "{{function_node f}} /data/train-0; No such file or directory [Op:IteratorGetNext]"
+    assert str(find_user_error(RuntimeError(text))).startswith(
+        "/data/train-0 is gone, or was replac"
+    )

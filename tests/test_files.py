@@ -117,3 +117,26 @@ def test_uris_go_through_beam():
     assert FileSystems.get_scheme("gs://bucket/a") == "gs"
     with pytest.raises(UserError, match=r"nosuchscheme://bucket/a.*Unable to get filesystem"):
         files.exists("nosuchscheme://bucket/a")
+
+
+@pytest.mark.parametrize("name", [None, "target"])
+def test_a_disk_that_fails_is_named_by_what_was_written(tmp_path, name):
+    target = str(tmp_path / "target")
+    file_name = None if name is None else target
+    with (
+        pytest.raises(UserError, match=r"Cannot write .*target: Input/output error"),
+        files.write_atomically(target),
+    ):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), file_name)
+
+
+def test_what_is_read_while_a_file_is_written_is_not_blamed_on_it(tmp_path):
+    with pytest.raises(OSError, match="other") as raised, files.write_atomically(f"{tmp_path}/a"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "other")
+    assert not isinstance(raised.value, UserError)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(IsADirectoryError) as raised:
+        files.read_file(str(tmp_path))
+    assert raised.value.filename == str(tmp_path)

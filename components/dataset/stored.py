@@ -62,6 +62,13 @@ def bad_streamed_record(source_id: bytes, problem: object) -> UserError:
     )
 
 
+def _unreadable(path: str, error: OSError) -> UserError:
+    return UserError(
+        f"Cannot read the shard {path}: {error.strerror}; if it is gone or was changed, run ingest "
+        "again."
+    )
+
+
 class StoredRecords:
     """Reads serialized records by their row in the index. Threads may share it.
 
@@ -126,7 +133,10 @@ class StoredRecords:
         if not files.is_local(path):  # A request.
             return files.read_file(path, start, start + size)
         file = self._file(shard)  # Held, or it closes if another thread needs its place.
-        return os.pread(file.fileno(), size, start)
+        try:
+            return os.pread(file.fileno(), size, start)
+        except OSError as error:
+            raise _unreadable(path, error) from error
 
     def _file(self, shard: int) -> BinaryIO:
         with self._lock:
@@ -145,7 +155,7 @@ class StoredRecords:
             files.refuse_pipe(path)
             return open(path, "rb", buffering=0)
         except OSError as error:
-            raise UserError(f"cannot read the shard {path}: {error}; run ingest again.") from error
+            raise _unreadable(path, error) from error
 
     def bad_record(self, row: int, problem: object) -> UserError:
         """The error of a record that cannot be read or decoded."""

@@ -1,6 +1,7 @@
 """Reads the bytes of one source, which must be a regular file: reading never blocks."""
 
 from image_pipeline.components import files, progress
+from image_pipeline.components.errors import LACKING
 from image_pipeline.components.images.kind import HEAD_BYTES
 from image_pipeline.components.images.prepare import BadImage
 from image_pipeline.components.sources.folder import (
@@ -98,4 +99,6 @@ def _read_source(ref: ImageRef, source: Source, limit: int, with_sounds: bool) -
             raise BadImage(MISSING_FILE, f"{ref.said.row}: there is no such file") from error
         raise BadImage("vanished", "listed, but gone when it was read") from error
     except OSError as error:
+        if error.errno in LACKING:
+            raise
         raise BadImage("unreadable", error.strerror or str(error)) from error

@@ -86,7 +86,9 @@ def test_an_empty_shard_names_the_record(copied):
 def test_a_shard_that_is_gone(copied):
     index = read_index(copied)
     shutil.move(copied[0], f"{copied[0]}.old")
-    with pytest.raises(UserError, match=r"cannot read the shard .*; run ingest again"):
+    with pytest.raises(
+        UserError, match=r"Cannot read the shard .*; if it is gone or was changed, run ingest again"
+    ):
         StoredRecords(index).read(0)
 
 

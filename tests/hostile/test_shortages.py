@@ -35,6 +35,10 @@ SAYS = {
         lambda: OSError(errno.EIO, os.strerror(errno.EIO), "/data/x"),
         "Reading or writing /data/x failed: the disk, or the connection to it, is at fault",
     ),
+    "access": (
+        lambda: PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/data/x"),
+        "'/data/x' cannot be read or written: Permission denied; check what it is and whose",
+    ),
 }
 STAGES = [
     (INGEST, "image_pipeline.run.preflight:survey_images"),

@@ -1,5 +1,6 @@
 """Sources are read only where reading ends: no pipe, no device, nothing outside the folder."""
 
+import errno
 import os
 import threading
 
@@ -103,3 +104,23 @@ def test_what_is_read_is_named_for_the_progress(tmp_path, monkeypatch):
     ((what, seconds),) = seen
     assert what == "reading x.jpg" and seconds >= 0
     assert progress.look_slow(0) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(errno.EIO, "unreadable"), (errno.EACCES, "unreadable"), (errno.EMFILE, None), (12, None)],
+)
+def test_what_the_machine_lacks_costs_no_row(tmp_path, monkeypatch, code, reason):
+    (tmp_path / "a.png").write_bytes(b"x")
+
+    def fail(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(files, "read_regular_file", fail)
+    ref = ImageRef("a.png", 1, 0)
+    if reason is None:
+        with pytest.raises(OSError, match=os.strerror(code)):
+            _read(ref, str(tmp_path), OPTIONS)
+    else:
+        found = _read(ref, str(tmp_path), OPTIONS)
+        assert isinstance(found, BadImage) and found.reason == reason

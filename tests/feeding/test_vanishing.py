@@ -1,0 +1,62 @@
+"""A data set that is deleted, cut or overwritten while it is read: an error that names it."""
+
+import glob
+import os
+import re
+import shutil
+
+import pytest
+
+from image_pipeline import input_fn
+from image_pipeline.components.errors import find_user_error
+from tests.drawings import write_folder
+from tests.ingest_runs import ingest
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vanishing")
+    ingest(write_folder(folder / "images", per_class=40), folder / "data", shards=3)
+    return folder / "data"
+
+
+def _cut(path):
+    os.truncate(path, 50)
+
+
+def _overwrite(path):
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        file.write(bytes(size))
+
+
+@pytest.mark.parametrize(
+    ("source", "change", "says"),
+    [
+        ("indexed", _cut, "record [0-9]+ of .* is damaged: the shard ends before it"),
+        ("indexed", _overwrite, "record [0-9]+ of .* is damaged: its length field"),
+        (
+            "streaming",
+            os.remove,
+            "tfrecord-0000.-of-00003 is gone, or was replaced by another run, while",
+        ),
+        ("streaming", _cut, "A shard is damaged: truncated record at 0"),
+        ("streaming", _overwrite, "A shard is damaged: corrupted record at 0"),
+    ],
+)
+def test_what_changes_while_it_is_read_is_named(made, tmp_path, source, change, says):
+    data = tmp_path / "data"
+    shutil.copytree(made, data)
+    view = {"height_px": 8, "width_px": 8}
+    options = {"batch_size": 4, "epochs": None, "source": source, "hold_decoded": False}
+    batches = iter(input_fn(str(data), "train", view=view, **options))
+    next(batches)
+    for path in glob.glob(f"{data}/*/*tfrecord-*") + glob.glob(f"{data}/*tfrecord-*"):
+        change(path)
+    with pytest.raises(Exception) as raised:
+        for _ in range(5000):
+            next(batches)
+    assert find_user_error(raised.value) is not None
+    assert re.search(says, str(find_user_error(raised.value)))
