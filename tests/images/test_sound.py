@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import resample_poly
 
+from image_pipeline.components.images import sound
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.images.prepare import PrepareOptions, prepare_image
-from image_pipeline.components.images.sound import decode_sound, place_part
+from image_pipeline.components.images.sound import decode_sound, measure_sound, place_part
 from image_pipeline.components.images.spectrogram import SoundOptions, draw_spectrogram
 from tests.sounds import build_wav, encode, make_tone
 
@@ -141,3 +142,12 @@ def test_the_option_is_written_only_where_it_is_set():
     assert PrepareOptions(sound=OPTIONS).model_dump()["sound"]["mel_bins"] == 20
     again = PrepareOptions.model_validate_json(PrepareOptions(sound=OPTIONS).model_dump_json())
     assert again.sound == OPTIONS
+
+
+def test_flac_of_very_many_samples_is_not_decoded(monkeypatch):
+    flac = encode(NOISE, kind="FLAC")
+    monkeypatch.setattr(sound, "_MOST_SAMPLES", len(NOISE))
+    measure_sound(flac)
+    monkeypatch.setattr(sound, "_MOST_SAMPLES", len(NOISE) - 1)
+    with pytest.raises(BadImage, match=rf"{len(NOISE):,} samples of 1 channels, more than"):
+        measure_sound(flac)
