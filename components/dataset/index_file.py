@@ -51,6 +51,12 @@ MASK_FIELDS = (
 """Of images with masks."""
 
 
+# What reading a record needs of its row.
+_WHOLE_NUMBERS = (
+    *("shard", "record_offset", "record_length", "payload_length"),
+    *("height", "width", "channels"),
+)
+
 _INDEXED_AS = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float64()}
 
 
@@ -108,6 +114,26 @@ def check_index(data_dir: str) -> None:
         or _hash_file(path, status.st_size, status.st_mtime_ns, status.st_ino) != listed.sha256
     ):
         raise unreadable_index(data_dir, f"it is not the file that {MANIFEST} names")
+    try:
+        footer = pq.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_index(data_dir, error) from error
+    if name := _find_unusable(footer):
+        raise unreadable_index(data_dir, f"its column {name} must have a whole number in each row")
+
+
+def _find_unusable(footer: pq.FileMetaData) -> str | None:
+    """A column of places or sizes that is missing, of another type, or has an empty cell."""
+    schema = footer.schema.to_arrow_schema()
+    for name in _WHOLE_NUMBERS:
+        number = schema.get_field_index(name)
+        if number < 0 or not pa.types.is_integer(schema.field(number).type):
+            return name
+        # Other fields are flat or come later, so that columns are numbered as fields are.
+        chunks = (footer.row_group(n).column(number) for n in range(footer.num_row_groups))
+        if any(c.statistics and c.statistics.null_count for c in chunks):
+            return name
+    return None
 
 
 def find_index_file(data_dir: str) -> str:

@@ -136,7 +136,7 @@ def _check_indexed(
                 _find_cut(shard, number) if is_cut else _check_record(framed, row, columns, names)
             )
             if problem:
-                yield Finding(shard.file, problem, number, row["source"], row["record_offset"])
+                yield Finding(shard.file, problem, number, row.get("source"), row["record_offset"])
             if is_cut:
                 return
             number += 1
@@ -162,13 +162,13 @@ def _check_record(
         return f"not a record of this format: {error}"
     if values[record.SOURCE_ID] != _compute_id(values):
         return f"{record.SOURCE_ID} does not follow from its content and path"
-    wrong = [name for name, value in _indexed_columns(values, data, row) if row[name] != value]
+    wrong = [name for name, value in _indexed_columns(values, data, row) if row.get(name) != value]
     further = set(columns) - {*record.COLUMNS, *record.MASK_COLUMNS, record.CLASS_ID_COLUMN}
     in_order = [column for column in columns if column in further]
-    wrong += [c.key for c in in_order if not _is_same(values[c.key], row[index_name(c)])]
-    if record.MASK in values and len(values[record.MASK]) != row["mask_length"]:
+    wrong += [c.key for c in in_order if not _is_same(values[c.key], row.get(index_name(c)))]
+    if record.MASK in values and len(values[record.MASK]) != row.get("mask_length"):
         wrong += ["mask_length"]
-    if record.LABEL_ID in values and _name_class(values, class_names) != row["label"]:
+    if record.LABEL_ID in values and _name_class(values, class_names) != row.get("label"):
         wrong += [record.LABEL_ID]
     return f"the index says otherwise: {', '.join(wrong)}" if wrong else None
 
@@ -201,7 +201,8 @@ def _indexed_columns(values: dict, data: bytes, row: dict) -> Iterator[tuple[str
 def _is_same(stored: Any, indexed: Any) -> bool:
     """Whether a record's value is what the index has of it: text, or a number in 64 bits."""
     if isinstance(stored, list):
-        return len(stored) == len(indexed) and all(map(_is_same, stored, indexed))
+        are_lists = isinstance(indexed, list) and len(stored) == len(indexed)
+        return are_lists and all(map(_is_same, stored, indexed))
     if isinstance(stored, float):
         return np.array_equal(np.float32(stored), np.float32(indexed), equal_nan=True)
     return (stored.decode() if isinstance(stored, bytes) else stored) == indexed

@@ -51,6 +51,14 @@ class AnalysedClass(ManifestPart):
     weight: float | None = None
 
 
+class LargeStatistic(ManifestPart):
+    """The shape of a statistic, and between which numbers its values lie, if any are finite."""
+
+    shape: list[int]
+    min: float | None = None
+    max: float | None = None
+
+
 class Analysis(ManifestPart):
     """What a transform graph says of itself. Earlier versions lack the fields with defaults.
 
@@ -97,7 +105,7 @@ class Analysis(ManifestPart):
     label: str | None = None
     records: int
     statistics: dict[str, Any]
-    large_statistics: dict[str, dict[str, Any]]
+    large_statistics: dict[str, LargeStatistic]
     constant_channels: list[int]
     classes: list[AnalysedClass]
     unknown_label: str
@@ -109,6 +117,16 @@ class Analysis(ManifestPart):
     box_classes: list[str] | None = None
     box_counts: list[int] | None = None
     files: list[str] | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _check_counts(self) -> "Analysis":
+        for names, counts in (
+            (self.mask_classes, self.mask_pixels),
+            (self.box_classes, self.box_counts),
+        ):
+            if counts is not None and len(names or ()) != len(counts):
+                raise ValueError(f"{len(names or ())} classes have {len(counts)} counts")
+        return self
 
     @property
     def label_column(self) -> Column | None:

@@ -71,10 +71,9 @@ def _describe_files(graph: Analysis) -> str:
 def _statistics_rows(graph: Analysis) -> list[tuple[str, str]]:
     rows = [(name, format_numbers(value)) for name, value in graph.statistics.items()]
     for name, described in graph.large_statistics.items():
-        shape = " × ".join(map(str, described["shape"]))
-        bounds = (
-            f", {described['min']:,.4f} to {described['max']:,.4f}" if "min" in described else ""
-        )
+        shape = " × ".join(map(str, described.shape))
+        low, high = described.min, described.max
+        bounds = f", {low:,.4f} to {high:,.4f}" if low is not None and high is not None else ""
         rows.append((name, f"{shape} values{bounds}"))
     if graph.constant_channels:
         rows.append(("constant channels", format_constant_channels(graph.constant_channels)))
@@ -112,14 +111,13 @@ def _class_rows(graph: Analysis, vocabulary: Sequence[str]) -> list[tuple[str, s
     if classes:
         kind = "tags" if graph.label == record.TAGS else "classes"
         rows.append((kind, format_classes([each.model_dump() for each in classes])))
-    lines = [
-        f"{format_count(row.records, 'record')}, weight {row.weight:.4g}"
-        if row.records and row.weight
-        else ""
+    lines = {
+        row.name: f"  {format_count(row.records, 'record')}, weight {row.weight:.4g}"
         for row in classes
-    ]
+        if row.records and row.weight
+    }
     for number, name in enumerate(vocabulary[:_MOST_CLASSES]):
-        rows.append((f"  {number}", f"{name}  {lines[number]}" if lines else name))
+        rows.append((f"  {number}", name + lines.get(name, "")))
     if len(vocabulary) > _MOST_CLASSES:
         rows.append(("  …", f"and {len(vocabulary) - _MOST_CLASSES:,} more; --json lists all"))
     return rows if graph.label == record.VALUE else [*rows, _unknown_row(graph)]

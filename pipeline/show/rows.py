@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from image_pipeline.components.messages import show
 from image_pipeline.components.names import printable_text
 from image_pipeline.show.words import format_count
 
@@ -23,11 +24,17 @@ def print_rows(rows: Sequence[tuple[str, str]], console: Console, style: str = "
 
 def format_numbers(value: Any) -> str:
     """A statistic in a few words: a number, up to eight numbers, or how many there are."""
-    if not isinstance(value, list):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.4f}"
+    if not isinstance(value, list):  # null stands for NaN, and text may be anything.
+        return show(value)
     if len(value) > 8 or any(isinstance(each, list) for each in value):
         return f"{len(value)} values"
-    return ", ".join(f"{each:,.4f}" for each in value)
+    return ", ".join(
+        f"{each:,.4f}" if isinstance(each, int | float) else show(each) for each in value
+    )
 
 
 def format_classes(classes: Sequence[Mapping[str, Any]]) -> str:
