@@ -10,7 +10,7 @@ _PACKAGES = {
     "sound": ("soundfile", "soundfile"),
     "tfx": ("tfx", "TFX"),
     "video": ("av", "PyAV"),
-    "zarr": ("zarr", "zarr"),
+    "zarr": ("numcodecs", "numcodecs"),
 }
 
 

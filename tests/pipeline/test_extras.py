@@ -54,7 +54,7 @@ except image_pipeline.UserError as error:
 # By the extra: files of its kind, which need not be whole to be refused, and what is said of them.
 KINDS = {
     "hdf5": ("x.h5", b"\x89HDF", "Reading 'x.h5' needs h5py"),
-    "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs zarr"),
+    "zarr": ("x.zarr/.zgroup", b"{}", "Reading 'x.zarr' needs numcodecs"),
     "video": ("video/a/clip.mp4", b"\0\0\0\x18ftyp", "Reading 'a/clip.mp4' needs PyAV"),
     "sound": ("sound/a/tone.flac", b"fLaC", "Reading FLAC files needs soundfile"),
 }
