@@ -6,7 +6,7 @@ from image_pipeline.components.served.read import count_bytes, join_number, read
 from image_pipeline.components.served.structure import Structure
 
 _ORIENTATION = 0x0112  # EXIF 2.32, 4.6.4 A
-_ENTRY_BYTES = 12
+_ENTRY_BYTES, _TAGS = 12, 2**16
 # Bytes of a value by its type in TIFF 6.0 (0 of what is no type), and the types of whole numbers.
 _TYPE_BYTES = (0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 0)
 _WHOLE_NUMBERS = (3, 4, 6, 8, 9, 13)
@@ -49,21 +49,28 @@ def _find_tag(exif: tf.Tensor) -> tf.Tensor:
         for first, last in ((0, 2), (2, 4), (4, 8), (8, 12))
     )
     sizes = counts * tf.gather(_as_int64(_TYPE_BYTES), tf.minimum(kinds, len(_TYPE_BYTES) - 1))
-    # Values of more than four bytes lie where the entry says. As Pillow does, nothing is read after
-    # an entry whose values are cut off; and of two entries the last one counts.
-    is_cut = (sizes > 4) & (offsets + sizes > count_bytes(exif))
-    is_read = tf.cumsum(tf.cast(is_cut, tf.int64)) == 0
-    is_known = tf.reduce_any(kinds[:, tf.newaxis] == _as_int64(_WHOLE_NUMBERS), axis=1)
-    usable = tf.where(is_read & is_known & (tags == _ORIENTATION) & (counts >= 1))[:, 0]
+    # As Pillow 13 does: of entries of one tag the first counts. Values of more than four bytes lie
+    # where the entry says; those that add up to more than there is are passed over, and nothing is
+    # read after an entry whose values are cut off.
+    rows, length = tf.range(tf.size(sizes)), count_bytes(exif)
+    stated = tf.where(sizes > 0, rows, rows.dtype.max)
+    first = tf.math.unsorted_segment_min(stated, tags, _TAGS)
+    is_new = rows <= tf.gather(first, tags)
+    lies_elsewhere = (sizes > 4) & is_new
+    fits = tf.cumsum(tf.where(lies_elsewhere, sizes, 0)) <= length
+    is_cut = lies_elsewhere & fits & (offsets + sizes > length)
+    is_read = (tf.cumsum(tf.cast(is_cut, tf.int64)) == 0) & (fits | (sizes <= 4)) & (sizes > 0)
+    found = tf.where(is_read & (tags == _ORIENTATION))[:1, 0]
+    is_known = tf.reduce_any(tf.gather(kinds, found)[:, tf.newaxis] == _as_int64(_WHOLE_NUMBERS))
 
     def read_value() -> tf.Tensor:
-        row = usable[-1]
+        row = found[0]
         inside = start + 2 + row * _ENTRY_BYTES + 8
         value = read_bytes(exif, tf.where(sizes[row] > 4, offsets[row], inside), 4)
         numbers = [join_number(value[:size], is_little) for size in (1, 2, 4)]
         return tf.gather(numbers, tf.gather(_as_int64(_TYPE_BYTES), kinds[row]) // 2)
 
-    return tf.cond(tf.size(usable) > 0, read_value, lambda: _as_int64(1))
+    return tf.cond(is_known, read_value, lambda: _as_int64(1))
 
 
 def _as_int64(value: int | list[int] | tuple[int, ...]) -> tf.Tensor:
