@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from image_pipeline.components.errors import UserError, explain_shortage
-from image_pipeline.components.evaluation.evaluation import CANDIDATE
 from image_pipeline.components.extras import need
 from image_pipeline.components.messages import describe_error
 from image_pipeline.show.own_figures import add_figures
@@ -149,6 +148,8 @@ def _read_metrics(
 def _find_judged(evaluation_dir: str) -> str | None:
     """TFMA's name for the trained model, if another one was measured with it."""
     from tensorflow_model_analysis.writers import eval_config_writer
+
+    from image_pipeline.components.evaluation.evaluation import CANDIDATE
 
     *_, locations = load_evaluation(
         evaluation_dir, lambda: eval_config_writer.load_eval_run(evaluation_dir)
