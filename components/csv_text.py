@@ -4,9 +4,13 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.json_text import check_json, read_whole
+
+T = TypeVar("T")
 
 # What spreadsheets take for a formula, by its first character, unless it is a number. A cell that
 # looks as if it had been marked is marked once more, so that reading undoes it.
@@ -29,10 +33,25 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
     files.write_file(path, table.getvalue().encode(errors="backslashreplace"))
 
 
-def read_csv(path: str) -> list[dict[str, str]]:
-    """Reads what `write_csv` wrote: the cells as text, by the names of their columns."""
-    text = io.StringIO(files.read_file(path).decode(), newline="")
-    return [{name: _unmark(cell) for name, cell in row.items()} for row in csv.DictReader(text)]
+def read_csv(path: str, kind: type[T], way_out: str) -> list[T]:
+    """Reads what `write_csv` wrote.
+
+    Args:
+      path: of the file.
+      kind: what a row must be, of text by the names of columns.
+      way_out: what to do if it is damaged, as the end of a sentence.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      UserError: if it cannot be read, or holds something else.
+    """
+    content = read_whole(path, way_out)
+    try:
+        rows = csv.DictReader(io.StringIO(content.decode(), newline=""), restkey="", restval="")
+        cells = ({name: _unmark(str(cell)) for name, cell in row.items()} for row in rows)
+        return [check_json(row, kind) for row in cells]
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{path!r} is damaged ({error}); {way_out}.") from error
 
 
 def _mark(cell: Any) -> Any:

@@ -48,11 +48,12 @@ def read_evaluation(
     need("tfx", "Reading an evaluation")
     import tensorflow_model_analysis as tfma
 
-    judged = _find_judged(evaluation_dir)
-    result = load_evaluation(
-        evaluation_dir, lambda: tfma.load_eval_result(evaluation_dir, model_name=judged)
-    )
-    slices = {key: metrics[""] for key, metrics in result.slicing_metrics}
+    def load() -> dict[tuple, Any]:
+        judged = _find_judged(evaluation_dir)
+        result = tfma.load_eval_result(evaluation_dir, model_name=judged)
+        return {key: metrics[""] for key, metrics in result.slicing_metrics}
+
+    slices = load_evaluation(evaluation_dir, load)
     values, bounds = _read_metrics(slices.get((), {}).get("", {}))
     if names is None:
         by_class = {key[0][1]: _read_metrics(own[""]) for key, own in slices.items() if key}
@@ -151,7 +152,5 @@ def _find_judged(evaluation_dir: str) -> str | None:
 
     from image_pipeline.components.evaluation.evaluation import CANDIDATE
 
-    *_, locations = load_evaluation(
-        evaluation_dir, lambda: eval_config_writer.load_eval_run(evaluation_dir)
-    )
+    *_, locations = eval_config_writer.load_eval_run(evaluation_dir)
     return CANDIDATE if len(locations) > 1 else None

@@ -46,11 +46,13 @@ def read_failures(evaluation_dir: str) -> list[dict[str, Any]]:
 
 def read_bound(evaluation_dir: str) -> dict[str, Any] | None:
     """The `option` and the `threshold` that models are judged by; None if there is no bound."""
+    return load_evaluation(evaluation_dir, lambda: _find_bound(evaluation_dir))
+
+
+def _find_bound(evaluation_dir: str) -> dict[str, Any] | None:
     from tensorflow_model_analysis.writers import eval_config_writer
 
-    config, *_ = load_evaluation(
-        evaluation_dir, lambda: eval_config_writer.load_eval_run(evaluation_dir)
-    )
+    config, *_ = eval_config_writer.load_eval_run(evaluation_dir)
     (judged, *_), *_ = (spec.metrics for spec in config.metrics_specs)
     for bound in judged.per_slice_thresholds:
         limits = bound.threshold.value_threshold

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pydantic
+
 from image_pipeline.components import files
 from image_pipeline.components.csv_text import read_csv
 from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
@@ -10,6 +12,7 @@ from image_pipeline.components.json_text import read_json
 
 Interval = tuple[float, float]
 
+_WAY_OUT = "run again from the Evaluator on"
 _TOLD = ("constant", "compared", "slices", "mislabelled")
 # Figures for which counts make the interval; all others are drawn.
 _WILSONS = {"accuracy"}
@@ -26,7 +29,7 @@ def read_figures(evaluation_dir: str) -> dict[str, Any] | None:
     """
     path = files.join(evaluation_dir, FIGURES)
     try:
-        return read_json(path, dict[str, Any], "run again from the Evaluator on")
+        return read_json(path, dict[str, Any], _WAY_OUT)
     except FileNotFoundError:
         return None
 
@@ -37,8 +40,7 @@ def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:
     Returns:
       For each, the texts of its row: `components.evaluation.findings.COLUMNS`, by their names.
     """
-    path = files.join(evaluation_dir, MISLABELLED)
-    return read_csv(path) if files.exists(path) else []
+    return _read_rows(files.join(evaluation_dir, MISLABELLED), _Doubted)
 
 
 def read_outliers(evaluation_dir: str) -> list[dict[str, Any]]:
@@ -47,8 +49,28 @@ def read_outliers(evaluation_dir: str) -> list[dict[str, Any]]:
     Returns:
       For each, the texts of its row: `components.evaluation.findings.OUTLIER_COLUMNS`.
     """
-    path = files.join(evaluation_dir, OUTLIERS)
-    return read_csv(path) if files.exists(path) else []
+    return _read_rows(files.join(evaluation_dir, OUTLIERS), _Outlier)
+
+
+class _Row(pydantic.BaseModel, extra="allow"):
+    record_id: str = pydantic.Field(pattern=r"\A[0-9a-f]{32}\z")
+
+
+class _Doubted(_Row):
+    label: str
+    likelier: str
+
+
+class _Outlier(_Row):
+    times: float
+
+
+def _read_rows(path: str, kind: type[_Row]) -> list[dict[str, Any]]:
+    try:
+        rows = read_csv(path, kind, _WAY_OUT)
+    except FileNotFoundError:
+        return []
+    return [row.model_dump() for row in rows]
 
 
 def add_figures(evaluation: dict[str, Any], evaluation_dir: str) -> dict[str, Any]:

@@ -12,10 +12,12 @@ import pytest
 
 from image_pipeline.cli import call
 from image_pipeline.components import contract
+from image_pipeline.components.csv_text import write_csv
 from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.evaluation.answers import FIGURES
+from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
+from image_pipeline.components.evaluation.findings import COLUMNS, OUTLIER_COLUMNS
 from image_pipeline.components.feeding.analysis import CHECKSUMS
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
@@ -29,7 +31,7 @@ from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.history.scores import Score, read_score
 from image_pipeline.run_folder import RunFolder
-from image_pipeline.show.own_figures import read_figures
+from image_pipeline.show.own_figures import read_figures, read_mislabelled, read_outliers
 from tests.drawings import draw, encode_png, write_folder
 from tests.hostile.mutants import MUTATIONS, damaged
 from tests.inference.exported_models import export
@@ -61,6 +63,10 @@ def folder(tmp_path_factory):
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(to_sealed_json(said))
+    row = ("cat/000.png", "eval", "cat", "dog", 0.25, 0.75, "0a" * 16)
+    write_csv(str(run / MISLABELLED), COLUMNS, [row, row])
+    row = ("cat/000.png", "eval", "cat", 3.5, "0a" * 16)
+    write_csv(str(run / OUTLIERS), OUTLIER_COLUMNS, [row, row])
     return folder
 
 
@@ -194,6 +200,17 @@ def test_what_a_run_wrote_for_reports(folder, name, read):
     with damaged(run / name, MUTATIONS["flip"], "1"):
         code, said = by_function(lambda: read(run))()
     assert code == 1 and said.startswith(f"'{run / name}' is damaged (")
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [(MISLABELLED, read_mislabelled), (OUTLIERS, read_outliers)]
+)
+def test_tables_of_an_evaluation(folder, name, read):
+    run = by_function(lambda: read(str(folder / "run")))
+    failures, refused = find_failures([folder / "run" / name], run)
+    assert failures == [] and refused >= 3
+    with damaged(folder / "run" / name, MUTATIONS["scramble"], "2"):
+        assert run()[1].startswith(f"'{folder / 'run' / name}' is damaged (")
 
 
 def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path):
