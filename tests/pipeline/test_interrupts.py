@@ -19,7 +19,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from image_pipeline.cli import call
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.graph_folder import read_graph
+from image_pipeline.components.feeding.analysis import read_graph
 from tests import warm
 from tests.drawings import write_folder
 
