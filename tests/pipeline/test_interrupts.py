@@ -19,7 +19,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from image_pipeline.cli import call
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.feeding.analysis import read_graph
+from image_pipeline.components.feeding.analysis import CHECKSUMS, read_graph
 from tests import warm
 from tests.drawings import write_folder
 
@@ -219,6 +219,7 @@ def _read_graph_files(graph):
     }
     model = saved_model_pb2.SavedModel.FromString(held.pop("transform_fn/saved_model.pb"))
     held.pop("transform_fn/fingerprint.pb")
+    held.pop(CHECKSUMS, None)  # Of the model's bytes, too.
     graph_def = model.meta_graphs[0].graph_def
     nodes = [*graph_def.node, *(n for each in graph_def.library.function for n in each.node_def)]
     constants = sorted(
