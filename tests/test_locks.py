@@ -202,6 +202,8 @@ def test_of_many_processes_one_holds_at_a_time_though_some_die(tmp_path, has_flo
     said = [fighter.communicate()[0] for fighter in fighters]
     assert [fighter.returncode for fighter in fighters] == [-9, -9, 0, 0], said
     assert all(each.startswith("held ") for each in said[2:]), said
+    with hold_lock(str(folder)):  # One that was killed may have come last.
+        pass
     assert list(folder.iterdir()) == []
 
 
