@@ -133,21 +133,23 @@ def test_few_large_items_are_held(tmp_path, monkeypatch):
         assert int((tmp_path / "made").read_text()) <= 5
 
 
-def test_an_error_names_its_place_and_ends_its_shard_only():
-    def make(shard, shards):
-        yield 1
-        if shard == 1:
-            raise ValueError("no more\nof this")
-        yield 2
+# In a module, as users have them: of an inner function, cloudpickle does not send the file.
+def make_failing(shard, shards):
+    yield 1
+    if shard == 1:
+        raise ValueError("no more\nof this")
+    yield 2
 
-    sent = list(_run(make, 2))
+
+def test_an_error_names_its_place_and_ends_its_shard_only():
+    sent = list(_run(make_failing, 2))
     assert [(each.kind, each.shard, each.item) for each in sent] == [
         *((ITEM, 0, 0), (ITEM, 1, 0), (ITEM, 0, 1), (FAILED, 1, 1)),
         (END, 0, 2),
     ]
     failure = sent[3].body
     assert failure.what == "ValueError: no more" and "of this" in failure.trace
-    assert failure.where.startswith(f"{__file__}:") and "in make" in failure.trace
+    assert failure.where.startswith(f"{__file__}:") and "in make_failing" in failure.trace
 
 
 @pytest.mark.parametrize(
