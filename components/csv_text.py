@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.json_text import check_json, read_whole
+from image_pipeline.components.json_files import check_json, read_whole
 
 T = TypeVar("T")
 

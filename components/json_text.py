@@ -1,62 +1,17 @@
-"""JSON by its standard, which has neither NaN nor Infinity; and what files of it hold, checked."""
+"""JSON by its standard, which has neither NaN nor Infinity."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-import pydantic
-
-from image_pipeline.components import files
-from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import show
 
-T = TypeVar("T")
 CHECKSUM = "content_sha256"  # Of the other keys of a file that has one, see `seal`.
 # Python would make of a number in a few bytes one of any size, or infinity.
 _MOST_DIGITS = 20
-
-
-def read_json(path: str, kind: type[T], way_out: str) -> T:
-    """Reads a JSON file of this project's own; its checksum is verified, if it has one.
-
-    Args:
-      path: the file.
-      kind: what it must hold: a model, a dataclass, or a type such as `dict[str, float]`.
-      way_out: what to do if it is damaged, as the end of a sentence.
-
-    Raises:
-      FileNotFoundError: if there is no such file.
-      UserError: if it cannot be read, or holds something else.
-    """
-    content = read_whole(path, way_out)
-    try:
-        value = parse_own(content)
-        if isinstance(value, dict) and CHECKSUM in value and value != seal(value):
-            raise ValueError(f"its {CHECKSUM} is not that of its content")
-        return check_json(value, kind)
-    except ValueError as error:
-        raise UserError(f"{path!r} is damaged ({error}); {way_out}.") from error
-
-
-def read_whole(path: str, way_out: str) -> bytes:
-    """Reads a file of this project's own.
-
-    Raises:
-      FileNotFoundError: if there is no such file.
-      UserError: if it cannot be read; the message ends with `way_out`.
-    """
-    try:
-        return files.read_file(path)
-    except NotADirectoryError as error:
-        raise FileNotFoundError(*error.args) from error
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise UserError(f"{path!r} cannot be read ({error.strerror}); {way_out}.") from error
 
 
 def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,25 +58,6 @@ def parse_own(content: bytes) -> Any:
     return parse_json(content, parse_constant=lambda _: None, **hooks)
 
 
-def check_json(value: Any, kind: type[T]) -> T:
-    """What JSON holds, as a type; see `read_json`.
-
-    Raises:
-      ValueError: if it does not fit.
-    """
-    try:
-        return _adapter(kind).validate_python(value)  # type: ignore[arg-type]  # It has a hash.
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"its {place}: {first['msg']}" if place else first["msg"]) from error
-
-
-@functools.cache
-def _adapter(kind: Any) -> pydantic.TypeAdapter:
-    return pydantic.TypeAdapter(kind)
-
-
 def seal(content: Mapping[str, Any], key: str = CHECKSUM) -> dict[str, Any]:
     """An object with its checksum: SHA-256 over its other keys as canonical JSON.
 
@@ -144,7 +80,7 @@ def to_json(value: Any, **options: Any) -> str:
 
 
 def to_sealed_json(value: Mapping[str, Any], **options: Any) -> str:
-    """`to_json` of an object, with its checksum; `read_json` verifies it."""
+    """`to_json` of an object, with its checksum; `json_files.read_json` verifies it."""
     return to_json(seal(json.loads(to_json(value))), **options)
 
 

@@ -8,7 +8,8 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.extras import need
 from image_pipeline.components.feeding.analysis import read_graph
-from image_pipeline.components.json_text import check_json, parse_own
+from image_pipeline.components.json_files import check_json
+from image_pipeline.components.json_text import parse_own
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.named_folder import Source
 from image_pipeline.run.metadata_file import read_metadata

@@ -8,7 +8,7 @@ import pydantic
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.paths import MANIFEST
-from image_pipeline.components.json_text import read_json
+from image_pipeline.components.json_files import read_json
 from image_pipeline.components.tasks.signatures import MODEL_FILE
 
 _ARTIFACTS, _PUSHED = "artifacts", "pushed_model"

@@ -10,7 +10,8 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.json_text import check_json, parse_own, read_whole
+from image_pipeline.components.json_files import check_json, read_whole
+from image_pipeline.components.json_text import parse_own
 
 # Names that are not UTF-8 have surrogates, which pydantic's own `str` may refuse.
 Text = pydantic.InstanceOf[str]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pydantic
 
-from image_pipeline.components import files, json_text
+from image_pipeline.components import files, json_files, json_text
 from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import (
@@ -229,9 +229,9 @@ def parse_manifest(content: bytes) -> Manifest:
         raise ValueError(f"its {_CHECKSUM} is not that of its content")
     if said.get("format_version", FORMAT_VERSION) != FORMAT_VERSION:
         raise ValueError(f"its format_version is {said['format_version']!r}")
-    books = json_text.check_json(said, Books)
+    books = json_files.check_json(said, Books)
     checked = {**said, "books": books, "checksum": said.get(_CHECKSUM)}
-    return json_text.check_json(checked, Manifest)
+    return json_files.check_json(checked, Manifest)
 
 
 def read_manifest(data_dir: str) -> Manifest:
@@ -242,7 +242,7 @@ def read_manifest(data_dir: str) -> Manifest:
       UserError: if it is damaged.
     """
     path = files.join(data_dir, MANIFEST)
-    content = json_text.read_whole(path, _WAY_OUT)
+    content = json_files.read_whole(path, _WAY_OUT)
     try:
         return parse_manifest(content)
     except ValueError as error:

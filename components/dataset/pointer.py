@@ -8,7 +8,7 @@ from image_pipeline.components.dataset.checksums import ManifestPart
 from image_pipeline.components.dataset.manifest import Manifest, hash_manifest
 from image_pipeline.components.dataset.paths import MANIFEST, POINTER
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.json_text import read_json
+from image_pipeline.components.json_files import read_json
 
 
 class Pointer(ManifestPart):

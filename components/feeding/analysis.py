@@ -21,13 +21,8 @@ from image_pipeline.components.dataset.record import LABEL_COLUMNS, Column, Pixe
 from image_pipeline.components.dataset.verify_shard import Finding
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.spectrogram import SoundOptions
-from image_pipeline.components.json_text import (
-    check_json,
-    parse_own,
-    read_json,
-    read_whole,
-    to_json,
-)
+from image_pipeline.components.json_files import check_json, read_json, read_whole
+from image_pipeline.components.json_text import parse_own, to_json
 from image_pipeline.components.trees import list_names
 from image_pipeline.components.views.options import ViewOptions
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
-from image_pipeline.components.json_text import read_json
+from image_pipeline.components.json_files import read_json
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.non_finite import are_finite

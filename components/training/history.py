@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from image_pipeline.components import files
-from image_pipeline.components.json_text import read_json, to_sealed_json
+from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import to_sealed_json
 
 # In the folder of the Trainer's output `model_run`.
 HISTORY_FILE = "history.json"

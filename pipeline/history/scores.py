@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.json_text import read_json, to_sealed_json
+from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.evaluation_rows import find_interval
 

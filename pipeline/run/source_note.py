@@ -17,7 +17,7 @@ from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
-from image_pipeline.components.json_text import read_json
+from image_pipeline.components.json_files import read_json
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 

@@ -8,7 +8,7 @@ import pydantic
 from image_pipeline.components import files
 from image_pipeline.components.csv_text import read_csv
 from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
-from image_pipeline.components.json_text import read_json
+from image_pipeline.components.json_files import read_json
 
 Interval = tuple[float, float]
 

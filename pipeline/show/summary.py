@@ -11,7 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import read_content
-from image_pipeline.components.json_text import read_json
+from image_pipeline.components.json_files import read_json
 from image_pipeline.components.training.history import (
     HISTORY_FILE,
     PROFILE_FILE,

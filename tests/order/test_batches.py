@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.json_text import check_json, parse_own
+from image_pipeline.components.json_files import check_json
+from image_pipeline.components.json_text import parse_own
 from image_pipeline.components.order.batches import (
     Position,
     batch_positions,
