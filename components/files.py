@@ -165,8 +165,10 @@ def read_regular_file(path: str, most_bytes: int, within: str | None = None) -> 
             _check_within(descriptor, within, path)
         blocks, left, size_bytes = [], most_bytes, status.st_size
         # All in one block, plus a byte to see the end; a file that grows takes more blocks.
-        while left and (block := os.read(descriptor, min(left, size_bytes + 1))):
+        while left and (block := os.read(descriptor, asked := min(left, size_bytes + 1))):
             blocks.append(block)
+            if len(block) == size_bytes < asked:
+                break
             left -= len(block)
             size_bytes = max(size_bytes - len(block), _GROWTH_BYTES)
         return b"".join(blocks)
@@ -186,10 +188,12 @@ def _check_within(descriptor: int, folder: str, path: str) -> None:
     try:
         opened = os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:
-        return
-    if not opened.startswith("/"):  # Not seen from the root of this process.
-        return
-    if not (is_below(opened, _resolve(folder)) or is_below(opened, _resolve.__wrapped__(folder))):
+        opened = ""
+    if not opened.startswith("/"):  # Or it is not seen from the root of this process.
+        is_in = is_below(os.path.realpath(path), os.path.realpath(folder))
+    else:
+        is_in = is_below(opened, _resolve(folder)) or is_below(opened, _resolve.__wrapped__(folder))
+    if not is_in:
         raise OutsideError(errno.EXDEV, "it is in another folder", path)
 
 

@@ -1,6 +1,7 @@
 """Where things are in a JPEG file, so that missing data is noticed before pixels are trusted."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -151,17 +152,20 @@ def _has_one_scan(data: bytes | bytearray | memoryview) -> bool:
 
 
 def find_markers(data: bytes) -> Iterator[int]:
-    """Yields the offset of every 0xFF that may start a marker, in order.
+    """The offset of every 0xFF that may start a marker, in order.
 
     NumPy finds them twice as fast as a regular expression does.
     """
     values = np.frombuffer(data, np.uint8)
-    for start in range(0, len(values), _BLOCK_BYTES):
-        positions = np.flatnonzero(
-            values[start : min(start + _BLOCK_BYTES, len(values) - 1)] == 0xFF
-        )
-        positions += start
-        yield from positions[~_INSIDE_SCAN[values[positions + 1]]].tolist()
+    starts = range(0, len(values), _BLOCK_BYTES)
+    return itertools.chain.from_iterable(_find_in_block(values, start) for start in starts)
+
+
+def _find_in_block(values: np.ndarray, start: int) -> list[int]:
+    block = values[start : start + _BLOCK_BYTES + 1]
+    positions = np.flatnonzero(block[:-1] == 0xFF)
+    found = positions[~_INSIDE_SCAN[block[positions + 1]]]
+    return (found + start if start else found).tolist()
 
 
 def expose_missing_data(data: bytes, structure: JpegStructure) -> bytes:
