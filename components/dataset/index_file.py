@@ -57,6 +57,7 @@ _WHOLE_NUMBERS = (
     *("height", "width", "channels"),
 )
 
+_BUFFER_BYTES = 2**16
 _INDEXED_AS = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float64()}
 
 
@@ -115,24 +116,32 @@ def check_index(data_dir: str) -> None:
     ):
         raise unreadable_index(data_dir, f"it is not the file that {MANIFEST} names")
     try:
-        footer = pq.read_metadata(path)
+        name = _find_unusable(path)
     except (pa.ArrowException, OSError) as error:
         raise unreadable_index(data_dir, error) from error
-    if name := _find_unusable(footer):
+    if name is not None:
         raise unreadable_index(data_dir, f"its column {name} must have a whole number in each row")
 
 
-def _find_unusable(footer: pq.FileMetaData) -> str | None:
-    """A column of places or sizes that is missing, of another type, or has an empty cell."""
-    schema = footer.schema.to_arrow_schema()
-    for name in _WHOLE_NUMBERS:
-        number = schema.get_field_index(name)
-        if number < 0 or not pa.types.is_integer(schema.field(number).type):
-            return name
-        # Other fields are flat or come later, so that columns are numbered as fields are.
-        chunks = (footer.row_group(n).column(number) for n in range(footer.num_row_groups))
-        if any(c.statistics and c.statistics.null_count for c in chunks):
-            return name
+def _find_unusable(path: str) -> str | None:
+    """A column of places or sizes that is missing, of another type, or has an empty cell.
+
+    Raises:
+      pa.ArrowException, OSError: if the file is damaged.
+    """
+    with pq.ParquetFile(path, buffer_size=_BUFFER_BYTES) as parquet:
+        schema, groups = parquet.schema_arrow, range(parquet.num_row_groups)
+        for group in groups:
+            # pyarrow ends the process where sizes lie, unless it finds that as it begins to read.
+            next(parquet.iter_batches(1, [group], [*_WHOLE_NUMBERS, "split"]), None)
+        for name in _WHOLE_NUMBERS:
+            number = schema.get_field_index(name)
+            if number < 0 or not pa.types.is_integer(schema.field(number).type):
+                return name
+            # Other fields are flat or come later, so that columns are numbered as fields are.
+            chunks = (parquet.metadata.row_group(group).column(number) for group in groups)
+            if any(c.statistics and c.statistics.null_count for c in chunks):
+                return name
     return None
 
 

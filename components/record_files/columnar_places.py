@@ -74,6 +74,19 @@ def open_parquet(
     )
 
 
+def read_chunk_header(parquet: pq.ParquetFile, group: int, name: str) -> pq.ColumnChunkMetaData:
+    """What a Parquet file says of a column of a row group that has rows.
+
+    Raises:
+      OSError: if that, or the first page, is damaged.
+    """
+    # pyarrow ends the process where sizes lie, unless it finds that as it begins to read.
+    next(parquet.iter_batches(1, row_groups=[group], columns=[name]), None)
+    found = parquet.metadata.row_group(group)
+    names = [parquet.schema.column(at).path for at in range(found.num_columns)]
+    return found.column(names.index(name))
+
+
 def open_arrow(path: str) -> pa.Table:
     """An Arrow file on this machine, mapped into memory; a process's threads share it.
 
@@ -123,6 +136,7 @@ class _Column:
         self._file = open_parquet(files.open_input(path))
         self._name, self._lock = name, threading.Lock()
         self._blocks: collections.OrderedDict[tuple[int, int], Any] = collections.OrderedDict()
+        self._sizes: dict[int, int] = {}
         self._group, self._next = -1, 0
         self._batches: Iterator[pa.RecordBatch] = iter(())
 
@@ -131,15 +145,16 @@ class _Column:
         group = 0
         while row >= (rows := self._file.metadata.row_group(group).num_rows):
             row, group = row - rows, group + 1
-        size = self._rows_of_block(group)
         with self._lock:
+            size = self._rows_of_block(group)
             return self._read_block(group, row // size, size)[row % size]
 
     def _rows_of_block(self, group: int) -> int:
-        found = self._file.metadata.row_group(group)
-        columns = (found.column(at) for at in range(found.num_columns))
-        size = next(c.total_uncompressed_size for c in columns if c.path_in_schema == self._name)
-        return min(_MOST_ROWS, max(1, _BLOCK_BYTES * found.num_rows // max(1, size)))
+        if group not in self._sizes:
+            size = read_chunk_header(self._file, group, self._name).total_uncompressed_size
+            rows = self._file.metadata.row_group(group).num_rows
+            self._sizes[group] = min(_MOST_ROWS, max(1, _BLOCK_BYTES * rows // max(1, size)))
+        return self._sizes[group]
 
     def _read_block(self, group: int, number: int, size: int) -> Any:
         """Goes on to the block, or starts the row group again where it is behind."""

@@ -20,6 +20,7 @@ from image_pipeline.components.record_files.columnar_kinds import PATH, Columns,
 from image_pipeline.components.record_files.columnar_places import (
     open_arrow,
     open_parquet,
+    read_chunk_header,
     split_column,
 )
 from image_pipeline.components.sources.held import HeldImage, Place
@@ -87,11 +88,13 @@ def _first_of_parquet(parquet: pq.ParquetFile, name: str) -> Any:
 def _sizes_of_group(parquet: pq.ParquetFile, group: int, inside: str) -> Sequence[int | None]:
     """About how many bytes each image of a row group has; None where there is none."""
     found = parquet.metadata.row_group(group)
-    chunks = map(found.column, range(found.num_columns))
-    chunk = next((each for each in chunks if each.path_in_schema == inside), None)
-    if chunk is None:
-        raise pa.ArrowInvalid(f"a group of rows has no column {inside!r}")
-    mean = max(1, chunk.total_uncompressed_size // max(1, found.num_rows))
+    if not found.num_rows:
+        return []
+    try:
+        chunk = read_chunk_header(parquet, group, inside)
+    except OSError:  # Each of its images says so when it is read.
+        return [max(1, found.total_byte_size // found.num_rows)] * found.num_rows
+    mean = max(1, chunk.total_uncompressed_size // found.num_rows)
     if chunk.statistics is not None and chunk.statistics.null_count == 0:
         return [mean] * found.num_rows
     batches = parquet.iter_batches(_LOOKED_AT, row_groups=[group], columns=[inside])

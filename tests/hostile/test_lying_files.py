@@ -25,6 +25,11 @@ def change_index(data, change):
     """Writes another index, and notes its checksum in the manifest."""
     path = data / "index.parquet"
     pq.write_table(change(pq.read_table(path)), path)
+    list_index(data)
+
+
+def list_index(data):
+    path = data / "index.parquet"
     manifest = json.loads((data / "manifest.json").read_text())
     manifest["files"]["index.parquet"] = describe_file(str(path)).model_dump()
     (data / "manifest.json").write_text(json.dumps(seal(manifest)))
@@ -56,6 +61,19 @@ def set_column(name, make):
 def test_an_index_without_numbers_reads_nothing(data, name, make):
     change_index(data, set_column(name, make))
     with pytest.raises(UserError, match=f"its column {name} must have a whole number in each row"):
+        read_index([str(next((data / "Split-train").iterdir()))])
+
+
+@pytest.mark.parametrize("name", ["shard", "width"])
+def test_an_index_whose_sizes_lie_does_not_end_the_process(data, name):
+    path = data / "index.parquet"
+    optional = b"\x25\x02\x18" + bytes([len(name)]) + name.encode()
+    content = path.read_bytes()
+    # The column has two levels by its sizes' histogram, and one if no cell may be empty.
+    path.write_bytes(content.replace(optional, b"\x25\x00" + optional[2:]))
+    assert path.read_bytes() != content
+    list_index(data)
+    with pytest.raises(UserError, match="histogram size mismatch"):
         read_index([str(next((data / "Split-train").iterdir()))])
 
 

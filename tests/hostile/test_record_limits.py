@@ -172,6 +172,19 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path, monkeypatch
                 assert len(list(read_all(str(path)))) == count
 
 
+@pytest.mark.parametrize("lying", ["image", "label"])
+def test_sizes_that_lie_do_not_end_the_process(tmp_path, lying):
+    path = tmp_path / "a.parquet"
+    table = pa.table({"label": ["a", "b", "a"], "image": pa.array([JPEG] * 3, pa.binary())})
+    pq.write_table(table, path, row_group_size=2)
+    # The column has two levels by its sizes' histogram, and one if no cell may be empty.
+    optional, name = b"\x25\x02\x18", bytes([len(lying)]) + lying.encode()
+    damaged = path.read_bytes().replace(optional + name, b"\x25\x00\x18" + name)
+    path.write_bytes(damaged)
+    with pytest.raises(OSError, match="histogram size mismatch"):
+        list(read_parquet(str(path)))
+
+
 def write_arrow(table, path):
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
