@@ -6,6 +6,8 @@ on object stores they also hide the latency of reads.
 
 import collections
 import concurrent.futures
+import contextlib
+import gc
 import itertools
 import os
 import threading
@@ -110,3 +112,32 @@ def start(function: Callable[[], Result]) -> concurrent.futures.Future[Result]:
 
     threading.Thread(target=call, daemon=True).start()
     return answer
+
+
+class _Pauses:
+    """How many pauses of the garbage collection last, and whether it goes on after them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count, self._goes_on = 0, False
+
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        with self._lock:
+            if not self._count:
+                self._goes_on = gc.isenabled()
+                gc.disable()
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                if not self._count and self._goes_on:
+                    gc.enable()
+
+
+pause_collection = _Pauses().pause
+"""Keeps Python from looking for garbage for a while, in all threads: what it finds, it frees in the
+thread that it runs in. A TensorFlow iterator that is freed waits for the threads that it reads in:
+in one of them, for good."""

@@ -21,6 +21,7 @@ from image_pipeline.components.dataset.tfrecord import (
     unframe,
 )
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.threads import pause_collection
 
 
 class StoredImage(NamedTuple):
@@ -159,7 +160,10 @@ class StoredRecords:
 
     def bad_record(self, row: int, problem: object) -> UserError:
         """The error of a record that cannot be read or decoded."""
+        # A data set's iterator that has failed may be garbage by now, and this one of its threads.
+        with pause_collection():
+            described = self.index.describe(row)
         return UserError(
-            f"{self.index.describe(row)} is damaged: {problem}; run ingest again, or set "
+            f"{described} is damaged: {problem}; run ingest again, or set "
             "feeding.bad_records=skip to go on without it."
         )

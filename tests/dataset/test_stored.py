@@ -1,4 +1,5 @@
 import dataclasses
+import gc
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -74,6 +75,26 @@ def test_a_cut_shard_names_the_record(copied):
     assert record.IMAGE.encode() in records.read(2)
     with pytest.raises(UserError, match=r"record 3 of .* is damaged: the shard ends before it"):
         records.read(3)
+
+
+def test_no_garbage_is_collected_while_a_record_is_named(copied):
+    records = StoredRecords(read_index(copied))
+    name = records.index.describe(0)
+    collections, thresholds = [], gc.get_threshold()
+    gc.callbacks.append(lambda phase, _: collections.append(phase))
+    try:
+        gc.set_threshold(50)
+        assert records.index.describe(0) == name
+        in_describe = len(collections)
+        collections.clear()
+        error = records.bad_record(0, "torn")
+        in_bad_record = len(collections)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.pop()
+    assert str(error).startswith(f"{name} is damaged: torn;")
+    assert in_bad_record == 0 < in_describe
+    assert gc.isenabled()
 
 
 def test_an_empty_shard_names_the_record(copied):
