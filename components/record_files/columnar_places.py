@@ -79,11 +79,14 @@ def read_chunk_header(parquet: pq.ParquetFile, group: int, name: str) -> pq.Colu
 
     Raises:
       OSError: if that, or the first page, is damaged.
+      pa.ArrowInvalid: if the group has no such column.
     """
     # pyarrow ends the process where sizes lie, unless it finds that as it begins to read.
     next(parquet.iter_batches(1, row_groups=[group], columns=[name]), None)
     found = parquet.metadata.row_group(group)
-    names = [parquet.schema.column(at).path for at in range(found.num_columns)]
+    names = [parquet.schema.column(at).path for at in range(len(parquet.schema))]
+    if name not in names[: found.num_columns]:
+        raise pa.ArrowInvalid(f"a group of rows has no column {name!r}")
     return found.column(names.index(name))
 
 
