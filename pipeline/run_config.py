@@ -83,13 +83,15 @@ def _read_stored(run: RunFolder) -> list[str]:
             "give the options with --config."
         )
     try:
-        stored = check_json(parse_own(configs[-1].encode()), dict[str, dict[str, Any]])
+        passed = check_json(parse_own(configs[-1].encode()), dict[str, Any])
+        groups = {group: passed.get(group, {}) for group in _STORED_GROUPS}
+        stored = check_json(groups, dict[str, dict[str, Any]])
     except ValueError as error:
         raise UserError(
             f"{path!r} is damaged: the options of its latest Trainer cannot be read ({error}); "
             "give the options with --config."
         ) from error
-    return [f"{group}={json.dumps(stored.get(group, {}))}" for group in _STORED_GROUPS]
+    return [f"{group}={json.dumps(options)}" for group, options in stored.items()]
 
 
 def _read_trainer_configs(metadata_path: str) -> list[str]:

@@ -191,7 +191,8 @@ def _write_metadata(path):
     trainer = metadata_store_pb2.ExecutionType(name="tfx.components.trainer.component.Trainer")
     execution = metadata_store_pb2.Execution(type_id=store.put_execution_type(trainer))
     groups = CONFIG.model_dump(mode="json", include={"view", "feeding", "training"})
-    execution.custom_properties["custom_config"].string_value = json.dumps(groups)
+    passed = {**groups, "code_version": "0123456789abcdef"}  # As the pipeline passes it.
+    execution.custom_properties["custom_config"].string_value = json.dumps(passed)
     store.put_executions([execution])
 
 
