@@ -85,8 +85,10 @@ def _place(
 
 
 def _decode_frame(file: tf.Tensor, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """Decodes the first frame, which lies in the corner; TensorFlow pads it to the largest one."""
     image = tf.io.decode_image(file, channels=3, expand_animations=False)
-    return tf.ensure_shape(tf.reshape(image, tf.stack([height, width, 3])), [None, None, 3])
+    frame = tf.slice(image, tf.zeros([3], tf.int64), tf.stack([height, width, 3]))
+    return tf.ensure_shape(frame, [None, None, 3])
 
 
 def _table_bytes(packed: tf.Tensor) -> tf.Tensor:

@@ -103,6 +103,16 @@ def shrink_gif_frame(gif: bytes) -> bytes:
     return gif[:6] + size + gif[10 : frame + 1] + struct.pack("<HH", 1, 2) + gif[frame + 5 :]
 
 
+def add_gif_frame(gif: bytes) -> bytes:
+    """The same file with a second frame, which fills the whole image."""
+    width, height = struct.unpack_from("<HH", gif, 6)
+    whole = save(Image.new("L", (width, height), 200), "GIF")
+    frame = whole.index(b"\x2c\0\0\0\0")
+    palette = whole[13 : 13 + (3 << (whole[10] & 7) + 1)]
+    own = bytes([whole[frame + 9] | 0x80 | whole[10] & 7]) + palette
+    return gif[:-1] + whole[frame : frame + 9] + own + whole[frame + 10 :]
+
+
 def opaque_files() -> dict[str, bytes]:
     """Name to a file without transparency, of which decoders leave no choice in the pixels."""
     color, gray = Image.fromarray(draw_color()), Image.fromarray(draw_color()[..., 0])
@@ -124,6 +134,7 @@ def opaque_files() -> dict[str, bytes]:
         "gif interlaced": save(draw_palette(), "GIF", interlace=1),
         "gif small frame": shrink_gif_frame(save(draw_palette(), "GIF")),
         "gif animated": save(frames[0], "GIF", save_all=True, append_images=frames[1:]),
+        "gif animated, small frame": add_gif_frame(shrink_gif_frame(save(draw_palette(), "GIF"))),
         "bmp": save(color, "BMP"),
         "bmp gray": save(gray, "BMP"),
         **{f"bmp {bits} bits": encode_bmp(bits) for bits in (1, 4, 8, 16, 24, 32)},
@@ -150,6 +161,7 @@ def transparent_files() -> dict[str, bytes]:
         "webp alpha lossless": save(draw_rgba(), "WEBP", lossless=True, exact=True),
         "gif transparent": gif,
         "gif transparent small frame": shrink_gif_frame(gif),
+        "gif transparent animated, small frame": add_gif_frame(shrink_gif_frame(gif)),
         "bmp alpha": encode_bmp(32, (0xFF0000, 0xFF00, 0xFF, 0xFF000000)),
         "bmp alpha first": encode_bmp(32, (0xFF, 0xFF00, 0xFF0000, 0xFF000000)),
     }
