@@ -40,6 +40,9 @@ cv2.setNumThreads(0)
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # type: ignore[attr-defined]
 
 
+_PNG_COLOR_TYPE, _PNG_GRAY_ALPHA = 25, 4
+
+
 class Pixels(NamedTuple):
     """Decoded but not yet converted pixels."""
 
@@ -117,14 +120,17 @@ def read_png_samples(data: bytes, image: Image.Image, still: bytes) -> np.ndarra
       still: the file without its animation.
 
     Returns:
-      uint8 or uint16 gray [height, width], BGR or BGRA [height, width, channels].
+      uint8 or uint16 gray [height, width], or [height, width, channels]: gray and alpha, BGR, or
+      BGRA.
     """
     buffer, decoded = np.frombuffer(still, np.uint8), None
     if not misses_much(still):
         decoded = call_decoder(cv2.imdecode, buffer, cv2.IMREAD_UNCHANGED, errors=(cv2.error,))
     if decoded is None and b"IEND" not in data:
         raise BadImage(TRUNCATED, f"the PNG data ends at byte {len(data)} without an end chunk")
-    return _check_decoded(decoded, image)
+    pixels = _check_decoded(decoded, image)
+    # OpenCV repeats the gray of gray and alpha.
+    return pixels[:, :, ::3] if data[_PNG_COLOR_TYPE] == _PNG_GRAY_ALPHA else pixels
 
 
 def _decode_tiff(data: bytes, image: Image.Image) -> Pixels:

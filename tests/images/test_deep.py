@@ -1,4 +1,6 @@
 import io
+import struct
+import zlib
 
 import cv2
 import numpy as np
@@ -37,6 +39,15 @@ def save_png(pixels: np.ndarray) -> bytes:
     return cv2.imencode(".png", bgr)[1].tobytes()
 
 
+def write_gray_alpha(pixels: np.ndarray) -> bytes:
+    """A PNG of gray and alpha with 16 bits each, which OpenCV does not write."""
+    height, width, _ = pixels.shape
+    lines = b"".join(b"\0" + line.astype(">u2").tobytes() for line in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 16, 4, 0, 0, 0)
+    named = {b"IHDR": header, b"IDAT": zlib.compress(lines), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(zoo.chunk(*each) for each in named.items())
+
+
 def save_tiff(pixels: np.ndarray, **settings) -> bytes:
     file = io.BytesIO()
     tifffile.imwrite(file, pixels, **settings)
@@ -44,11 +55,17 @@ def save_tiff(pixels: np.ndarray, **settings) -> bytes:
 
 
 RGBA = np.dstack([DEEP_RGB, DEEP_GRAY])
+GRAY_ALPHA = RGBA[:, :, [0, 3]]
 WHOLE = {
     "png gray": (save_png(DEEP_GRAY), "uint16", 1, DEEP_GRAY),
     "png RGB": (save_png(DEEP_RGB), "uint16", 3, DEEP_RGB),
     "png RGBA": (save_png(RGBA), "uint16", 4, RGBA),
     "png 8-bit RGBA": (save_png((RGBA >> 8).astype(np.uint8)), "uint8", 4, RGBA >> 8),
+    "png gray and alpha": (write_gray_alpha(GRAY_ALPHA), "uint16", 2, GRAY_ALPHA),
+    "png 8-bit gray and alpha": (
+        zoo.save((GRAY_ALPHA >> 8).astype(np.uint8), "PNG"),
+        *("uint8", 2, GRAY_ALPHA >> 8),
+    ),
     "tiff gray": (save_tiff(DEEP_GRAY), "uint16", 1, DEEP_GRAY),
     "tiff RGB": (save_tiff(DEEP_RGB, photometric="rgb"), "uint16", 3, DEEP_RGB),
     "tiff of four": (
