@@ -114,5 +114,12 @@ def explain_decoder_error(error: Exception) -> Exception:
 
 
 def _bad_image(error: Exception) -> BadImage:
-    reason = TRUNCATED if "truncated" in str(error).lower() else CORRUPT
+    said = str(error).lower()
+    if said.startswith(
+        "unsupported"
+    ):  # Pillow's word for layouts that it knows, but does not read.
+        message = f"a rare layout that Pillow does not read: {error!r}"
+        way_out = "convert it to PNG, for example with ImageMagick: magick FILE FILE.png"
+        return BadImage(UNSUPPORTED, f"{message}; {way_out}")
+    reason = TRUNCATED if "truncated" in said else CORRUPT
     return BadImage(reason, f"the decoder gave up: {error!r}")

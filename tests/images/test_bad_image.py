@@ -6,6 +6,7 @@ import importlib
 import inspect
 import io
 import pkgutil
+import struct
 from functools import partial
 
 import cv2
@@ -17,7 +18,13 @@ from PIL import Image, ImageCms, ImageFile
 import image_pipeline.components.images
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images import color, decode, jpeg, mask_file, sound, spectrogram
-from image_pipeline.components.images.bad_image import CORRUPT, TRUNCATED, BadImage, call_decoder
+from image_pipeline.components.images.bad_image import (
+    CORRUPT,
+    TRUNCATED,
+    UNSUPPORTED,
+    BadImage,
+    call_decoder,
+)
 from image_pipeline.components.images.boxes import BoxOptions, SaidBox, prepare_boxes
 from image_pipeline.components.images.header import open_image
 from image_pipeline.components.images.masks import MaskOptions, prepare_mask
@@ -264,6 +271,16 @@ def test_what_the_machine_lacks_is_not_the_image_s_fault(error, says):
 def test_an_image_that_is_quoted_blames_nobody_else(text):
     with pytest.raises(BadImage, match="the decoder gave up"):
         call_decoder(raise_error(RuntimeError(text)))
+
+
+def test_a_layout_that_the_decoder_does_not_read_is_no_damage():
+    """A whole bitmap of 32 bits whose first byte is red."""
+    masks = struct.pack("<3I", 0xFF, 0xFF00, 0xFF0000)
+    header = struct.pack("<IiiHHIIiiII", 40, 2, 1, 1, 32, 3, 8, 0, 0, 0, 0)
+    data = b"BM" + struct.pack("<IHHI", 74, 0, 0, 66) + header + masks + bytes(8)
+    with pytest.raises(BadImage, match=r"bitfields layout.*; convert it to PNG") as raised:
+        prepare_image(data, AS_IS)
+    assert raised.value.reason == UNSUPPORTED
 
 
 @pytest.mark.parametrize(("kind", "plugin"), [("webp", "WebP"), ("avif", "Avif")])
