@@ -145,14 +145,12 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def fromtarfile(cls, archive: Any) -> Self:
-        """Reads a member's headers, each of which reads the next by a call."""
+        """Reads a member's headers."""
         file: _Headers = archive.fileobj
-        file.left = file.left if file.depth else _MOST_HEADER_BYTES
-        file.depth += 1
+        if not file.depth:  # Python 3.11 comes here for the headers within, too.
+            file.left = _MOST_HEADER_BYTES
         start = archive.offset
         try:
-            if file.depth > _MOST_HEADERS:
-                raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers of one member")
             header = super().fromtarfile(archive)
             if archive.offset <= start:  # It would be read again, and again.
                 raise ValueError(f"its size is {header.size}")
@@ -160,6 +158,15 @@ class _Header(tarfile.TarInfo):
         except (ArithmeticError, LookupError, ValueError) as error:
             archive.offset = start  # It may be that of the next member by now.
             raise tarfile.ReadError(f"a header that is none: {error}") from error
+
+    def _proc_member(self, archive: Any) -> tarfile.TarInfo:
+        """Reads what follows a header, of names and attributes the next header by a call."""
+        file: _Headers = archive.fileobj
+        if file.depth >= _MOST_HEADERS:
+            raise tarfile.ReadError(f"more than {_MOST_HEADERS} headers of one member")
+        file.depth += 1
+        try:
+            return super()._proc_member(archive)  # type: ignore[misc]
         finally:
             file.depth -= 1
 
