@@ -120,6 +120,9 @@ def _create(path: str, own: Holder) -> int | None:
             return descriptor
         _remove(path, own.token)  # Another run has looked at it while it was empty.
     except BaseException:
+        with contextlib.suppress(OSError):  # Half a file would be taken for another run's.
+            if (token := _read_token(path)) in (None, own.token):
+                _remove(path, token)
         os.close(descriptor)
         raise
     os.close(descriptor)

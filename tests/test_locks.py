@@ -368,3 +368,6 @@ def test_a_limit_on_files_is_not_taken_for_another_run(tmp_path):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []  # Nothing that the next run would wait for.
+    with hold_lock(str(tmp_path)):
+        pass
