@@ -5,6 +5,7 @@ Normalisation is in it; nothing that is text is.
 """
 
 import dataclasses
+import tempfile
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from image_pipeline.components import contract
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.inference.exported import ExportedModel
 from image_pipeline.components.tasks.signatures import (
     BOXES,
@@ -57,8 +58,13 @@ def convert_model(model: ExportedModel, weights: Weights = "float32") -> bytes:
     """
     spec = tf.TensorSpec(model.views_spec.shape, model.views_spec.dtype, name=PIXELS)
     function = tf.function(_name_outputs(model), input_signature=[spec])
-    concrete = function.get_concrete_function()
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([concrete], model.loaded)
+    with tempfile.TemporaryDirectory() as folder:
+        # The converter would do so itself, and go on without signatures where that fails.
+        tf.saved_model.save(model.loaded, folder, function.get_concrete_function())
+        return _convert(model, tf.lite.TFLiteConverter.from_saved_model(folder), weights)
+
+
+def _convert(model: ExportedModel, converter: tf.lite.TFLiteConverter, weights: Weights) -> bytes:
     if weights != "float32":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if weights == "float16":
@@ -66,6 +72,8 @@ def convert_model(model: ExportedModel, weights: Weights = "float32") -> bytes:
     try:
         return converter.convert()
     except Exception as error:  # TensorFlow's own classes for it are private.
+        if shortage := explain_shortage(error):
+            raise shortage from error
         lines = [line.strip() for line in str(error).splitlines() if "tf." in line]
         raise UserError(
             f"{model.folder!r} cannot be converted to LiteRT, which lacks an operation that it "

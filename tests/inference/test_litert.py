@@ -1,12 +1,14 @@
 """An exported model as a LiteRT file, run by LiteRT's own interpreter."""
 
 import json
+import resource
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from image_pipeline.cli import call, cli
+from image_pipeline.components.errors import find_user_error
 from image_pipeline.components.inference import litert
 from image_pipeline.components.inference.exported import ExportedModel
 from tests.inference.exported_models import export
@@ -34,6 +36,17 @@ def test_answers_are_near_those_of_the_model(classifier, weights):
     assert list(found) == ["probabilities"] and np.ptp(found["probabilities"][:, 0]) > 0.1
     difference = np.abs(found["probabilities"] - served["probabilities"]).max()
     assert difference == pytest.approx(parity.most_difference)
+
+
+def test_a_limit_on_files_is_not_taken_for_a_model_that_cannot_be_converted(classifier):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(Exception, match="File too large") as raised:
+            litert.convert_model(classifier)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "`ulimit -f`" in str(find_user_error(raised.value))
 
 
 def test_a_difference_is_measured_where_there_is_one(classifier):
