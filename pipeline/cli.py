@@ -92,11 +92,13 @@ def main(command: click.Command = cli) -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
         use_folder()
-    except UserError as error:
-        say(f"Error: {error}", fg="red", err=True)
+        guard_imports()
+        listen()
+    except (UserError, OSError, RuntimeError) as error:
+        if not (known := find_user_error(error)):
+            raise
+        say(f"Error: {known}", fg="red", err=True)
         sys.exit(1)
-    guard_imports()
-    listen()
     try:
         sys.exit(call(command=command))
     finally:

@@ -122,6 +122,7 @@ LIMITED = [
     (VERIFY, {"RLIMIT_AS": 200 * MB}, "address space.*`ulimit -v` allows 200 MB"),
     (ANALYZE, {"RLIMIT_NOFILE": 14}, "[Tt]oo many (open )?files"),
     (INGEST, {"RLIMIT_NOFILE": 8}, "[Tt]oo many (open )?files"),
+    (VERIFY, {"RLIMIT_NOFILE": 6}, "[Tt]oo many (open )?files"),
     (INGEST, {"RLIMIT_FSIZE": 2000}, "Cannot write .*File too large"),
     (ANALYZE, {"RLIMIT_FSIZE": 2000}, "Cannot write .*`ulimit -f`"),
     (REPORT, {"RLIMIT_FSIZE": 2000}, "Cannot write .*File too large"),
