@@ -23,6 +23,7 @@ from image_pipeline.components.dataset.verify_shard import (
     Finding,
     check_shard,
     explain_unreadable,
+    raise_shortage,
 )
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.threads import map_in_order, usable_cores
@@ -133,5 +134,6 @@ def _count_index_rows(output_dir: str, written: int) -> list[Finding]:
         try:
             rows = pq.read_metadata(file).num_rows
         except (pa.ArrowException, OSError) as error:
+            raise_shortage(error)
             return [Finding(INDEX, f"not a readable Parquet file: {error}")]
     return [] if rows == written else [Finding(INDEX, f"{rows} rows, but {written} records")]

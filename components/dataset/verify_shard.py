@@ -23,6 +23,7 @@ from image_pipeline.components.dataset.tfrecord import (
     read_records,
     unframe,
 )
+from image_pipeline.components.errors import LACKING
 
 _BLOCK_BYTES = 2**20
 CHANGED = "changed: its SHA-256 is not the one it was written with"
@@ -79,6 +80,7 @@ def check_shard(
         rows = read_shard_rows(output_dir, split, number) if has_index else None
         trouble = None if rows is None else _check_places(shard, rows)
     except (pa.ArrowException, OSError, KeyError) as error:
+        raise_shortage(error)
         rows, trouble = None, f"its rows cannot be read: {error}"
     findings = [Finding(INDEX, f"{shard.file}: {trouble}")] if trouble else []
     try:
@@ -231,7 +233,14 @@ def _count_rest(file: _HashedFile) -> int:
 
 
 def explain_unreadable(error: OSError) -> str:
-    """What is wrong with a file that cannot be opened or read."""
+    """What is wrong with a file that cannot be opened or read; see `raise_shortage`."""
+    raise_shortage(error)
     if isinstance(error, FileNotFoundError):
         return "missing"
     return f"cannot be read: {error.strerror or error}"
+
+
+def raise_shortage(error: Exception) -> None:
+    """Raises an error that comes from what this process may have, and says nothing of a file."""
+    if getattr(error, "errno", None) in LACKING:
+        raise error

@@ -1,7 +1,9 @@
 """Whatever is done to a data set is found, and named."""
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 
 import apache_beam as beam
@@ -12,6 +14,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from image_pipeline.components import files
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import parse_manifest, read_manifest, seal
 from image_pipeline.components.dataset.verify import verify_data_set
@@ -279,3 +282,17 @@ def test_a_changed_copy_of_a_bad_file_is_found(output):
     copy.write_bytes(b"tex!")
     (finding,) = verify_data_set(str(output))
     assert finding.file == f"quarantine/{copy.name}" and "changed" in finding.problem
+
+
+def test_a_limit_on_open_files_is_no_fault_of_the_data_set(sound, monkeypatch):
+    """With `ulimit -n 12` a data set was said not to be intact."""
+    open_input = files.open_input
+
+    def run_out(path, *args, **settings):
+        if path.endswith(SHARD):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        return open_input(path, *args, **settings)
+
+    monkeypatch.setattr(files, "open_input", run_out)
+    with pytest.raises(OSError, match="Too many open files"):
+        verify_data_set(str(sound))
