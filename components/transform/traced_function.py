@@ -14,7 +14,7 @@ from tensorflow_transform import impl_helper
 from image_pipeline.components import contract
 from image_pipeline.components.dataset import record
 from image_pipeline.components.dotted import Named
-from image_pipeline.components.errors import UserError
+from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import suggest
 from image_pipeline.components.transform import statistics
 from image_pipeline.components.transform.sums_analyzer import offer_sums
@@ -97,6 +97,8 @@ def _call(function: PreprocessingFn, name: str, inputs: Mapping[str, tf.Tensor])
     except UserError as error:
         raise UserError(f"preprocessing_fn {name}{_where(function, error)}: {error}") from error
     except Exception as error:
+        if shortage := explain_shortage(error):  # tf.Transform saves statistics as it traces.
+            raise shortage from error
         raise UserError(
             f"preprocessing_fn {name} failed{_where(function, error)}: "
             f"{type(error).__name__}: {error}"

@@ -3,6 +3,7 @@
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
@@ -68,6 +69,16 @@ def test_an_error_inside_the_function_has_its_name_and_line():
     with pytest.raises(UserError, match=rf"pkg\.fn failed \(line {line}\): \w+Error: .*") as error:
         check("fails")
     assert isinstance(error.value.__cause__, Exception)
+
+
+def test_a_full_disk_is_not_the_function_s_fault():
+    """Where an analysis has its temporary files, which tf.Transform reads as it traces."""
+
+    def meet_full_disk(inputs):
+        raise tf.errors.ResourceExhaustedError(None, None, "/tmp/a; No space left on device")
+
+    with pytest.raises(UserError, match="Cannot write /tmp/a: the disk is full"):
+        trace(guard(meet_full_disk, "pkg.fn"), SPECS)
 
 
 def test_statistics_of_the_data_set_are_no_dependency():
