@@ -60,7 +60,9 @@ def _check(manifest: Manifest, data_dir: str, name: str, version: str) -> None:
         )
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UserError(f"version must be three numbers such as 1.0.0, got {version!r}.")
-    if manifest.options["prepare"]["encoding"] == "raw" or manifest.options.get("in_place"):
+    if manifest.options.get("prepare", {}).get("encoding") == "raw" or manifest.options.get(
+        "in_place"
+    ):
         raise UserError(
             f"TFDS decodes JPEG and PNG only, but the images of {data_dir!r} are pixels, or lie "
             "elsewhere; ingest them with ingest.prepare.encoding=png, without ingest.in_place."
@@ -90,7 +92,7 @@ def _describe(manifest: Manifest, name: str, version: str) -> dict[str, Any]:
 
 def _describe_features(manifest: Manifest) -> dict[str, Any]:
     """The content of `features.json`: TFDS's message Feature."""
-    is_gray = manifest.options["prepare"]["color"] == "gray"
+    is_gray = manifest.options.get("prepare", {}).get("color") == "gray"
     features = {record.IMAGE: _image(1 if is_gray else 3)}
     shown = [column for column in manifest.columns if column.key in _SHOWN]
     for column in (*shown, *manifest.further):

@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import pydantic
 
@@ -15,10 +15,14 @@ class ManifestPart(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True, strict=True)
 
 
+Count = Annotated[int, pydantic.Field(ge=0, lt=2**63)]
+"""How many of something there are, in 64 bits."""
+
+
 class ListedFile(ManifestPart):
     """A file's size, and its SHA-256 in 64 hexadecimal digits."""
 
-    bytes: int
+    bytes: Count
     sha256: str
 
 

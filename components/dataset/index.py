@@ -18,7 +18,9 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import (
     INDEX_SCHEMA,
     check_index,
+    check_rows,
     find_index_file,
+    reading_index,
     unreadable_index,
 )
 from image_pipeline.components.dataset.paths import (
@@ -45,6 +47,7 @@ _NUMBERS = {
 }
 _COLUMNS = ("split", "shard", "record_id", "label", "format", *_NUMBERS)
 _RAW_FORMATS = pa.array([name.decode() for name in record.RAW_FORMATS])
+_ID_DIGITS = 32
 # Row groups that are read ahead while one is processed; each is held as text.
 _BATCHES_AHEAD = 4
 # Attributes of `RecordIndex` with a row per record, all but the label.
@@ -194,7 +197,11 @@ def _read_one(root: str, paths: tuple[str, ...]) -> RecordIndex:
     labels, formats = [], set[str]()
     check_index(root)
     for path_number, rows in _scan(root, paths):
-        for name, values in _hold_columns(path_number, rows).items():
+        try:
+            held = _hold_columns(path_number, rows)
+        except ValueError as error:  # An id's digits are not hexadecimal.
+            raise unreadable_index(root, error) from error
+        for name, values in held.items():
             columns[name].append(values)
         labels.append(rows["label"].dictionary_encode())
         formats |= set(pc.unique(rows["format"]).to_pylist())
@@ -244,16 +251,16 @@ def _scan(root: str, shard_paths: Sequence[str]) -> Iterator[tuple[np.ndarray, p
 
 
 def _read_batches(root: str, splits: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from dataset.dataset(find_index_file(root), format="parquet").to_batches(
+    with reading_index(root):
+        batches = dataset.dataset(find_index_file(root), format="parquet").to_batches(
             columns=list(_COLUMNS),
             filter=pc.field("split").isin(splits),
             batch_readahead=_BATCHES_AHEAD,
             # With buffering, the columns of the whole file would be held until its end.
             fragment_scan_options=dataset.ParquetFragmentScanOptions(pre_buffer=False),
         )
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable_index(root, error) from error
+        for batch in batches:
+            yield check_rows(root, batch)
 
 
 def _join(parts: list[np.ndarray]) -> np.ndarray:
@@ -279,10 +286,8 @@ def further_names(shard_paths: Sequence[str]) -> list[str]:
 
 
 def _list_columns(root: str) -> list[str]:
-    try:
+    with reading_index(root):
         return pq.read_schema(find_index_file(root)).names
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable_index(root, error) from error
 
 
 def read_column(shard_paths: Sequence[str], name: str) -> pa.ChunkedArray:
@@ -316,10 +321,9 @@ def _read_columns(root: str, shard_paths: Sequence[str], columns: Sequence[str])
     in_splits = pc.field("split").isin(sorted(numbers))
     needed = list(dict.fromkeys([*columns, "split", "shard"]))
     check_index(root)
-    try:
+    with reading_index(root):
         table = pq.read_table(find_index_file(root), columns=needed, filters=in_splits)
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable_index(root, error) from error
+    check_rows(root, table)
     path_number = number_paths(table["split"].combine_chunks(), table["shard"], numbers)
     is_read = path_number >= 0
     table, path_number = table.filter(pa.array(is_read)), path_number[is_read]
@@ -332,5 +336,7 @@ def _unhex(digits: pa.StringArray) -> np.ndarray:
     """32 hexadecimal digits a row to uint8 [rows, 16], without a Python object per row."""
     _, offsets, text = digits.buffers()
     ends = np.frombuffer(offsets, np.int32)[digits.offset : digits.offset + len(digits) + 1]
+    if (np.diff(ends) != _ID_DIGITS).any():
+        raise ValueError(f"its column record_id must have {_ID_DIGITS} digits in each row")
     binary = binascii.unhexlify(memoryview(text)[ends[0] : ends[-1]])
     return np.frombuffer(binary, np.uint8).reshape(len(digits), 16)

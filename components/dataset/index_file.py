@@ -1,17 +1,20 @@
 """The index file: a row for each record, in the order of splits, shards and positions."""
 
+import contextlib
 import functools
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.dataset.paths import INDEX, MANIFEST
+from image_pipeline.components.dataset.places import Places, find_misplaced
 from image_pipeline.components.dataset.record import BOX_COLUMNS, Column
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.trees import fetch_file
@@ -51,11 +54,10 @@ MASK_FIELDS = (
 """Of images with masks."""
 
 
-# What reading a record needs of its row.
-_WHOLE_NUMBERS = (
-    *("shard", "record_offset", "record_length", "payload_length"),
-    *("height", "width", "channels"),
-)
+# Nothing else is unknown of any image.
+_MAY_BE_EMPTY = {"group"}
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 _BUFFER_BYTES = 2**16
 _INDEXED_AS = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float64()}
@@ -79,14 +81,21 @@ def index_name(column: Column) -> str:
 
 
 def scan_index(data_dir: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Reads columns of the index, some rows at a time."""
-    with files.open_input(files.join(data_dir, INDEX)) as file:
+    """Reads columns of the index, some rows at a time.
+
+    Raises:
+      UserError: if the index was changed since it was written; in a store, only what cannot be read
+        is told, as it would have to be read twice.
+    """
+    if files.is_local(data_dir):
+        check_index(data_dir)
+    with reading_index(data_dir), files.open_input(files.join(data_dir, INDEX)) as file:
         for batch in pq.ParquetFile(file).iter_batches(columns=list(columns)):
-            yield pa.Table.from_batches([batch])
+            yield check_rows(data_dir, pa.Table.from_batches([batch]))
 
 
 def read_shard_rows(data_dir: str, split: str, shard: int) -> pa.Table:
-    """Reads one shard's rows, in the order of its records; see `INDEX_SCHEMA`."""
+    """Reads one shard's rows as they are, in the order of its records; see `INDEX_SCHEMA`."""
     with files.open_input(files.join(data_dir, INDEX)) as file:
         own = (pc.field("split") == split) & (pc.field("shard") == shard)
         return pq.read_table(file, filters=own).sort_by("record_offset")
@@ -96,52 +105,89 @@ def check_index(data_dir: str) -> None:
     """Makes sure that a data set's index is the one that its manifest names.
 
     The index is hashed once after each time it was written, at about a gigabyte a second: 62 bytes
-    a record. A data set without a manifest is not checked.
+    a record; and the places that it says must be those of the shards' records, one after the other.
+    A data set without a manifest is not checked.
 
     Raises:
       UserError: if the index or the manifest was changed.
     """
     try:
-        listed = read_manifest(data_dir).files[INDEX]
+        manifest = read_manifest(data_dir)
     except FileNotFoundError:
         return
-    try:
+    listed = manifest.files.get(INDEX)
+    with reading_index(data_dir):
         path = find_index_file(data_dir)
         status = os.stat(path)
-    except OSError as error:
-        raise unreadable_index(data_dir, error.strerror) from error
-    if (
-        status.st_size != listed.bytes
-        or _hash_file(path, status.st_size, status.st_mtime_ns, status.st_ino) != listed.sha256
-    ):
-        raise unreadable_index(data_dir, f"it is not the file that {MANIFEST} names")
-    try:
-        name = _find_unusable(path)
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable_index(data_dir, error) from error
-    if name is not None:
-        raise unreadable_index(data_dir, f"its column {name} must have a whole number in each row")
+        state = path, status.st_size, status.st_mtime_ns, status.st_ino
+        if listed is None or status.st_size != listed.bytes or _hash_file(*state) != listed.sha256:
+            raise unreadable_index(data_dir, f"it is not the file that {MANIFEST} names")
+        problem = find_problem(path, manifest)
+    if problem:
+        raise unreadable_index(data_dir, problem)
 
 
-def _find_unusable(path: str) -> str | None:
-    """A column of places or sizes that is missing, of another type, or has an empty cell.
+def find_problem(path: str, manifest: Manifest) -> str | None:
+    """Says what of an index is not as ingest writes it, but for what images are said to be.
+
+    Args:
+      path: the index, on this machine.
+      manifest: of its data set.
+
+    Returns:
+      A column that is missing or of another type, or the first shard whose records are not where
+      the index has them; None if all is right.
 
     Raises:
-      pa.ArrowException, OSError: if the file is damaged.
+      pa.ArrowException, OSError: if it cannot be read.
     """
+    shards = tuple(
+        Places(split, number, shard.records, shard.bytes)
+        for split, number, shard in manifest.list_shards()
+        if shard.records
+    )
+    status = os.stat(path)
+    state = status.st_size, status.st_mtime_ns, status.st_ino
+    schema = index_schema(manifest.further, manifest.has_masks)
+    return _find_other_type(schema, path, *state) or find_misplaced(shards, path, *state)
+
+
+def check_rows(data_dir: str, rows: Rows) -> Rows:
+    """Rows of an index, if they are what ingest writes: pyarrow itself reads any bytes as text.
+
+    Raises:
+      UserError: if they are not.
+    """
+    with reading_index(data_dir):
+        rows.validate(full=True)
+    for name in INDEX_SCHEMA.names:
+        if name in rows.schema.names and name not in _MAY_BE_EMPTY and rows[name].null_count:
+            raise unreadable_index(data_dir, f"its column {name} must have a value in each row")
+    return rows
+
+
+@contextlib.contextmanager
+def reading_index(data_dir: str) -> Iterator[None]:
+    """Says of what pyarrow or the system raise which index cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable_index(data_dir, getattr(error, "strerror", None) or error) from error
+
+
+@functools.lru_cache(maxsize=256)
+def _find_other_type(schema: pa.Schema, path: str, *state: int) -> str | None:
+    """Names a column that is missing, or of another type; `state` is as `_hash_file`'s."""
     with pq.ParquetFile(path, buffer_size=_BUFFER_BYTES) as parquet:
-        schema, groups = parquet.schema_arrow, range(parquet.num_row_groups)
-        for group in groups:
+        for field in schema:
+            number = parquet.schema_arrow.get_field_index(field.name)
+            if number < 0:
+                return f"it must have one column {field.name}"
+            if (type_ := parquet.schema_arrow.field(number).type) != field.type:
+                return f"its column {field.name} must be of the type {field.type}, not {type_}"
+        for group in range(parquet.num_row_groups):
             # pyarrow ends the process where sizes lie, unless it finds that as it begins to read.
-            next(parquet.iter_batches(1, [group], [*_WHOLE_NUMBERS, "split"]), None)
-        for name in _WHOLE_NUMBERS:
-            number = schema.get_field_index(name)
-            if number < 0 or not pa.types.is_integer(schema.field(number).type):
-                return name
-            # Other fields are flat or come later, so that columns are numbered as fields are.
-            chunks = (parquet.metadata.row_group(group).column(number) for group in groups)
-            if any(c.statistics and c.statistics.null_count for c in chunks):
-                return name
+            next(parquet.iter_batches(1, [group], schema.names), None)
     return None
 
 

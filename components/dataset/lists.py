@@ -8,7 +8,15 @@ from typing import ClassVar, TypeVar
 import pydantic
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset.paths import DUPLICATES, NEAR_DUPLICATES, QUARANTINE, SKIPPED
+from image_pipeline.components.dataset.checksums import describe_bytes
+from image_pipeline.components.dataset.manifest import read_manifest
+from image_pipeline.components.dataset.paths import (
+    DUPLICATES,
+    MANIFEST,
+    NEAR_DUPLICATES,
+    QUARANTINE,
+    SKIPPED,
+)
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_files import check_json, read_whole
 from image_pipeline.components.json_text import parse_own
@@ -85,19 +93,29 @@ def read_list(data_dir: str, kind: type[L]) -> list[L]:
     path = files.join(data_dir, kind.FILE)
     way_out = "`image-pipeline verify` lists all that is wrong, and ingest writes it anew"
     try:
-        lines = read_whole(path, way_out).splitlines()
+        content = read_whole(path, way_out)
     except FileNotFoundError as error:
         raise UserError(
             f"{data_dir!r} must hold {kind.FILE}, but it is gone; {way_out}."
         ) from error
-    found: list[L] = []
+    lines, found = content.splitlines(), list[L]()
     try:
         found.extend(check_json(parse_own(line), kind) for line in lines)
     except ValueError as error:
         raise UserError(
             f"{path!r} is damaged at line {len(found) + 1} ({error}); {way_out}."
         ) from error
+    if not _is_listed(data_dir, kind.FILE, content):
+        raise UserError(f"{path!r} is not the file that {MANIFEST} names; {way_out}.")
     return found
+
+
+def _is_listed(data_dir: str, name: str, content: bytes) -> bool:
+    """Whether a list is the one that the manifest names; of an unfinished data set, any is."""
+    try:
+        return read_manifest(data_dir).files.get(name) == describe_bytes(content)
+    except FileNotFoundError:
+        return True
 
 
 def write_list(data_dir: str, kind: type[L], lines: Sequence[L]) -> None:

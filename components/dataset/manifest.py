@@ -6,17 +6,23 @@ seed give the same bytes.
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic
 
 from image_pipeline.components import files, json_files, json_text
-from image_pipeline.components.dataset.checksums import ListedFile, ManifestPart, describe_file
+from image_pipeline.components.dataset.checksums import (
+    Count,
+    ListedFile,
+    ManifestPart,
+    describe_file,
+)
 from image_pipeline.components.dataset.paths import MANIFEST
 from image_pipeline.components.dataset.record import (
     BOX_COLUMNS,
     IGNORED,
     Column,
+    ColumnType,
     PixelType,
     all_columns,
     further_columns,
@@ -26,6 +32,9 @@ from image_pipeline.components.errors import UserError
 
 FORMAT_VERSION = 1
 _CHECKSUM = "manifest_sha256"
+_Level = Annotated[int, pydantic.Field(ge=0, le=255)]
+# A gray level or a colour of a mask's class.
+_Shown = _Level | Annotated[str, pydantic.Field(pattern="^#[0-9a-fA-F]{6}$")]
 _WAY_OUT = "restore it from a copy, or run ingest again"
 # The keys of manifests from before there was a checksum: one without it may have no others.
 _UNSEALED = {
@@ -54,19 +63,19 @@ class Books(ManifestPart):
       near_duplicates: sets of different images that look alike; None if there was no search.
     """
 
-    found: int
-    written: int
-    duplicates: int
-    quarantined: int
-    quarantine_reasons: dict[str, int]
-    skipped: int = 0
-    skipped_kinds: dict[str, int] = pydantic.Field(default_factory=dict)
+    found: Count
+    written: Count
+    duplicates: Count
+    quarantined: Count
+    quarantine_reasons: dict[str, Count]
+    skipped: Count = 0
+    skipped_kinds: dict[str, Count] = pydantic.Field(default_factory=dict)
     # Paths, which some versions of pydantic do not accept as str where they are not UTF-8.
     skipped_examples: dict[str, Any] = pydantic.Field(default_factory=dict)
-    conflicting_labels: int
-    straddling: int = 0
-    classes: dict[str, dict[str, int]]
-    near_duplicates: int | None = None
+    conflicting_labels: Count
+    straddling: Count = 0
+    classes: dict[str, dict[str, Count]]
+    near_duplicates: Count | None = None
 
     @property
     def accounted(self) -> int:
@@ -78,12 +87,15 @@ class Books(ManifestPart):
         return self.model_dump(exclude_none=True)
 
 
+_Id = Annotated[str, pydantic.Field(pattern="^[0-9]{1,3}$")]
+
+
 class ListedShard(ManifestPart):
     """A shard: its path below the data set's folder, number of records, size and checksum."""
 
     file: str
-    records: int
-    bytes: int
+    records: Count
+    bytes: Count
     sha256: str
 
 
@@ -94,12 +106,49 @@ class ListedSplit(ManifestPart):
     many boxes each class has, and the most that an image has.
     """
 
-    records: int
-    bytes: int
+    records: Count
+    bytes: Count
     shards: list[ListedShard]
-    mask_pixels: dict[str, int] | None = None
-    box_counts: dict[str, int] | None = None
-    most_boxes: int | None = None
+    mask_pixels: dict[_Id, Count] | None = None
+    box_counts: dict[str, Count] | None = None
+    most_boxes: Count | None = None
+
+
+class _Prepared(ManifestPart):
+    """How images were made, see `PrepareOptions`."""
+
+    dtype: PixelType = "uint8"
+    channels: Count | None = None
+    color: str = "rgb"
+    encoding: str = ""
+    alpha_background: list[_Level] = pydantic.Field(
+        default_factory=lambda: [255] * 3, min_length=3, max_length=3
+    )
+    sound: dict[str, Any] | None = None
+
+
+class _Named(ManifestPart):
+    """The classes of masks or boxes: their names, or also how masks show them."""
+
+    classes: list[str] | dict[str, _Shown | list[_Shown]] | None = None
+
+
+class _Stored(ManifestPart):
+    """What is read of the options of ingest, without the ingest that knows them all."""
+
+    prepare: _Prepared = pydantic.Field(default_factory=_Prepared)
+    column_types: dict[str, ColumnType] = pydantic.Field(default_factory=dict)
+    class_ids: bool = False
+    classes: list[str] | None = None
+    masks: _Named | None = None
+    boxes: _Named | None = None
+    leave_out: list[pydantic.InstanceOf[str]] = pydantic.Field(default_factory=list)
+
+    @pydantic.model_validator(mode="after")
+    def _check_boxes(self) -> "_Stored":
+        if "boxes" in self.column_types.values() and not (self.boxes and self.boxes.classes):
+            raise ValueError("there are boxes, but no boxes.classes")
+        return self
 
 
 class Manifest(ManifestPart):
@@ -120,6 +169,12 @@ class Manifest(ManifestPart):
     files: dict[str, ListedFile]
     options: dict[str, Any]
     checksum: str | None = None
+
+    @pydantic.field_validator("options")
+    @classmethod
+    def _check_options(cls, options: dict[str, Any]) -> dict[str, Any]:
+        json_files.check_json(options, _Stored)
+        return options
 
     @property
     def further(self) -> tuple[Column, ...]:
@@ -154,6 +209,12 @@ class Manifest(ManifestPart):
     def dtype(self) -> PixelType:
         """The type of the images' values."""
         return self.options.get("prepare", {}).get("dtype", "uint8")
+
+    @property
+    def alpha_background(self) -> tuple[int, int, int]:
+        """The RGB colour on which transparent images were laid."""
+        red, green, blue = self.options.get("prepare", {}).get("alpha_background", [255] * 3)
+        return red, green, blue
 
     @property
     def channels(self) -> int | None:

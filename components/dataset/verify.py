@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.checksums import ListedFile, describe_file
+from image_pipeline.components.dataset.index_file import find_index_file, find_problem
 from image_pipeline.components.dataset.lists import (
     Duplicate,
     Line,
@@ -69,7 +70,10 @@ def _verify_content(output_dir: str, manifest: Manifest) -> list[Finding]:
         shards,
         usable_cores(),
     )
-    return [*findings, *itertools.chain(*checked)]
+    findings += itertools.chain(*checked)
+    if not any(finding.file == INDEX for finding in findings):
+        findings += _check_index(output_dir, manifest)
+    return findings
 
 
 def _check_books(manifest: Manifest) -> list[Finding]:
@@ -127,6 +131,15 @@ def _find_strays(output_dir: str, known: set[str]) -> list[Finding]:
     prefix = len(files.join(output_dir, ""))
     found = [path[prefix:] for path in files.list_files(output_dir, in_split("*"))]
     return [Finding(f, "not in the manifest; delete it") for f in found if f not in known]
+
+
+def _check_index(output_dir: str, manifest: Manifest) -> list[Finding]:
+    """Checks what no shard's rows tell: the columns' types, and the order of the shards."""
+    try:
+        problem = find_problem(find_index_file(output_dir), manifest)
+    except (pa.ArrowException, OSError) as error:
+        problem = f"cannot be read: {error}"
+    return [Finding(INDEX, problem)] if problem else []
 
 
 def _count_index_rows(output_dir: str, written: int) -> list[Finding]:

@@ -78,6 +78,8 @@ def check_shard(
     """
     try:
         rows = read_shard_rows(output_dir, split, number) if has_index else None
+        if rows is not None:
+            rows.validate(full=True)  # pyarrow reads any bytes as text.
         trouble = None if rows is None else _check_places(shard, rows)
     except (pa.ArrowException, OSError, KeyError) as error:
         raise_shortage(error)

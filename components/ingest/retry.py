@@ -124,11 +124,17 @@ def prepare_quarantined(
       Their chunks, and how many are usable.
 
     Raises:
-      UserError: if a generator made them, of which no single image can be read again.
+      UserError: if a generator made them, of which no single image can be read again; or if the
+        images are of another kind than those that were ingested.
     """
     kind = kind_of(images_dir)
     if not kind.lists_images:
         raise not_read_again(images_dir)
+    if kind.has_rows and not options.columns:
+        raise UserError(
+            f"--images must be what the data set was made from, a folder or an archive, but "
+            f"{images_dir!r} is a table; name that, or run ingest again."
+        )
     lines = list(read_list(output_dir, Quarantined))
     quarantined = {line.path for line in lines}
     names = quarantined | _list_skipped(output_dir)

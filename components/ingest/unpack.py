@@ -18,8 +18,11 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.index_file import (
     INDEX_SCHEMA,
     MASK_FIELDS,
+    check_index,
+    check_rows,
     index_name,
     read_shard_rows,
+    reading_index,
 )
 from image_pipeline.components.dataset.lists import Duplicate, read_list
 from image_pipeline.components.dataset.manifest import read_manifest
@@ -49,7 +52,12 @@ _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]
 
 
 def list_shards(output_dir: str) -> list[tuple[str, int, str]]:
-    """Each shard of a data set: its split, its number within it, and its path."""
+    """Each shard of a data set: its split, its number within it, and its path.
+
+    Raises:
+      UserError: if the manifest or the index was changed.
+    """
+    check_index(output_dir)
     listed = read_manifest(output_dir).list_shards()
     return [(split, number, shard.file) for split, number, shard in listed]
 
@@ -71,7 +79,8 @@ def unpack_shard(
     """
     split, number, path = shard
     name = name_anew(f"kept-{split}-{number:05d}")
-    rows = read_shard_rows(output_dir, split, number)
+    with reading_index(output_dir):
+        rows = check_rows(output_dir, read_shard_rows(output_dir, split, number))
     try:
         with (
             files.open_input(files.join(output_dir, path)) as file,
@@ -214,6 +223,12 @@ def _restore_duplicates(
     originals = {row["path"]: row for row in rows.take(pa.array(where, pa.int64())).to_pylist()}
     restored = []
     for line in lines:
+        if os.fsencode(line.original) not in originals:
+            raise UserError(
+                f"{files.join(output_dir, Duplicate.FILE)!r} says that {line.path!r} repeats "
+                f"{line.original!r}, but no record is of that; "
+                "run ingest again on the whole folder."
+            )
         ref = said.get(line.path, ImageRef(line.path, 0, 0))
         row = originals[os.fsencode(line.original)] | columns_of(ref, options)
         row["label"] = line.label

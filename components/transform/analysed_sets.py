@@ -14,7 +14,7 @@ import tensorflow as tf
 from image_pipeline.components import files
 from image_pipeline.components.code_version import code_version
 from image_pipeline.components.dataset.complete import check_shard_sizes
-from image_pipeline.components.dataset.index_file import check_index, index_name, scan_index
+from image_pipeline.components.dataset.index_file import index_name, scan_index
 from image_pipeline.components.dataset.manifest import (
     Manifest,
     hash_manifest,
@@ -177,9 +177,8 @@ def _read_span(examples_dir: str, view: ViewOptions, options: TransformOptions) 
             records += int(is_read.sum())
     key = span_key(examples_dir, view, options)
     manifest_sha256 = hash_manifest(examples_dir)
-    prepare = manifest.options["prepare"]
-    red, green, blue = prepare["alpha_background"]
-    background, sound = (red, green, blue), prepare.get("sound")
+    background = manifest.alpha_background
+    sound = manifest.options.get("prepare", {}).get("sound")
     pixels: collections.Counter = collections.Counter()
     boxes: collections.Counter = collections.Counter()
     for split in options.analyze_splits:
@@ -202,8 +201,6 @@ def read_index_rows(
     examples_dir: str, label: Column | None = None
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Reads the index: each split's labels and record ids (both object [n]), some at a time."""
-    if files.is_local(examples_dir):
-        check_index(examples_dir)
     name = "label" if label is None else index_name(label)
     for rows in scan_index(examples_dir, ["split", name, "record_id"]):
         for split, own in rows.to_pandas().groupby("split"):

@@ -23,6 +23,10 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 
 # Statistics that are listed under other names.
+VERIFY = (
+    "`image-pipeline verify` with the data set's folder tells whether its index is that of its "
+    "shards; if it is, run again"
+)
 _OWN = (*CLASS_STATISTICS, "records", "constant_channels")
 _SHORT = 64  # most values of a statistic listed in full; longer ones are only described
 
@@ -151,7 +155,7 @@ def describe_statistics(found: dict[str, np.ndarray]) -> dict[str, Any]:
 def check_records(analysed: int, expected: int) -> int:
     """Fails the run if the analyzers saw another number of records than the data sets hold."""
     if analysed != expected:
-        raise RuntimeError(f"Stage ReadViews lost records: {expected} in, {analysed} out.")
+        raise UserError(f"Stage ReadViews lost records: {expected} in, {analysed} out; {VERIFY}.")
     return analysed
 
 

@@ -16,9 +16,15 @@ from typing import Any
 import tensorflow_transform as tft
 
 from image_pipeline.components import contract, files
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import CHECKSUMS, write_checksums
 from image_pipeline.components.transform.analysed_sets import Span
-from image_pipeline.components.transform.analysis_file import summarize, to_content, write_summary
+from image_pipeline.components.transform.analysis_file import (
+    VERIFY,
+    summarize,
+    to_content,
+    write_summary,
+)
 from image_pipeline.components.transform.check_graph import check_graph, check_statistics
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.statistics import read_statistics
@@ -62,7 +68,7 @@ def finish_graph(
 
     Raises:
       UserError: if the graph cannot be used; the message says why.
-      RuntimeError: if a stage lost records; the message names the stage.
+      UserError: if a stage lost records; the message names the stage.
     """
     with tempfile.TemporaryDirectory() as graph_dir:
         copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))
@@ -98,15 +104,16 @@ def _publish(graph_dir: str, summary: dict[str, Any], output_dir: str) -> None:
 def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
     """Fails the run if the classes' counts are not those of the indexes.
 
-    For a runner each analyzer is a separate branch: one may lose what another has seen. A user's
-    function may rename or leave out labels, so this is for the default one.
+    An index may say something else than its shards. And for a runner each analyzer is a separate
+    branch: one may lose what another has seen. A user's function may rename or leave out labels,
+    so this is for the default one.
 
     Args:
       classes: of `analysis.json`.
       spans: the analysed data sets.
 
     Raises:
-      RuntimeError: if one class was counted too often or not often enough.
+      UserError: if one class was counted too often or not often enough.
     """
     indexed = sum((span.analysed for span in spans), collections.Counter())
     # A vocabulary holds neither an empty name nor one of several lines.
@@ -115,9 +122,9 @@ def check_classes(classes: Sequence[dict], spans: Sequence[Span]) -> None:
     wrong = {name for name in {*expected, *counted} if expected.get(name) != counted.get(name)}
     if wrong:
         name = min(wrong)
-        raise RuntimeError(
+        raise UserError(
             f"Stage Analyze lost records of {len(wrong)} classes, for example {name!r}: "
-            f"{expected.get(name, 0)} in, {counted.get(name, 0)} out."
+            f"{expected.get(name, 0)} in, {counted.get(name, 0)} out; {VERIFY}."
         )
 
 

@@ -54,7 +54,7 @@ def run_analysis(
 
     Raises:
       UserError: if the person who called can put it right.
-      RuntimeError: if a stage lost records; the message names the stage.
+      UserError: if a stage lost records; the message names the stage.
     """
     root = make_pipeline()
     _check_places(root, output_dir, cache_dir)

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import (
     check_index,
+    check_rows,
     find_index_file,
-    unreadable_index,
+    reading_index,
 )
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.tfrecord import (
@@ -39,11 +40,9 @@ class IndexRows:
         check_index(data_dir)
         self._data_dir, self._manifest = data_dir, manifest
         self._path = find_index_file(data_dir)
-        try:
+        with reading_index(data_dir):
             self._stat = files.stat_file(self._path)
             self._footer = pq.read_metadata(self._path)
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable_index(data_dir, error) from error
         groups = range(self._footer.num_row_groups)
         self._ends = np.cumsum(
             [self._footer.row_group(each).num_rows for each in groups], dtype=int
@@ -60,8 +59,9 @@ class IndexRows:
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Columns of all rows in their order, some rows at a time."""
-        for batch in self._open().iter_batches(columns=list(columns)):
-            yield pa.Table.from_batches([batch])
+        with reading_index(self._data_dir):
+            for batch in self._open().iter_batches(columns=list(columns)):
+                yield check_rows(self._data_dir, pa.Table.from_batches([batch]))
 
     def read(self, numbers: Sequence[int], columns: Sequence[str] | None = None) -> list[dict]:
         """Some rows, in the order of their numbers as given; None gives all columns."""
@@ -71,7 +71,9 @@ class IndexRows:
         for group in np.unique(groups).tolist():
             own = np.asarray(numbers)[groups == group]
             start = self._ends[group] - self._footer.row_group(group).num_rows
-            rows = file.read_row_group(group, columns=wanted).take(pa.array(own - start))
+            with reading_index(self._data_dir):
+                rows = file.read_row_group(group, columns=wanted)
+            rows = check_rows(self._data_dir, rows).take(pa.array(own - start))
             found |= zip(own.tolist(), rows.to_pylist(), strict=True)
         return [found[number] for number in numbers]
 

@@ -1,18 +1,21 @@
 """Files of this project's own whose checksums are right, though their content is not."""
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from image_pipeline.browse.index_rows import IndexRows
 from image_pipeline.cli import call
 from image_pipeline.components import contract
 from image_pipeline.components.dataset.checksums import describe_file
 from image_pipeline.components.dataset.index import read_index
-from image_pipeline.components.dataset.manifest import seal
+from image_pipeline.components.dataset.index_file import scan_index
+from image_pipeline.components.dataset.manifest import read_manifest, seal
 from image_pipeline.components.errors import UserError
-from tests.drawings import write_folder
+from tests.drawings import draw, encode_png, write_folder
 from tests.graphs import write_analysis
 from tests.ingest_runs import ingest
 
@@ -50,18 +53,130 @@ def set_column(name, make):
     return change
 
 
+def spoil(column):
+    """Bytes that are no UTF-8 in a column of text."""
+    return pa.array([b"\xff\xfe"] * len(column)).view(pa.string())
+
+
+INDEX_LIES = {
+    "text": (set_column("shard", lambda c: c.cast(pa.string())), "type int32, not string"),
+    "offset": (
+        set_column("record_offset", lambda c: c.cast(pa.string())),
+        "type int64, not string",
+    ),
+    "long text": (set_column("label", lambda c: c.cast(pa.large_string())), "not large_string"),
+    "empty": (
+        set_column("width", lambda c: pa.array([None, *c.to_pylist()[1:]], c.type)),
+        "its column width must have a value in each row",
+    ),
+    "nothing": (set_column("label", lambda c: pa.nulls(len(c), c.type)), "label must have a value"),
+    "twice": (lambda t: t.append_column("source", t["source"]), "must have one column source"),
+    "none": (lambda t: t.drop_columns(["channels"]), "must have one column channels"),
+    "no text": (set_column("label", spoil), "Invalid UTF8"),
+    "no split": (set_column("split", spoil), "its rows of shard 0 of 'train' are not"),
+    "mixed": (
+        set_column("split", lambda c: c.take(pa.array([*range(len(c))][::-1]))),
+        "of 'train'",
+    ),
+    "negative": (
+        set_column("record_length", lambda c: pa.array([-1] * len(c), c.type)),
+        "its rows of shard 0 of 'train' are not those of its records",
+    ),
+    "no id": (
+        set_column("record_id", lambda c: pa.array(["zz" * 16] * len(c))),
+        "Non-hexadecimal digit",
+    ),
+    "short id": (
+        set_column("record_id", lambda c: pa.array(["0"] * len(c))),
+        "must have 32 digits",
+    ),
+    "lost": (lambda t: t.slice(1), "its rows of shard 0 of 'train'"),
+    "none left": (lambda t: t.slice(0, 0), "it must have 6 rows"),
+    "more": (lambda t: pa.concat_tables([t, t]), "it must have 6 rows"),
+    "other order": (lambda t: t.take(pa.array([1, 0, 2, 3, 4, 5])), "of shard 0 of 'train'"),
+}
+
+
+@pytest.mark.parametrize("lie", INDEX_LIES)
+def test_an_index_that_lies_reads_nothing(data, lie):
+    change, problem = INDEX_LIES[lie]
+    change_index(data, change)
+    with pytest.raises(UserError, match=re.escape(problem)) as refused:
+        read_index([str(each) for each in sorted(data.glob("Split-*/*"))])
+    assert str(refused.value).startswith(f"'{data / 'index.parquet'}' was changed since")
+
+
+@pytest.mark.parametrize("lie", sorted(INDEX_LIES.keys() - {"no id", "short id"}))
+def test_an_index_that_lies_is_shown_nowhere(data, lie, capfd):
+    """Only the order of training needs an id's digits."""
+    change_index(data, INDEX_LIES[lie][0])
+    names = ["label", "source", "width"]
+    for read in (
+        lambda: list(scan_index(str(data), names)),
+        lambda: list(IndexRows(str(data), read_manifest(str(data))).scan(names)),
+        lambda: IndexRows(str(data), read_manifest(str(data))).read([0]),
+    ):
+        with pytest.raises(UserError, match=r"index.parquet' was changed since"):
+            read()
+    capfd.readouterr()
+    assert call(["verify", str(data)]) == 1
+    assert "index" in capfd.readouterr().out
+
+
+def test_what_is_retried_is_what_was_ingested(data, capfd):
+    assert call(["quarantine", "retry", "--images", str(data), "--output", str(data)]) == 1
+    assert f"a folder or an archive, but '{data}' is a table;" in capfd.readouterr().err
+
+
+def test_a_repetition_of_nothing_is_not_restored(tmp_path, capfd):
+    images, data = write_folder(tmp_path / "images", per_class=3), tmp_path / "data"
+    (images / "cat" / "bad.png").write_bytes(b"text")
+    (images / "cat" / "copy.png").write_bytes((images / "cat" / "000.png").read_bytes())
+    ingest(images, data, shards=1, max_bad_fraction=0.5)
+    lines = (data / "duplicates.jsonl").read_text()
+    (data / "duplicates.jsonl").write_text(lines.replace("000.png", "999.png"))
+    described = describe_file(str(data / "duplicates.jsonl")).model_dump()
+    seal_manifest(data, lambda m: m["files"].update({"duplicates.jsonl": described}))
+    (images / "cat" / "bad.png").write_bytes(encode_png(draw(99)))
+    assert call(["quarantine", "retry", "--images", str(images), "--output", str(data)]) == 1
+    assert "repeats 'cat/999.png', but no record is of that" in capfd.readouterr().err
+
+
+def seal_manifest(data, change):
+    path = data / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(seal(manifest)))
+
+
 @pytest.mark.parametrize(
-    ("name", "make"),
+    ("change", "problem"),
     [
-        ("shard", lambda column: column.cast(pa.string())),
-        ("record_offset", lambda column: column.cast(pa.string())),
-        ("width", lambda column: pa.array([None, *column.to_pylist()[1:]], column.type)),
+        (lambda m: m["files"].pop("index.parquet"), "it is not the file that manifest.json names"),
+        (lambda m: m["splits"].pop("train"), "its rows of shard 0 of 'eval'"),
+        (lambda m: m["splits"]["train"].update(records=-1), "greater than or equal to 0"),
+        (lambda m: m.update(found=10**19), "less than 9223372036854775808"),
+        (lambda m: m["options"].update(prepare=[]), "its options"),
+        (lambda m: m["options"]["prepare"].update(alpha_background=[1, 2]), "at least 3 items"),
+        (lambda m: m["options"]["prepare"].update(dtype="text"), "prepare.dtype"),
+        (lambda m: m["options"].update(column_types={"label": "text"}), "column_types.label"),
+        (lambda m: m["options"].update(column_types={"boxes": "boxes"}), "no boxes.classes"),
+        (lambda m: m["options"].update(masks={"classes": {"a": "#12"}}), "masks.classes"),
+        (lambda m: m["options"].update(leave_out=1), "leave_out"),
     ],
 )
-def test_an_index_without_numbers_reads_nothing(data, name, make):
-    change_index(data, set_column(name, make))
-    with pytest.raises(UserError, match=f"its column {name} must have a whole number in each row"):
-        read_index([str(next((data / "Split-train").iterdir()))])
+def test_a_manifest_that_lies_reads_nothing(data, change, problem):
+    seal_manifest(data, change)
+    with pytest.raises(UserError, match=re.escape(problem)):
+        read_index([str(each) for each in sorted(data.glob("Split-*/*"))])
+
+
+def test_a_changed_list_is_not_read(data, capfd):
+    line = '{"path": "a", "reason": "empty", "message": "", "bytes": 0, "sha256": null}\n'
+    (data / "quarantine.jsonl").write_text(line)
+    assert call(["quarantine", "list", str(data)]) == 1
+    said = capfd.readouterr().err
+    assert f"'{data / 'quarantine.jsonl'}' is not the file that manifest.json names;" in said
 
 
 @pytest.mark.parametrize("name", ["shard", "width"])

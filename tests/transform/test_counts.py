@@ -5,6 +5,7 @@ import types
 
 import pytest
 
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.transform import analysis
 from image_pipeline.components.transform.finish import check_classes
 from image_pipeline.components.transform.options import TransformOptions
@@ -27,7 +28,7 @@ def test_a_record_that_reading_drops_is_named(tmp_path, monkeypatch):
     manifest = ingest(write_folder(tmp_path / "images"), tmp_path / "data", shards=1)
     records = manifest.splits["train"].records
     message = f"Stage ReadViews lost records: {records} in, {records - 1} out"
-    with pytest.raises(RuntimeError, match=message):
+    with pytest.raises(UserError, match=message):
         run_analysis(
             str(tmp_path / "data"), str(tmp_path / "out"), VIEW, TransformOptions(), make_pipeline
         )
@@ -58,5 +59,5 @@ def test_labels_that_no_vocabulary_holds_are_not_missed():
     ],
 )
 def test_what_one_branch_of_the_analysis_loses_is_named(counted, message):
-    with pytest.raises(RuntimeError, match=message):
+    with pytest.raises(UserError, match=message):
         check_classes(_rows(**counted), [_span(cat=5, dog=2)])

@@ -213,5 +213,5 @@ def test_the_same_data_set_twice_is_the_users_error(examples, tmp_path):
 
 def test_a_lost_record_is_noticed():
     assert check_records(7, 7) == 7
-    with pytest.raises(RuntimeError, match="Stage ReadViews lost records: 8 in, 7 out"):
+    with pytest.raises(UserError, match="Stage ReadViews lost records: 8 in, 7 out"):
         check_records(7, 8)
