@@ -1,9 +1,10 @@
 """Checkpoints of training: the model, its optimizer, and the position in the data.
 
-The position is under 100 bytes, because the order of the data is a function of (seed, epoch, step):
+The position is under 200 bytes, because the order of the data is a function of (seed, epoch, step):
 no state of the input pipeline is stored, and any number of workers can resume from it.
 """
 
+import dataclasses
 import logging
 import os
 from typing import Any
@@ -14,6 +15,7 @@ import tensorflow as tf
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.json_files import read_json
+from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.order.batches import Position
 from image_pipeline.components.training.non_finite import are_finite
@@ -75,7 +77,8 @@ class Checkpoints(StepsCallback):
         with write_tree(folder, last=_POSITION_FILE) as local:
             _trackable(self.model, self._state).write(os.path.join(local, _STATE))
             # It appears complete or not at all.
-            files.write_file(files.join(local, _POSITION_FILE), position.to_json().encode())
+            sealed = to_sealed_json(dataclasses.asdict(position))
+            files.write_file(files.join(local, _POSITION_FILE), sealed.encode())
         for old in _list_checkpoints(self._folder)[:-_KEPT]:
             files.delete(files.join(old, _POSITION_FILE))  # First: what is left is no checkpoint.
             files.delete_tree(old)

@@ -226,6 +226,22 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path):
     assert failures == [] and refused > 20
 
 
+def test_training_goes_on_at_no_other_place_than_was_stored(tmp_path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.compile(optimizer="adam", loss="mse")
+    stored = Checkpoints(str(tmp_path), 1, Position(7, 1, 0), steps_per_epoch=10)
+    stored.set_model(model)
+    stored.on_epoch_end(0)
+    (path,) = tmp_path.glob("*/position.json")
+    for before, after in (('"epoch": 1', '"epoch": 0'), ('"step": 0', '"step": 4')):
+        content = path.read_text()
+        assert before in content
+        path.write_text(content.replace(before, after))
+        with pytest.raises(UserError, match="content_sha256 is not that of its content"):
+            restore_latest(model, str(tmp_path), 7)
+        path.write_text(content)
+
+
 def test_a_damaged_model_answers_nothing(tmp_path, capfd):
     model = tmp_path / "model"
     shutil.copytree(export("classification"), model)
