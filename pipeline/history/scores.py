@@ -21,6 +21,11 @@ class Score:
     low: float | None = None
     high: float | None = None
 
+    def __post_init__(self) -> None:
+        """Checks that an interval has two ends."""
+        if (self.low is None) != (self.high is None):
+            raise ValueError(f"one end of its interval is missing, got {self.low} to {self.high}")
+
 
 def keep_score(folder: RunFolder, summary: Mapping[str, Any]) -> None:
     """Writes the score of a run that evaluated a model."""

@@ -11,6 +11,7 @@ import yaml
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import hash_manifest
 from image_pipeline.components.dataset.paths import in_split, parse_split
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.training.history import History, InputWait
 from image_pipeline.config import PipelineConfig
 from image_pipeline.named_folder import Source
@@ -95,12 +96,19 @@ def describe_training(history: History) -> TrainingFigures:
 
 def read_anomalies(folder: str) -> list[SplitAnomalies]:
     """What TFDV found of each split, in its words; `folder` is the ExampleValidator's artifact."""
+    from google.protobuf import message
     from tensorflow_metadata.proto.v0 import anomalies_pb2
 
     described = []
     for path in sorted(files.list_files(folder, in_split("*", "SchemaDiff.pb"))):
         with files.open_input(path) as file:
-            found = anomalies_pb2.Anomalies.FromString(file.read())
+            content = file.read()
+        try:
+            found = anomalies_pb2.Anomalies.FromString(content)
+        except message.DecodeError as error:
+            raise UserError(
+                f"{path!r} is damaged ({error}); run again from the ExampleValidator on."
+            ) from error
         rows = [
             (name or "the data set", f"{info.short_description}: {info.description}")
             for name, info in sorted(found.anomaly_info.items())

@@ -11,6 +11,14 @@ from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.messages import describe_error
 
 T = TypeVar("T")
+# What SQLite may store in columns of ml-metadata's types.
+_STORED_AS = {
+    "INT": "'integer', 'null'",
+    "INTEGER": "'integer', 'null'",
+    "DOUBLE": "'real', 'integer', 'null'",
+    "TEXT": "'text', 'null'",
+    "VARCHAR": "'text', 'null'",
+}
 
 _TABLE = "MLMDEnv"  # ml-metadata's first one.
 
@@ -78,9 +86,29 @@ def _find_damage(path: str) -> str | None:
     try:
         with _open(path) as database:
             ((answer,), *_) = database.execute("PRAGMA quick_check(1)").fetchall()
+            if answer == "ok":
+                return _find_misfit(database)
     except sqlite3.DatabaseError as error:
         return str(error)
-    return None if answer == "ok" else str(answer)
+    return str(answer)
+
+
+def _find_misfit(database: sqlite3.Connection) -> str | None:
+    """Names a column with a value that SQLite allows in it, but at which ml-metadata aborts."""
+    tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        for column, declared in database.execute(
+            "SELECT name, type FROM pragma_table_info(?)", [table]
+        ).fetchall():
+            allowed = _STORED_AS.get(declared.partition("(")[0].upper())
+            if (
+                allowed
+                and database.execute(
+                    f'SELECT 1 FROM "{table}" WHERE typeof("{column}") NOT IN ({allowed}) LIMIT 1'
+                ).fetchone()
+            ):
+                return f"the column {column} of its table {table} must be {declared} in each row"
+    return None
 
 
 def _has_tables(path: str) -> bool:

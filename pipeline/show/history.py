@@ -57,9 +57,11 @@ def _describe_model(folder: RunFolder, steps: Mapping[str, Step]) -> dict[str, A
     """What the run's model was found to be worth, and where it went."""
     told: dict[str, Any] = {}
     if (evaluator := steps.get("Evaluator")) and evaluator.is_done:
-        score = read_score(folder, evaluator.outputs["evaluation"][0].uri)
+        evaluations = evaluator.outputs.get("evaluation", ())
+        score = read_score(folder, evaluations[0].uri) if evaluations else None
         told["score"] = None if score is None else dataclasses.asdict(score)
-        told["blessed"] = bool(evaluator.outputs["blessing"][0].noted.get("blessed"))
+        blessings = evaluator.outputs.get("blessing", ())
+        told["blessed"] = any(each.noted.get("blessed") for each in blessings)
     if (pusher := steps.get("Pusher")) and pusher.is_done:
         pushed = [each.noted for own in pusher.outputs.values() for each in own]
         told["pushed_to"] = next(

@@ -53,12 +53,16 @@ def read_outliers(evaluation_dir: str) -> list[dict[str, Any]]:
 
 
 class _Row(pydantic.BaseModel, extra="allow"):
+    filename: str
+    split: str
+    label: str
     record_id: str = pydantic.Field(pattern=r"\A[0-9a-f]{32}\z")
 
 
 class _Doubted(_Row):
-    label: str
     likelier: str
+    score: str
+    likelier_score: str
 
 
 class _Outlier(_Row):
