@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from image_pipeline.components.errors import UserError, explain_shortage
 from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.config import PipelineConfig, read_group
+from image_pipeline.needs import guard_imports
 
 Config = str | PipelineConfig | None
 View = ViewOptions | Mapping[str, Any] | None
@@ -27,7 +28,7 @@ def _explained(function: Function) -> Function:
     @functools.wraps(function)
     def explained(*arguments: Any, **options: Any) -> Any:
         try:
-            with _unlogged():
+            with _unlogged(), guard_imports():
                 return function(*arguments, **options)
         except UserError as error:
             raise UserError(str(error)) from None

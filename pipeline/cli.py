@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import click
 
-from image_pipeline.address_space import guard_imports
 from image_pipeline.commands.analyze import analyze
 from image_pipeline.commands.browse import browse
 from image_pipeline.commands.compile import compile_job
@@ -33,6 +32,7 @@ from image_pipeline.components.errors import UserError, find_user_error
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.named_modules import MODULES
 from image_pipeline.interrupts import end_if_interrupted, listen, was_interrupted
+from image_pipeline.needs import guard_imports
 from image_pipeline.temporary import make_lasting_folder, use_folder
 
 
@@ -92,7 +92,6 @@ def main(command: click.Command = cli) -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
         use_folder()
-        guard_imports()
         listen()
     except (UserError, OSError, RuntimeError) as error:
         if not (known := find_user_error(error)):
@@ -100,7 +99,8 @@ def main(command: click.Command = cli) -> None:
         say(f"Error: {known}", fg="red", err=True)
         sys.exit(1)
     try:
-        sys.exit(call(command=command))
+        with guard_imports():
+            sys.exit(call(command=command))
     finally:
         end_if_interrupted()
         gc.freeze()
