@@ -1,5 +1,5 @@
 # `make demo` and `make test` are all there is to set up: both create .venv from the lock first.
-# Only python3 3.11 and make are assumed.
+# Only Python and make are assumed; requirements/find_python.sh says which.
 
 SHELL := /bin/bash
 VENV := .venv
@@ -18,7 +18,7 @@ IMPORTED := image_pipeline.api, image_pipeline.run.local, image_pipeline.report.
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo notebook test quick check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
+.PHONY: demo notebook test quick fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -37,6 +37,9 @@ test: $(READY) check  ## every test, a file at a time on every core, the longest
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
 	$(BIN)/python -m pytest --quick -m unit --numprocesses auto
 
+fresh-check:  ## the demo and `make quick` on a bare Debian 13, as a newcomer has them; needs root and debootstrap
+	tests/fresh_check.sh
+
 check: $(READY)  ## style, types, the Dockerfile, and that all imported packages are declared
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,11 +48,10 @@ check: $(READY)  ## style, types, the Dockerfile, and that all imported packages
 	$(BIN)/deptry .
 	$(BIN)/hadolint kubeflow/Dockerfile
 
-$(READY): requirements.lock pyproject.toml
-	@python3 -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || \
-	  { echo "This needs Python 3.11 as python3, which is $$(python3 --version); put 3.11 first on the PATH."; exit 1; }
-	@echo "Setting up $(VENV) from requirements.lock, once (about 3 GB; a minute or a few) …"
-	@python3 -m venv --clear $(VENV)
+$(READY): requirements.lock pyproject.toml requirements/find_python.sh
+	@python=$$(requirements/find_python.sh) && \
+	  echo "Setting up $(VENV) with $$($$python --version) from requirements.lock, once (about 3 GB; a minute or a few) …" && \
+	  $$python -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@echo "  installing the locked packages …"
 	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --require-hashes -r requirements.lock
@@ -109,7 +111,7 @@ browse-check: $(READY)  ## the page of `browse` used in a real Chromium; SHOTS=f
 image-check: $(READY)  ## the Dockerfile's steps without Docker (4 GB); make image-check GPU=1 (9 GB)
 	$(BIN)/python kubeflow/check_image.py $(if $(GPU),--gpu)
 
-COMPILE := uv pip compile --python-version 3.11 --generate-hashes --no-header --no-annotate
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 # The image's packages are those of the first lock without the tools; with CUDA's added, it uses GPUs.
 lock:  ## resolve pyproject.toml again

