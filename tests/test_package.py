@@ -18,7 +18,7 @@ FOREIGN = ("pipeline/__init__.py", "pipeline/api.py", "components/__init__.py")
 
 @pytest.fixture(scope="module")
 def site_dir(tmp_path_factory):
-    return build_and_unpack("wheel", tmp_path_factory.mktemp("site"))
+    return build_and_unpack(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture

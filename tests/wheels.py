@@ -1,6 +1,5 @@
 """The project built as on a person's machine, from a copy of its sources."""
 
-import os
 import pathlib
 import shutil
 import subprocess
@@ -11,12 +10,11 @@ import zipfile
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-def build_and_unpack(kind: str, folder: pathlib.Path) -> pathlib.Path:
-    """Builds a "wheel", or the "editable" one, and unpacks it where packages would go.
+def build_and_unpack(folder: pathlib.Path) -> pathlib.Path:
+    """Builds a wheel, and unpacks it where packages would go.
 
     Args:
-      kind: "wheel" or "editable".
-      folder: an empty one; the copied sources stay beside it, since an editable install is a link.
+      folder: an empty one; the copied sources stay beside it.
 
     Returns:
       The folder.
@@ -25,16 +23,15 @@ def build_and_unpack(kind: str, folder: pathlib.Path) -> pathlib.Path:
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    for name in ("components", "pipeline", "requirements"):
+    for name in ("components", "pipeline"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
-    call = f"import sys, {project['build-backend']} as backend; sys.argv[:] = ['setup.py'];"
+    backend = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["build-backend"]
+    call = f"import sys, {backend} as backend; sys.argv[:] = ['setup.py'];"
     subprocess.run(
-        [sys.executable, "-c", f"{call} backend.build_{kind}({str(folder)!r})"],
+        [sys.executable, "-c", f"{call} backend.build_wheel({str(folder)!r})"],
         cwd=source,
         check=True,
         capture_output=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(project["backend-path"])},
     )
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as file:

@@ -1,16 +1,13 @@
-"""A stand-in for `tfx_bsl.arrow.sql_util`, which TFDV 1.16.1 imports and tfx-bsl 1.21 lacks.
+"""Puts a stand-in for `tfx_bsl.arrow.sql_util` in place, if it is missing.
 
-`import tfx` puts one in its place, but a Beam worker that was sent TFDV's code imports only TFDV.
-So `sql_util.pth` is installed among the packages, where Python reads it at every start, and calls
-`offer_stand_in`. A real module always wins.
+TFDV 1.16, which runs where glibc is older than 2.39, imports it, and tfx-bsl 1.21 lacks it. `import
+tfx` puts one in its place, but a worker of Beam that was sent TFDV's code imports only TFDV. So
+jobs of StatisticsGen have their workers import this module first.
 """
 
+import importlib
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-
-# No `importlib.abc`: it would make every start of Python in this environment 50 ms slower.
+import types
 
 _MISSING = "tfx_bsl.arrow.sql_util"
 
@@ -26,24 +23,10 @@ class RecordBatchSQLSliceQuery:
         )
 
 
-class StandInFinder:
-    """Finds and loads this one module, if no other finder does."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Its spec; None for every other module."""
-        return ModuleSpec(name, self) if name == _MISSING else None  # type: ignore[arg-type]
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Leaves that to Python."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Fills the module."""
-        module.RecordBatchSQLSliceQuery = RecordBatchSQLSliceQuery  # type: ignore[attr-defined]
-
-
-def offer_stand_in() -> None:
-    """Puts the finder last, once."""
-    if not any(isinstance(finder, StandInFinder) for finder in sys.meta_path):
-        sys.meta_path.append(StandInFinder())
+try:
+    importlib.import_module(_MISSING)
+except ModuleNotFoundError:
+    sys.modules[_MISSING] = types.ModuleType(_MISSING)
+    sys.modules[_MISSING].RecordBatchSQLSliceQuery = (  # type: ignore[attr-defined]
+        RecordBatchSQLSliceQuery
+    )
