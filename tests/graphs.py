@@ -18,7 +18,6 @@ from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
 from image_pipeline.components import contract
-from image_pipeline.components.beam.answers import answer_once
 
 
 def scale_to_unit(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -54,7 +53,6 @@ def write_graph(
     options = PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory")
     with (
         tempfile.TemporaryDirectory() as scratch,
-        answer_once(),
         beam.Pipeline(options=options) as pipeline,
         tft_beam.Context(temp_dir=scratch),
     ):

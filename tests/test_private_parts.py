@@ -107,18 +107,10 @@ NAMES = {
         "tensorflow_transform.analyzers"  # tft.covariance, in one pass with the mean
     ),
 }
-# What is replaced while a job runs, by the file that does it, and the module that has it.
+# What is replaced, by the file that does it, and the module that has it.
 REPLACED = {
-    ("components/beam/answers.py", "core.get_signature"): "apache_beam.transforms.core",
-    ("components/beam/answers.py", "statesampler.StateSampler"): (
-        "apache_beam.runners.worker.statesampler"  # which a stage waits for when it ends
-    ),
-    ("components/beam/answers.py", "userstate.get_dofn_specs"): "apache_beam.transforms.userstate",
     ("pipeline/kubeflow/client.py", "RESTClientObject.request"): (
         "kfp_server_api.rest"  # kfp gives no time-out to what it asks
-    ),
-    ("components/beam/answers.py", "PipelineOptions.view_as"): (
-        "apache_beam.options.pipeline_options"
     ),
 }
 # Python's own, and names that this project gives.

@@ -22,7 +22,6 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult, PipelineState
 
 from image_pipeline.components import files
-from image_pipeline.components.beam.answers import answer_once
 from image_pipeline.components.beam.counters import watch_counters
 from image_pipeline.components.beam.flags import JobOptions
 from image_pipeline.components.beam.flink import cancel_flink_jobs
@@ -55,7 +54,7 @@ def run_job(root: beam.Pipeline, shared_dir: str) -> Iterator[beam.Pipeline]:
     if not runs_here(root):  # First of all: some runners run one branch after the other.
         _ = root | "Sign" >> beam.Create([sign]) | "LeaveSign" >> beam.Map(leave_sign)
     try:
-        with answer_once(), watch_counters(root):
+        with watch_counters(root):
             yield root
             _run(root, sign)
     except Exception as error:
