@@ -101,9 +101,13 @@ def find_whole_run(folder: str) -> Source:
     summary = None if has_manifest(folder) else run.read_summary()
     if not summary:
         return _find_ingested(run) or find_source(folder)
-    data_dir, graph_dir = (
-        run.relocate(summary["paths"][name]) for name in ("examples", "transform_graph")
-    )
+    named = [summary.get("paths", {}).get(name) for name in ("examples", "transform_graph")]
+    if None in named:
+        raise UserError(
+            f"{run.summary_path!r} must name the run's examples and transform_graph; run the "
+            "pipeline again to write it anew."
+        )
+    data_dir, graph_dir = map(run.relocate, named)
     return Source(folder, data_dir, read_whole_manifest(data_dir), run, graph_dir, summary)
 
 

@@ -8,6 +8,7 @@ import pydantic
 
 from image_pipeline.components import contract, files
 from image_pipeline.components.dataset.paths import MANIFEST
+from image_pipeline.components.evaluation.forms import Evaluation
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.tasks.signatures import MODEL_FILE
 
@@ -21,12 +22,18 @@ MODEL_RUN = "model_run"  # The Trainer's output beside the model.
 SERVED_MODEL = "Format-Serving"  # TFX's name of the folder in a Trainer's output that is served.
 
 
+class _Statistics(pydantic.BaseModel, extra="allow"):
+    mean: list[float | None] | None = None
+    std: list[float | None] | None = None
+
+
 class _Summary(pydantic.BaseModel, extra="allow"):
     """What is read of all that `show.summary.summarize_run` says of a whole run."""
 
     paths: dict[str, str | None] = pydantic.Field(default_factory=dict)
-    statistics: dict[str, Any] = pydantic.Field(default_factory=dict)
-    evaluation: dict[str, Any] = pydantic.Field(default_factory=dict)
+    statistics: _Statistics = pydantic.Field(default_factory=_Statistics)
+    evaluation: Evaluation | None = None
+    blessed: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +105,8 @@ class RunFolder:
         """
         try:
             way_out = "run the pipeline again to write it anew"
-            return read_json(self.summary_path, _Summary, way_out).model_dump(exclude_unset=True)
+            found = read_json(self.summary_path, _Summary, way_out)
+            return found.model_dump(exclude_unset=True, by_alias=True)
         except FileNotFoundError:
             return None
 

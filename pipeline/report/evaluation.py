@@ -146,7 +146,7 @@ def describe_metrics(summary: dict[str, Any], eval_classes: dict[str, int]) -> M
         accuracy=accuracy,
         interval=own or (None if accuracy is None else guess(accuracy, records)),
         method=measured.get("method", "jackknife" if own else "Wilson"),
-        blessed=summary["blessed"],
+        blessed=bool(summary.get("blessed")),
         classes=sorted(classes, key=weakest_first),
         measure=measure,
         bounds=measured["overall"],

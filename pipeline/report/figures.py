@@ -156,7 +156,7 @@ def _describe_run(source: Source, data: DataSet, absent: dict[str, str]) -> dict
         "metrics": metrics,
         **_score(source, data, absent),
         **_list_mislabelled(source, data),
-        "statistics": summary["statistics"],
+        "statistics": summary.get("statistics", {}),
     }
 
 

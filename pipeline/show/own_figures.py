@@ -7,10 +7,10 @@ import pydantic
 
 from image_pipeline.components import files
 from image_pipeline.components.csv_text import read_csv
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.answers import FIGURES, MISLABELLED, OUTLIERS
+from image_pipeline.components.evaluation.forms import Interval, check_figures
 from image_pipeline.components.json_files import read_json
-
-Interval = tuple[float, float]
 
 _WAY_OUT = "run again from the Evaluator on"
 _TOLD = ("constant", "compared", "slices", "mislabelled")
@@ -29,9 +29,13 @@ def read_figures(evaluation_dir: str) -> dict[str, Any] | None:
     """
     path = files.join(evaluation_dir, FIGURES)
     try:
-        return read_json(path, dict[str, Any], _WAY_OUT)
+        found = read_json(path, dict[str, Any], _WAY_OUT)
+        check_figures(found)
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise UserError(f"{path!r} is damaged ({error}); {_WAY_OUT}.") from error
+    return found
 
 
 def read_mislabelled(evaluation_dir: str) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Files of a run whose checksums are right, or that have none, though their content is not."""
 
+import re
 import sqlite3
 
 import pytest
@@ -12,11 +13,12 @@ from image_pipeline.components.json_text import to_sealed_json
 from image_pipeline.components.training.history import HISTORY_FILE, read_history
 from image_pipeline.history.past_runs import PastRun, Step
 from image_pipeline.history.scores import read_score
+from image_pipeline.named_folder import find_whole_run
 from image_pipeline.report.training import read_anomalies
 from image_pipeline.run.metadata_file import check_metadata
 from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.history import describe_runs, history_lines
-from image_pipeline.show.own_figures import read_mislabelled, read_outliers
+from image_pipeline.show.own_figures import read_figures, read_mislabelled, read_outliers
 
 
 def test_a_score_with_half_an_interval_is_refused(tmp_path):
@@ -87,3 +89,61 @@ def test_a_run_whose_judgement_is_not_noted_is_listed(tmp_path):
     runs = describe_runs(RunFolder(str(tmp_path)), [PastRun(1, "p", (step,))])
     assert runs[0]["score"] is None and runs[0]["blessed"] is False
     assert "not blessed" in "\n".join(history_lines(runs))
+
+
+ESTIMATE = {"value": 0.5, "low": 0.4, "high": 0.6}
+FIGURES = {
+    **{"task": "classification", "records": 2, "names": ["a", "b"], "slices": {}},
+    "overall": {"accuracy": ESTIMATE},
+    "classes": [
+        {"name": "a", "records": 2, "precision": ESTIMATE, "recall": ESTIMATE, "F1": ESTIMATE}
+    ],
+    "matrix": [[1, 1], [0, 0]],
+    "confusions": [[0, 1, 1]],
+    "calibration": [{"records": 2, "probability": 0.5, "accuracy": 0.5, "low": 0.1, "high": 0.9}],
+    "worst": [
+        {"record_id": "0" * 32, "label": "a", "prediction": "b"}
+        | {"probability": 0.5, "label_probability": 0.5, "loss": None}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("overall", {"accuracy": {"value": 0.5, "low": 0.4, "high": None}}, "has two ends"),
+        ("overall", {"accuracy": {"value": 0.5}}, "overall.accuracy.low: Field required"),
+        ("classes", [{"name": "a", "records": 2}], "classes.0.precision: Field required"),
+        ("matrix", [[1, 1], [0]], "its matrix is not one of 2 classes"),
+        ("confusions", [[0, 2, 1]], "a confusion is of a class that has no name"),
+        ("worst", [{"record_id": "0" * 31}], "worst.0.record_id: String should match"),
+        ("slices", {"year": [{"value": "1", "records": 1}]}, "the slice '1' has no figure"),
+        ("outliers", {"judged": [], "of": 1, "found": 0}, "outliers.judged: Input should be"),
+    ],
+)
+def test_figures_that_are_sealed_but_of_another_form_are_refused(tmp_path, name, value, says):
+    path = tmp_path / "figures.json"
+    path.write_text(to_sealed_json(FIGURES))
+    found = read_figures(str(tmp_path))
+    assert {key: found[key] for key in FIGURES} == FIGURES
+    path.write_text(to_sealed_json(FIGURES | {name: value}))
+    with pytest.raises(UserError, match=rf"figures.json' is damaged \(.*{re.escape(says)}.*again"):
+        read_figures(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("summary", "says"),
+    [
+        ({"evaluation": {"overall": {}}}, "evaluation.classes: Field required"),
+        (
+            {"evaluation": {"overall": {}, "classes": {}, "bound": {"option": "x"}}},
+            "evaluation.bound.threshold: Field required",
+        ),
+        ({"statistics": {"mean": [{}]}}, "statistics.mean.0: Input should be a valid number"),
+        ({"paths": {}}, "must name the run's examples and transform_graph; run the pipeline again"),
+    ],
+)
+def test_a_summary_that_is_sealed_but_of_another_form_is_refused(tmp_path, summary, says):
+    (tmp_path / "summary.json").write_text(to_sealed_json(summary))
+    with pytest.raises(UserError, match=re.escape(says)):
+        find_whole_run(str(tmp_path))
