@@ -56,6 +56,7 @@ $(READY): requirements.lock pyproject.toml requirements/find_python.sh
 	@echo "  installing the locked packages …"
 	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(VENV) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m image_pipeline.components.beam.sql_util
 	@echo "  compiling what a run imports …"
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -c "import $(IMPORTED)" 2> $(VENV)/imports.log || \
 	  { cat $(VENV)/imports.log; exit 1; }

@@ -1,32 +1,50 @@
-"""Puts a stand-in for `tfx_bsl.arrow.sql_util` in place, if it is missing.
+"""Puts a stand-in for `tfx_bsl.arrow.sql_util` among the packages, if TFDV needs one.
 
 TFDV 1.16, which runs where glibc is older than 2.39, imports it, and tfx-bsl 1.21 lacks it. `import
-tfx` puts one in its place, but a worker of Beam that was sent TFDV's code imports only TFDV. So
-jobs of StatisticsGen have their workers import this module first.
+tfx` makes one in its own process; a worker of Beam that was sent TFDV's code imports only TFDV. So
+`python -m image_pipeline.components.beam.sql_util` gives the environment of workers a file, once.
 """
 
-import importlib
-import sys
-import types
+import importlib.metadata
+import importlib.util
+import pathlib
+import re
 
-_MISSING = "tfx_bsl.arrow.sql_util"
+_STAND_IN = '''"""A stand-in of image-pipeline's: TFDV 1.16 imports this module."""
 
 
 class RecordBatchSQLSliceQuery:
     """The class that TFDV names in annotations, and calls only for slices given as SQL."""
 
-    def __init__(self, sql: str, arrow_schema: object):
+    def __init__(self, sql, arrow_schema):
         """Refuses."""
         raise NotImplementedError(
-            f"slices cannot be given as SQL: this version of tfx-bsl has no {_MISSING}; "
+            "slices cannot be given as SQL: this version of tfx-bsl has no sql_util; "
             "give slice functions or feature names instead."
         )
+'''
 
 
-try:
-    importlib.import_module(_MISSING)
-except ModuleNotFoundError:
-    sys.modules[_MISSING] = types.ModuleType(_MISSING)
-    sys.modules[_MISSING].RecordBatchSQLSliceQuery = (  # type: ignore[attr-defined]
-        RecordBatchSQLSliceQuery
-    )
+def put_in_place() -> bool:
+    """Writes the file, unless there is such a module, or TFDV needs none; tells whether it did."""
+    try:
+        version = importlib.metadata.version("tensorflow-data-validation")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    found = importlib.util.find_spec("tfx_bsl")
+    if found is None or not found.submodule_search_locations or not _needs_it(version):
+        return False
+    folder = pathlib.Path(found.submodule_search_locations[0], "arrow")
+    if any(folder.glob("sql_util*")):
+        return False
+    (folder / "sql_util.py").write_text(_STAND_IN)
+    return True
+
+
+def _needs_it(version: str) -> bool:
+    major, minor = map(int, re.findall(r"\d+", version)[:2])
+    return (major, minor) < (1, 21)
+
+
+if __name__ == "__main__":
+    put_in_place()

@@ -10,7 +10,6 @@ import copy
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import SetupOptions
 from tfx.components.evaluator import component as evaluator_component
 from tfx.components.evaluator import executor as evaluator
 from tfx.components.statistics_gen import component as statistics_component
@@ -22,8 +21,6 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.job_pipeline import JobPipeline
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.stores.beam_reads import name_for_beam
-
-_SQL_UTIL = "image_pipeline.components.beam.sql_util"  # It says why workers import it.
 
 
 class _JobExecutor(base_beam_executor.BaseBeamExecutor):
@@ -57,12 +54,6 @@ def _name_for_beam(
 
 class StatisticsGenExecutor(_JobExecutor, statistics_gen.Executor):
     """Computes statistics."""
-
-    def _make_beam_pipeline(self) -> beam.Pipeline:
-        made = super()._make_beam_pipeline()
-        plugins = made.options.view_as(SetupOptions)
-        plugins.beam_plugins = [*(plugins.beam_plugins or ()), _SQL_UTIL]
-        return made
 
 
 class EvaluatorExecutor(_JobExecutor, evaluator.Executor):

@@ -83,7 +83,9 @@ def test_a_box_follows_its_rectangle(name, seed):
             assert (found[:2] <= sides[:2] + 1.5).all() and (found[2:] >= sides[2:] - 1.5).all()
             # Of a turned rectangle, the corner that the box is around may be outside.
             if share == 1 or "flip" in name or name == "pad_and_crop":
-                np.testing.assert_allclose(found, sides, atol=2.5)
+                # Two moves, each of which may take the tip of a thin corner.
+                atol = 4 if name == "rand_augment" else 2.5
+                np.testing.assert_allclose(found, sides, atol=atol)
         elif found.any():  # Too thin for any pixel's middle.
             assert min(found[2:] - found[:2]) <= 1.5
     assert not boxes[:, 0].any()

@@ -115,7 +115,7 @@ def test_the_functions_raise_it_too(folder, monkeypatch, lacking):
 
 MB = 2**20
 LIMITED = [
-    (INGEST, {"RLIMIT_AS": 100 * MB}, "needs 1,000 MB of address space.*`ulimit -v` allows 100 MB"),
+    (INGEST, {"RLIMIT_AS": 200 * MB}, "needs 1,000 MB of address space.*`ulimit -v` allows 200 MB"),
     (INGEST, {"RLIMIT_AS": 1100 * MB}, "address space.*`ulimit -v` allows 1,100 MB"),
     (ANALYZE, {"RLIMIT_AS": 5000 * MB}, "address space.*`ulimit -v` allows 5,000 MB"),
     (REPORT, {"RLIMIT_AS": 1100 * MB}, "address space.*`ulimit -v` allows 1,100 MB"),
