@@ -20,6 +20,7 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "10000")
 LONGEST = (
     "tests/beam/test_on_flink.py",
     "tests/beam/test_on_engines.py",
+    "tests/golden",
     "tests/test_docs.py",
     "tests/kubeflow_compile",
     "tests/feeding/test_indexed.py",
