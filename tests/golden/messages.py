@@ -1,6 +1,7 @@
 """What commands say, in text and as `--json`, of a small data set and of what is wrong."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -99,3 +100,7 @@ def _settle(text: str, folder: pathlib.Path) -> str:
     for pattern, replacement in _VARIES:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     return text
+
+
+if __name__ == "__main__":
+    print(json.dumps(list(list_messages(pathlib.Path(sys.argv[1])))))
