@@ -15,10 +15,12 @@ def estimate(value, low, high):
     return {"value": value, "low": low, "high": high}
 
 
+HALF = estimate(0.5, 0.25, 0.75)
 FIGURES = {
+    **{"task": "tagging", "records": 8},
     "overall": {"accuracy": estimate(0.75, 0.5, 0.875), "loss": estimate(1.5, 1.25, 2.0)},
     "classes": [
-        {"name": "cat", "records": 4, "recall": estimate(0.5, 0.25, 0.75)},
+        {"name": "cat", "records": 4, "precision": HALF, "recall": HALF, "F1": HALF},
     ],
     "constant": {"answer": "cat", "value": 0.5},
     "slices": {
@@ -118,5 +120,7 @@ def test_a_threshold_within_the_interval_is_told(threshold, is_told):
 def test_a_run_s_score_is_read(tmp_path):
     with pytest.raises(UserError, match=r"must have a summary\.json with evaluation\.score"):
         read_score(str(tmp_path))
-    (tmp_path / "summary.json").write_text(json.dumps({"evaluation": {"score": 0.75}}))
+    (tmp_path / "summary.json").write_text(
+        json.dumps({"evaluation": {"overall": {}, "classes": {}, "score": 0.75}})
+    )
     assert read_score(str(tmp_path)) == 0.75
