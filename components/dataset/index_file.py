@@ -163,7 +163,18 @@ def check_rows(data_dir: str, rows: Rows) -> Rows:
     for name in INDEX_SCHEMA.names:
         if name in rows.schema.names and name not in _MAY_BE_EMPTY and rows[name].null_count:
             raise unreadable_index(data_dir, f"its column {name} must have a value in each row")
+    if problem := find_empty_entry(rows):
+        raise unreadable_index(data_dir, problem)
     return rows
+
+
+def find_empty_entry(rows: pa.Table | pa.RecordBatch) -> str | None:
+    """What is wrong with a list in some rows of an index that lacks one of its values, if any."""
+    lists = [field.name for field in (*INDEX_SCHEMA, *MASK_FIELDS) if pa.types.is_list(field.type)]
+    for name in lists:
+        if name in rows.schema.names and pc.list_flatten(rows[name]).null_count:
+            return f"its column {name} has an empty entry"
+    return None
 
 
 @contextlib.contextmanager

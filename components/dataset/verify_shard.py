@@ -13,7 +13,11 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset import record
-from image_pipeline.components.dataset.index_file import index_name, read_shard_rows
+from image_pipeline.components.dataset.index_file import (
+    find_empty_entry,
+    index_name,
+    read_shard_rows,
+)
 from image_pipeline.components.dataset.manifest import ListedShard, Manifest
 from image_pipeline.components.dataset.paths import INDEX
 from image_pipeline.components.dataset.tfrecord import (
@@ -80,7 +84,7 @@ def check_shard(
         rows = read_shard_rows(output_dir, split, number) if has_index else None
         if rows is not None:
             rows.validate(full=True)  # pyarrow reads any bytes as text.
-        trouble = None if rows is None else _check_places(shard, rows)
+        trouble = None if rows is None else find_empty_entry(rows) or _check_places(shard, rows)
     except (pa.ArrowException, OSError, KeyError) as error:
         raise_shortage(error)
         rows, trouble = None, f"its rows cannot be read: {error}"

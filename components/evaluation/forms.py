@@ -10,9 +10,12 @@ from image_pipeline.components.json_files import check_json
 Interval = tuple[float, float]
 _Id = Annotated[str, pydantic.Field(pattern=r"\A[0-9a-f]{32}\z")]
 _Count = pydantic.NonNegativeInt
+# Lists: JSON has no tuples.
+_Confusion = Annotated[list[_Count], pydantic.Field(min_length=3, max_length=3)]
+_Ends = Annotated[list[float], pydantic.Field(min_length=2, max_length=2)]
 
 
-class _Form(pydantic.BaseModel, extra="allow"):
+class _Form(pydantic.BaseModel, extra="allow", strict=True):
     """Of an object, what is relied on; what else it has is kept as it is."""
 
 
@@ -111,7 +114,7 @@ class _Miss(_Form):
 class _ClassFigures(_Figures):
     names: list[str]
     matrix: list[list[_Count]] | None
-    confusions: list[tuple[_Count, _Count, _Count]]
+    confusions: list[_Confusion]
     calibration: list[_Bin]
     worst: list[_Miss]
 
@@ -126,8 +129,8 @@ class _ClassFigures(_Figures):
 
 
 class _Intervals(_Form):
-    overall: dict[str, Interval]
-    classes: dict[str, Interval]
+    overall: dict[str, _Ends]
+    classes: dict[str, _Ends]
 
 
 class _Worst(_Form):

@@ -11,7 +11,7 @@ from image_pipeline.browse.index_rows import IndexRows
 from image_pipeline.cli import call
 from image_pipeline.components import contract
 from image_pipeline.components.dataset.checksums import describe_file
-from image_pipeline.components.dataset.index import read_index
+from image_pipeline.components.dataset.index import read_index, read_table
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import read_manifest, seal
 from image_pipeline.components.errors import UserError
@@ -177,6 +177,13 @@ def test_a_changed_list_is_not_read(data, capfd):
     assert call(["quarantine", "list", str(data)]) == 1
     said = capfd.readouterr().err
     assert f"'{data / 'quarantine.jsonl'}' is not the file that manifest.json names;" in said
+
+
+def test_an_empty_entry_of_a_list_reads_nothing(data):
+    change_index(data, set_column("notes", lambda column: pa.array([[None]] * 6, column.type)))
+    with pytest.raises(UserError, match="its column notes has an empty entry"):
+        read_table([str(next((data / "Split-train").iterdir()))], ["notes"])
+    assert call(["verify", str(data)]) == 1
 
 
 @pytest.mark.parametrize("name", ["shard", "width"])
