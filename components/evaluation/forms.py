@@ -78,7 +78,7 @@ class _Told(_Form):
     @pydantic.model_validator(mode="after")
     def _check_slices(self) -> "_Told":
         for row in (row for rows in self.slices.values() for row in rows):
-            figures = {name: each for name, each in (row.model_extra or {}).items()}
+            figures = row.model_extra or {}
             estimates = [each for each in figures.values() if isinstance(each, Mapping)]
             if len(estimates) != 1 or not isinstance(figures.get("constant", 0), int | float):
                 raise ValueError(f"the slice {row.value!r} has no figure")

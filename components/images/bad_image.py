@@ -115,9 +115,8 @@ def explain_decoder_error(error: Exception) -> Exception:
 
 def _bad_image(error: Exception) -> BadImage:
     said = str(error).lower()
-    if said.startswith(
-        "unsupported"
-    ):  # Pillow's word for layouts that it knows, but does not read.
+    # Pillow's word for layouts that it knows, but does not read.
+    if said.startswith("unsupported"):
         message = f"a rare layout that Pillow does not read: {error!r}"
         way_out = "convert it to PNG, for example with ImageMagick: magick FILE FILE.png"
         return BadImage(UNSUPPORTED, f"{message}; {way_out}")

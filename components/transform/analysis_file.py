@@ -22,11 +22,12 @@ from image_pipeline.components.transform.classes import (
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.views.options import ViewOptions
 
-# Statistics that are listed under other names.
 VERIFY = (
     "`image-pipeline verify` with the data set's folder tells whether its index is that of its "
     "shards; if it is, run again"
 )
+"""The way out where records were lost, as the end of a sentence."""
+# Statistics that are listed under other names.
 _OWN = (*CLASS_STATISTICS, "records", "constant_channels")
 _SHORT = 64  # most values of a statistic listed in full; longer ones are only described
 

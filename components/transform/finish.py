@@ -67,8 +67,7 @@ def finish_graph(
       spans: the analysed data sets.
 
     Raises:
-      UserError: if the graph cannot be used; the message says why.
-      UserError: if a stage lost records; the message names the stage.
+      UserError: if the graph cannot be used, or a stage lost records; the message says why.
     """
     with tempfile.TemporaryDirectory() as graph_dir:
         copy_tree(saved_model_dir, os.path.join(graph_dir, _SAVED_MODEL_DIR))

@@ -53,8 +53,7 @@ def run_analysis(
       statistics that the `preprocessing_fn` named.
 
     Raises:
-      UserError: if the person who called can put it right.
-      UserError: if a stage lost records; the message names the stage.
+      UserError: if the person who called can put it right, or a stage lost records, which is named.
     """
     root = make_pipeline()
     _check_places(root, output_dir, cache_dir)
