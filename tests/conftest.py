@@ -47,11 +47,14 @@ LONGEST = (
     "tests/views/test_parity.py",
 )
 
-# How long an example takes depends on the machine and on what else it does.
-hypothesis.settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("unhurried")
+# How many examples of each property: in `make test`, and in `make test-all`. How long one takes
+# depends on the machine and on what else it does.
+for name, count in {"some": 25, "many": 300}.items():
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile(
+        name, max_examples=count, deadline=None, suppress_health_check=slow
+    )
+hypothesis.settings.load_profile("some")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

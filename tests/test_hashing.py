@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.hashing import hash_strings, key_words, mix64
@@ -33,7 +33,6 @@ def test_numpy_numbers_are_keys_like_others():
     assert key_words((np.int64(3), 4)).tolist() == key_words((3, np.uint8(4))).tolist()
 
 
-@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_a_texts_hash_depends_on_nothing_but_itself(texts, others):
     together = hash_strings(column(texts + others), (0,))
@@ -42,7 +41,6 @@ def test_a_texts_hash_depends_on_nothing_but_itself(texts, others):
     assert together[: len(texts)].tolist() == alone
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_chunks_and_slices_make_no_difference(texts):
     whole = hash_strings(column(["before", *texts]), (1,))[1:].tolist()
@@ -51,7 +49,6 @@ def test_chunks_and_slices_make_no_difference(texts):
     assert cut == whole[0::2] + whole[1::2]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("ab\0", max_size=20), unique=True, max_size=60))
 def test_different_texts_have_different_hashes(texts):
     assert len(set(hash_strings(column(texts), (0,)).tolist())) == len(texts)

@@ -1,9 +1,9 @@
 """What is touched of libraries beyond their public interface: all of it is listed here."""
 
 import ast
-import importlib.util
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -188,9 +188,13 @@ def test_all_that_is_replaced_is_listed():
     assert found == set(REPLACED)
 
 
-@pytest.mark.parametrize(
-    ("name", "module"), [(key[1], value) for key, value in (NAMES | REPLACED).items()]
-)
-def test_the_installed_version_has_the_name(name, module):
-    source = importlib.util.find_spec(module).origin
-    assert name.rpartition(".")[2] in pathlib.Path(source).read_text()
+def test_the_installed_versions_have_the_names():
+    def has(name, module):
+        # Found by hand: to be asked, Python would import TensorFlow.
+        paths = [pathlib.Path(folder, *module.split(".")) for folder in sys.path]
+        files = [file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py")]
+        source = next(file for file in files if file.is_file())
+        return name.rpartition(".")[2] in source.read_text()
+
+    named = [(name, module) for (_, name), module in (NAMES | REPLACED).items()]
+    assert [each for each in named if not has(*each)] == []

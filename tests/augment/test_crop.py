@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.augment import draws
@@ -20,7 +20,6 @@ def make_keys(count, seed=0):
     return draws.fold(tf.fill([count], np.uint64(seed)), tf.range(count, dtype=tf.int64))
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     size=st.tuples(st.integers(1, 300), st.integers(1, 300)),
     seed=st.integers(0, 2**63),

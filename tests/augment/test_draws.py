@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.augment import draws
@@ -35,7 +35,6 @@ def _keys(count, seed=0, epoch=0):
 
 
 @given(st.lists(st.integers(0, MOST - 1), min_size=1, max_size=5), INT64, st.integers(1, 9))
-@settings(max_examples=50, deadline=None)
 def test_folds_and_numbers_are_the_oracles(keys, number, count):
     tensor = tf.constant(np.array(keys, np.uint64))
     folded = draws.fold(tensor, tf.constant(number, tf.int64))
@@ -46,7 +45,6 @@ def test_folds_and_numbers_are_the_oracles(keys, number, count):
 
 
 @given(INT64, st.integers(0, 2**40), st.lists(INT64, min_size=1, max_size=4), st.integers(0, 99))
-@settings(max_examples=50, deadline=None)
 def test_a_records_key_folds_seed_epoch_id_and_copy(seed, epoch, record_ids, copy):
     keys = draws.record_keys(
         seed, tf.constant(epoch, tf.int64), tf.constant(record_ids, tf.int64), copy

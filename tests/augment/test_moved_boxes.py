@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.augment.apply import apply_steps
@@ -73,7 +73,6 @@ def test_all_steps_but_three_are_tried():
     assert len(WITH_BOXES) == len(STEPS) - 3 and set(MOVES) <= set(WITH_BOXES)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(MOVES)), st.integers(0, 2**32))
 def test_a_box_follows_its_rectangle(name, seed):
     _, _, masks, boxes, visible = move([name], seed)
@@ -91,7 +90,6 @@ def test_a_box_follows_its_rectangle(name, seed):
     assert not boxes[:, 0].any()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_visible_share_is_that_of_the_pixels(seed):
     before, _, after, boxes, visible = move(["pad_and_crop"], seed)
@@ -100,7 +98,6 @@ def test_the_visible_share_is_that_of_the_pixels(seed):
     assert not visible[:, 0].any() and ((boxes[:, 1] > 0).any(axis=1) == (wanted > 0)).all()
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(WITH_BOXES), min_size=1, max_size=2), st.integers(0, 2**32))
 def test_boxes_stay_in_the_image_and_only_moves_change_them(names, seed):
     _, before, _, boxes, visible = move(names, seed)

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.augment import options
@@ -53,7 +53,6 @@ def test_all_steps_but_two_are_tried():
     assert len(WITH_MASKS) == len(STEPS) - 2
 
 
-@settings(max_examples=25)
 @given(st.sampled_from(WITH_MASKS), st.integers(0, 2**32), st.sets(st.integers(0, 255), min_size=1))
 @pytest.mark.parametrize("is_compiled", [False, True])
 def test_no_step_makes_a_value_that_was_not_there(is_compiled, name, seed, values):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components import files
@@ -102,7 +102,6 @@ def test_a_flipped_bit_is_found_and_so_is_another_one_behind_it(output, place, p
     assert str(first).startswith(text)
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_single_bit_of_any_shard_is_found_in_its_record(sound, tmp_path_factory, data):
     shard = data.draw(st.sampled_from([f"Split-{s}/data_tfrecord-{i:05d}-of-00002"

@@ -25,6 +25,7 @@ from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.properties import FEW
 from tests.shards import flip_bit
 
 pytestmark = pytest.mark.beam
@@ -60,7 +61,7 @@ def drawn(paths, epoch, feeding=None, training=True, seed=0):
     return [records.draw(epoch, step).rows.tolist() for step in range(records.steps)]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=FEW)
 @given(seed=st.integers(0, 2**31 - 1), batch_size=st.integers(1, 30), epoch=st.integers(0, 9))
 def test_every_epoch_has_every_record_once(train_shards, seed, batch_size, epoch):
     batches = drawn(train_shards, epoch, {"batch_size": batch_size}, seed=seed)

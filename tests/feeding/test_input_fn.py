@@ -19,6 +19,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
+from tests.properties import FEW
 
 pytestmark = pytest.mark.unit
 
@@ -123,7 +124,7 @@ def test_eval_ignores_augmentation_seed_and_remainder(pattern):
     )
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=FEW)
 @given(
     seed=st.integers(0, 2**31 - 1),
     window=st.integers(1, 30),

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.feeding import parse
@@ -15,7 +15,6 @@ pytestmark = pytest.mark.unit
 TAG = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(TAG, max_size=5), min_size=1, max_size=5))
 def test_splitting_is_the_inverse_of_joining(tags):
     encoded = [[tag.encode() for tag in each] for each in tags]
@@ -30,7 +29,6 @@ def test_unknown_tags_mark_none_and_repeated_ones_mark_once():
     np.testing.assert_array_equal(multi_hot(ids, 3), expected)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(st.integers(-1, 6), max_size=9), min_size=1, max_size=6))
 def test_each_row_marks_the_ids_that_it_has(ids):
     ragged = tf.ragged.constant(ids, tf.int64, ragged_rank=1)

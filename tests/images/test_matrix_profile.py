@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.images.matrix_profile import build_matrix_transform
@@ -48,7 +48,6 @@ def test_every_kind_of_curve_gives_the_pixels_of_littlecms(name):
     np.testing.assert_array_equal(build(icc)(NOISE), littlecms(icc)(NOISE))
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     exponents=st.lists(st.floats(0.6, 4.0), min_size=3, max_size=3),
     primaries=st.sampled_from([ADOBE_RGB, PROPHOTO]),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -308,7 +308,6 @@ def either_written_or_refused(data: bytes) -> None:
         assert len(image.encoded) == image.height * image.width * image.channels > 0
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     start=st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"II*\0", b"BM", b"GIF89a"]),
     data=st.binary(max_size=300),
@@ -317,7 +316,6 @@ def test_random_bytes(start: bytes, data: bytes):
     either_written_or_refused(start + data)
 
 
-@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_random_mutations(data: st.DataObject):
     names = ["jpeg_gps", "jpeg_progressive", "jpeg_cmyk", "jpeg_profile", "png_palette_clear"]
@@ -329,7 +327,6 @@ def test_random_mutations(data: st.DataObject):
 
 
 @pytest.mark.parametrize("file", [JPEG, PNG], ids=["jpeg", "png"])
-@settings(max_examples=100, deadline=None)
 @given(fraction=st.floats(0, 1, exclude_max=True))
 def test_every_truncation_is_refused(file: bytes, fraction: float):
     with pytest.raises(BadImage):

@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.images.bad_image import BadImage
@@ -87,7 +87,6 @@ def test_a_palette_may_be_read_by_its_colours():
     np.testing.assert_array_equal(_ids(prepare_mask(data, make_image(1, 3), options)), [[1, 0, 0]])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_masks_shrink_and_grow_with_their_images_to_their_nearest_pixels(data):
     height, width, new_height, new_width = (data.draw(st.integers(1, 12)) for _ in range(4))

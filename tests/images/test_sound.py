@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import resample_poly
 
@@ -49,7 +49,6 @@ def test_a_part_is_resampled_as_the_whole_sound_is(rate_hz, options):
     np.testing.assert_array_equal(pixels, expected)
 
 
-@settings(max_examples=300)
 @given(
     rate_hz=st.integers(1_000, 400_000),
     frames=st.integers(1, 10**7),
@@ -103,7 +102,6 @@ def test_what_is_wrong_with_a_file_is_said(data, expected):
     assert str(caught.value).startswith(expected)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     kind=st.sampled_from(["WAV", "FLAC", "WAVEX"]),
     edits=st.lists(st.tuples(st.integers(0, 199), st.integers(0, 255)), max_size=4),

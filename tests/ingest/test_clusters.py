@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from image_pipeline.components.ingest import clusters
@@ -37,7 +37,6 @@ def _by_first_row(numbers):
     return [first.setdefault(number, row) for row, number in enumerate(numbers.tolist())]
 
 
-@settings(max_examples=200, deadline=None)
 @given(NEIGHBOURS, st.integers(0, 8))
 @example([], 4)
 def test_clusters_agree_with_comparing_all_pairs(neighbours, max_distance):
@@ -83,7 +82,6 @@ def test_near_is_passed_on_through_others():
 COLUMN = st.integers(0, 8)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(COLUMN, COLUMN, COLUMN), min_size=1, max_size=20))
 def test_join_groups_agrees_with_comparing_all_pairs(rows):
     pairs = itertools.combinations(range(len(rows)), 2)

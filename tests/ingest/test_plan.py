@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
@@ -48,7 +48,6 @@ def _split_of(placement, options):
     return names[np.where(placement.shard == NOWHERE, len(options.splits), codes)]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(60, 300), st.integers(1, 9), st.integers(0, 5))
 def test_every_source_has_one_place_and_shards_are_balanced(count, shards, seed):
     placement = place_sources(_sources(count, seed=seed), IngestOptions(shards=shards, seed=seed))
@@ -152,7 +151,6 @@ HALVES = {"train": 0.5, "eval": 0.5}
 RELATED = st.builds(_related, st.integers(100, 300), st.integers(0, 50))
 
 
-@settings(max_examples=50, deadline=None)
 @given(RELATED, st.booleans(), st.sampled_from(["keep_first", "keep_all"]))
 def test_nothing_related_is_parted(sources, stratify, duplicates):
     options = IngestOptions(
@@ -164,7 +162,6 @@ def test_nothing_related_is_parted(sources, stratify, duplicates):
             assert len({*splits[sources.is_good & (column == value)]} - {"nowhere"}) <= 1
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(60, 200), st.integers(0, 50), st.sampled_from(["keep_first", "keep_all"]))
 def test_without_the_options_only_content_and_paths_decide(count, seed, duplicates):
     generator = np.random.default_rng(seed)
@@ -266,7 +263,6 @@ def test_stratify_counts_records_and_not_excluded_copies():
     assert ((splits == "train").sum(), (splits == "eval").sum()) == (80, 20)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=40))
 def test_first_copies_agrees_with_a_plain_loop(pairs):
     content = np.array([[value, 7] for value, _ in pairs], np.uint64)
@@ -285,7 +281,6 @@ def test_all_files_of_one_content_and_several_labels_are_in_conflict():
     assert conflicts.tolist() == [1, 0, 4, 4, 2, NOWHERE, NOWHERE, NOWHERE]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.booleans()), max_size=30))
 def test_conflicts_are_what_comparing_all_with_all_finds(sources):
     content = np.array([[c, 0] for c, _, _ in sources], np.uint64).reshape(-1, 2)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.ingest.splits import assign_splits, follow_paths, stratify_splits
@@ -47,7 +47,6 @@ UNITS = st.lists(
 SHARES = st.sampled_from([SPLITS, {"train": 0.5, "eval": 0.5}, {"a": 0.25, "b": 0.3, "c": 0.45}])
 
 
-@settings(max_examples=200, deadline=None)
 @given(UNITS, SHARES)
 def test_every_class_gets_its_share_to_within_one_unit(units, splits):
     hashes = _hashes([unit[0] for unit in units])

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
@@ -32,7 +32,6 @@ def epoch_of(drawing, epoch=0):
     return drawing.draw(epoch, np.arange(drawing.length))
 
 
-@settings(deadline=None)
 @given(COUNTS, st.data())
 def test_every_class_has_its_share_to_within_one_draw(counts, data):
     weights = data.draw(st.lists(st.floats(0.01, 100), min_size=len(counts), max_size=len(counts)))
@@ -51,7 +50,6 @@ def test_targets_are_reached_within_one_percent():
     assert drawn / drawing.length == pytest.approx([0.25] * 4, abs=0.0001)
 
 
-@settings(deadline=None)
 @given(COUNTS, st.integers(0, 10**6), st.integers(1, 400), st.integers(1, 12))
 def test_rows_of_a_class_are_drawn_equally_often(counts, seed, length, epochs):
     drawing = balanced(counts, seed=seed, length=length)
@@ -78,7 +76,6 @@ def test_an_undersampled_classes_rows_come_in_changing_company():
     assert np.abs(pairs - pairs.mean()).max() < 5 * 0.0047
 
 
-@settings(deadline=None)
 @given(COUNTS, st.integers(1, 400))
 def test_copies_number_the_draws_of_a_row(counts, length):
     draws = epoch_of(balanced(counts, length=length))
@@ -88,7 +85,6 @@ def test_copies_number_the_draws_of_a_row(counts, length):
     assert all(sorted(own) == list(range(len(own))) for own in copies.values())
 
 
-@settings(deadline=None)
 @given(COUNTS, st.integers(0, 5))
 def test_a_draw_hangs_on_nothing_but_its_position(counts, epoch):
     drawing = balanced(counts)
@@ -106,7 +102,6 @@ def test_classes_are_interleaved_at_random():
     assert epoch_of(drawing).rows.tolist() != epoch_of(other).rows.tolist()
 
 
-@settings(deadline=None)
 @given(COUNTS, st.floats(1, 5), st.data())
 def test_a_cap_holds_and_the_rest_is_shared(counts, cap, data):
     length = data.draw(st.integers(1, sum(counts)))
@@ -151,7 +146,6 @@ def test_data_sets_are_mixed_like_classes():
     assert sum(drawn[row] for row in range(100, 106)) == 3
 
 
-@settings(deadline=None)
 @given(COUNTS, st.integers(1, 1000))
 def test_shares_are_rounded_up_or_down(counts, total):
     due = np.array(counts) * (total / sum(counts))

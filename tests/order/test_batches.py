@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
@@ -29,7 +29,6 @@ def epoch_of(batch_size, length, remainder):
     return [batch_positions(step, batch_size, length, remainder) for step in range(steps)]
 
 
-@settings(deadline=None)
 @given(LENGTHS, BATCH_SIZES)
 def test_keep_has_every_position_once(length, batch_size):
     batches = epoch_of(batch_size, length, "keep")
@@ -37,7 +36,6 @@ def test_keep_has_every_position_once(length, batch_size):
     assert all(len(batch) == batch_size for batch in batches[:-1])
 
 
-@settings(deadline=None)
 @given(LENGTHS, BATCH_SIZES)
 def test_drop_has_whole_batches_only(length, batch_size):
     batch_size = min(batch_size, length)
@@ -46,7 +44,6 @@ def test_drop_has_whole_batches_only(length, batch_size):
     assert np.concatenate(batches).tolist() == list(range(length // batch_size * batch_size))
 
 
-@settings(deadline=None)
 @given(LENGTHS, BATCH_SIZES)
 def test_pad_fills_up_from_the_beginning(length, batch_size):
     batches = epoch_of(batch_size, length, "pad")
@@ -73,7 +70,6 @@ def test_steps_of_an_epoch_in_batches_of_three(length, remainder, steps):
     assert steps_per_epoch(length, 3, remainder) == steps
 
 
-@settings(deadline=None)
 @given(st.integers(0, 100), st.integers(1, 8))
 def test_workers_share_a_batch_without_gap_or_overlap(size, num_workers):
     batch = np.arange(size) * 3
@@ -83,7 +79,6 @@ def test_workers_share_a_batch_without_gap_or_overlap(size, num_workers):
     assert max(sizes) - min(sizes) <= 1
 
 
-@settings(deadline=None)
 @given(LENGTHS, BATCH_SIZES, st.integers(1, 8), st.sampled_from(["keep", "pad"]))
 def test_the_global_batch_is_the_same_for_any_number_of_workers(
     length, batch_size, num_workers, remainder
@@ -131,7 +126,6 @@ POSITIONS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(POSITIONS)
 def test_a_position_survives_json_in_a_few_bytes(position):
     text = position.to_json()
@@ -139,7 +133,6 @@ def test_a_position_survives_json_in_a_few_bytes(position):
     assert check_json(parse_own(text.encode()), Position) == position
 
 
-@settings(deadline=None)
 @given(st.integers(0, 50), st.lists(st.integers(0, 300), max_size=5), st.integers(1, 40))
 def test_advancing_in_parts_or_at_once_is_the_same(epoch, parts, steps):
     position = Position(3, epoch)

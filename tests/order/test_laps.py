@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.order.laps import draw_part
@@ -14,7 +14,6 @@ def parts(draw):
     return count, draw(st.integers(1, count - 1))
 
 
-@settings(deadline=None)
 @given(parts(), st.integers(0, 10**6))
 def test_every_row_has_its_turn_before_any_comes_again(part_of, seed):
     count, part = part_of

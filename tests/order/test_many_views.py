@@ -9,6 +9,7 @@ from image_pipeline.components.order.quality import (
     rank_correlation,
     repeats_in_batches,
 )
+from tests.properties import FEW
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +21,6 @@ def epoch_of(drawing, epoch=0):
     return drawing.draw(epoch, np.arange(drawing.length))
 
 
-@settings(deadline=None)
 @given(COUNTS, VIEWS, SEEDS, EPOCHS)
 def test_every_view_of_every_row_once_an_epoch(count, views, seed, epoch):
     rows = np.arange(count) * 7 + 3
@@ -30,7 +30,6 @@ def test_every_view_of_every_row_once_an_epoch(count, views, seed, epoch):
     assert not draws.copies.any()
 
 
-@settings(deadline=None)
 @given(COUNTS, VIEWS, SEEDS, EPOCHS)
 def test_views_of_a_row_keep_their_distance(count, views, seed, epoch):
     drawing = ViewsOrder(range(count), seed, views)
@@ -38,7 +37,6 @@ def test_views_of_a_row_keep_their_distance(count, views, seed, epoch):
     assert min_distance(epoch_of(drawing, epoch).rows) >= drawing.min_distance()
 
 
-@settings(deadline=None)
 @given(st.integers(2, 300), st.integers(2, 6), st.data())
 def test_no_batch_holds_two_views_of_a_row(count, views, data):
     drawing = ViewsOrder(range(count), 0, views)
@@ -55,7 +53,6 @@ def test_the_least_distance_is_reached():
     assert ViewsOrder(range(5), 0, 1).min_distance() == 5
 
 
-@settings(deadline=None)
 @given(COUNTS, VIEWS, st.integers(0, 20))
 def test_a_draw_hangs_on_nothing_but_its_position(count, views, epoch):
     drawing = ViewsOrder(range(count), 5, views)
@@ -65,7 +62,7 @@ def test_a_draw_hangs_on_nothing_but_its_position(count, views, epoch):
     assert (apart.views == whole.views[positions]).all()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=FEW)
 @given(SEEDS)
 def test_every_pass_is_shuffled_and_no_two_are_alike(seed):
     rows = epoch_of(ViewsOrder(range(2000), seed, 3)).rows.reshape(3, 2000)

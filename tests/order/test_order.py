@@ -3,7 +3,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.order.batches import batch_positions, steps_per_epoch
@@ -21,7 +21,6 @@ def epoch_of(drawing, epoch=0):
     return drawing.draw(epoch, np.arange(drawing.length))
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_sequential_is_the_rows_as_they_stand(rows):
     drawing = SequentialOrder(rows)
@@ -32,7 +31,6 @@ def test_sequential_is_the_rows_as_they_stand(rows):
         assert not draws.copies.any()
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(0, 2**62), st.integers(0, 10**6))
 def test_shuffled_draws_every_row_once_an_epoch(rows, seed, epoch):
     draws = epoch_of(ShuffledOrder(rows, seed), epoch)
@@ -41,7 +39,6 @@ def test_shuffled_draws_every_row_once_an_epoch(rows, seed, epoch):
     assert not draws.copies.any()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**62), st.integers(0, 10**6))
 def test_shuffled_hangs_on_seed_and_epoch(seed, epoch):
     def rows(*key):
@@ -52,7 +49,6 @@ def test_shuffled_hangs_on_seed_and_epoch(seed, epoch):
     assert rows(seed, epoch) != rows(seed + 1, epoch)
 
 
-@settings(deadline=None)
 @given(ROWS, st.integers(1, 70))
 def test_batches_taken_in_any_order_are_parts_of_the_epoch(rows, batch_size):
     drawing = ShuffledOrder(rows, 1)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.order.permutation import permute
@@ -19,7 +19,6 @@ def order(length, key=(0, 0)):
     return permute(np.arange(length), length, key)
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.integers(1, 5000), KEYS)
 def test_every_length_is_permuted(length, key):
     assert np.array_equal(np.sort(order(length, key)), np.arange(length))
@@ -30,7 +29,6 @@ def test_lengths_around_squares_and_powers_are_permuted(length):
     assert np.array_equal(np.sort(order(length)), np.arange(length))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 2**62), KEYS, st.data())
 def test_a_position_goes_where_it_goes_in_any_company(length, key, data):
     positions = data.draw(st.lists(st.integers(0, length - 1), min_size=1, max_size=20))
@@ -62,7 +60,6 @@ def test_neighbours_and_ends_are_scattered_in_huge_lengths():
     assert np.abs(np.diff(places)).mean() == pytest.approx(10**12 / 3, rel=0.02)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**40), st.integers(0, 100))
 def test_orders_of_two_keys_are_unrelated(seed, epoch):
     orders = [order(2000, key) for key in ((seed, epoch), (seed, epoch + 1), (seed + 1, epoch))]

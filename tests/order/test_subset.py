@@ -3,7 +3,7 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
@@ -50,7 +50,6 @@ def test_a_wrong_condition_is_the_persons_error():
         select_rows(BIG, where="hight < 3")
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 1), st.floats(0.01, 1), st.integers(0, 10))
 def test_a_smaller_fraction_is_part_of_a_larger_one(first, second, seed):
     small, large = sorted([first, second])
@@ -60,7 +59,6 @@ def test_a_smaller_fraction_is_part_of_a_larger_one(first, second, seed):
     assert len(rows[0]) / 20_000 == pytest.approx(small, abs=0.018)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 200), st.integers(0, 200), st.floats(0.01, 1), st.integers(1, 6))
 def test_adding_data_moves_nothing(count, more, fraction, folds):
     before, after = make_table(count), make_table(count + more)
@@ -78,7 +76,6 @@ def test_the_order_of_the_index_does_not_matter():
         assert first == second
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), st.integers(0, 10))
 def test_folds_are_disjoint_and_everything(folds, seed):
     table = BIG.slice(0, 5000)
@@ -125,7 +122,6 @@ def test_what_is_out_of_range_is_refused(criteria, message):
         select_rows(BIG, **criteria)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 320), st.booleans(), st.integers(0, 5))
 def test_an_eval_subset_has_the_asked_size_and_shares(count, n, stratified, seed):
     table = make_table(count, labels=("a", "a", "b", "c", "c", "c", "d"))

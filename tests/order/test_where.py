@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
@@ -71,7 +71,6 @@ def test_conditions(where, expected):
     assert matches(where) == expected
 
 
-@settings(deadline=None)
 @given(st.integers(0, 500), st.integers(0, 500), st.sampled_from(["and", "or"]), st.booleans())
 def test_python_agrees(least, most, join, negated):
     where = f"height >= {least} {join} {'not ' * negated}width <= {most}"

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -94,7 +94,6 @@ def test_exif_is_read_in_either_order_of_bytes(endian, kind):
     np.testing.assert_array_equal(serve(file), store(file))
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     name=st.sampled_from(["jpeg", "png", "webp"]),
     edits=st.lists(st.tuples(st.integers(0, 39), st.integers(0, 255)), max_size=3),

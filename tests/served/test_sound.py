@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.images.bad_image import BadImage
@@ -49,7 +49,6 @@ def test_every_kind_of_file_is_served_as_it_is_stored(kind, container, channels)
         np.testing.assert_array_equal(serve(data, options), drawn)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     rate_hz=st.sampled_from([8_000, 11_025, 16_000, 22_050, 44_100, 48_000, 16_001, 1_000]),
     frames=st.integers(1, 20_000),
@@ -63,7 +62,6 @@ def test_every_rate_and_length_is_served_as_it_is_stored(rate_hz, frames, level,
         np.testing.assert_array_equal(serve(data, options), draw_stored(data, options)[0])
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=4),
     length=st.integers(12, 244),

@@ -44,7 +44,6 @@ def _names(pages, prefix=""):
     ),
     st.integers(1, 7),
 )
-@hypothesis.settings(max_examples=200)
 def test_all_names_are_listed_in_the_order_of_their_bytes(names, most):
     expected = sorted((name for name in names if name), key=str.encode)
     assert _names(Pages([name for name in names if name], most)) == expected

@@ -38,7 +38,6 @@ def _names(pages, prefix=""):
     st.integers(1, 7),
     st.integers(1, 4),
 )
-@hypothesis.settings(max_examples=300)
 def test_all_names_are_listed_in_order(names, most, folders_a_page):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(object_listing, "_FOLDERS_A_PAGE", folders_a_page)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.errors import UserError
@@ -37,7 +37,6 @@ def found_mean_and_std(counts):
 
 
 # The greatest number of pixels, 7·10¹³, is what the docstring promises.
-@settings(deadline=None, max_examples=200)
 @given(
     st.dictionaries(
         st.integers(0, 255), st.integers(1, 7 * 10**13 // 256), min_size=1, max_size=256

@@ -4,7 +4,7 @@ import concurrent.futures
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -24,7 +24,6 @@ def exact_sums(image):
 SHAPES = arrays.array_shapes(min_dims=3, max_dims=3, max_side=9)
 
 
-@settings(deadline=None)
 @given(arrays.arrays(np.uint8, SHAPES))
 def test_sums_are_those_of_integers(image):
     found = PixelSums(*image.shape).sum(image)
@@ -32,7 +31,6 @@ def test_sums_are_those_of_integers(image):
     assert found.tolist() == exact_sums(image)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 30), max_size=5))
 def test_sums_of_parts_add_up_whatever_the_parts_are(seed, cuts):
     image = np.random.default_rng(seed).integers(0, 256, (31, 7, 3), np.uint8)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from image_pipeline.components.views import fast_resample, resample
@@ -21,7 +21,6 @@ def resample_both(image, resized, offset, window):
     return out, resample.resample_window(*arguments, window).numpy()
 
 
-@settings(deadline=None, max_examples=80)
 @given(data=st.data())
 def test_it_gives_tensorflow_s_bits(data):
     sides = st.integers(1, 150)
@@ -41,7 +40,6 @@ def test_large_images_too(size):
     np.testing.assert_array_equal(fast, graph)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(1, 5000), st.integers(1, 400), st.data())
 @example(1, 1, None)
 def test_weights_sum_to_one_and_are_where_the_triangle_is(side, resized, data):

@@ -3,7 +3,7 @@ import io
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -107,7 +107,6 @@ def test_a_crop_fraction_magnifies():
     np.testing.assert_allclose(view, expected, atol=0.5 + 1 / 16)
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     size=st.tuples(st.integers(1, 40), st.integers(1, 40)),
     target=st.tuples(st.integers(1, 20), st.integers(1, 20)),

@@ -41,7 +41,6 @@ SCAN = TILED.index(b"\xff\xda")
 
 
 @hypothesis.given(strategies.binary(max_size=60), strategies.integers(0, 700))
-@hypothesis.settings(max_examples=300)
 def test_whatever_a_header_says_a_part_is_cut_or_not(noise, place):
     data = TILED[:place] + noise + TILED[place + len(noise) :]
     part = cut_part(data, (200, 256), (20, 70, 30, 50))
@@ -58,7 +57,6 @@ def windows(draw, height, width):
 
 
 @hypothesis.given(strategies.data())
-@hypothesis.settings(max_examples=300)
 def test_the_pixels_of_a_window_are_those_of_the_whole_image(data):
     size = data.draw(strategies.tuples(strategies.integers(1, 400), strategies.integers(1, 400)))
     interval = data.draw(strategies.integers(1, 60))

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from image_pipeline.components.dataset import record
@@ -45,7 +45,6 @@ def test_the_same_size_takes_each_pixel_once():
     assert nearest_places(7, 7).tolist() == list(range(7))
 
 
-@settings(max_examples=60)
 @given(SIDE, SIDE, SIDE, SIDE, st.sampled_from([1.0, 0.875, 0.5]), st.integers(0, 99))
 def test_the_deterministic_view_is_the_same_in_every_way(h, w, height, width, fraction, seed):
     view = ViewOptions(height_px=height, width_px=width, channels=1, crop_fraction=fraction)
@@ -61,7 +60,6 @@ def test_the_deterministic_view_is_the_same_in_every_way(h, w, height, width, fr
             assert fast[y, x] == mask[row, column]
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_a_random_crop_is_the_same_in_every_way(data):
     h, w, height, width = (data.draw(SIDE) for _ in range(4))

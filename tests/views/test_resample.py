@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -12,7 +12,6 @@ from tests.drawings import draw_smooth
 pytestmark = pytest.mark.unit
 
 
-@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_it_is_the_window_of_tensorflow_s_antialiased_resize(data):
     sides = st.integers(1, 90)
@@ -46,7 +45,6 @@ def test_weights_are_those_of_the_triangle(size, resized, expected):
     assert result.numpy().ravel().tolist() == [round(each) for each in np.ravel(expected)]
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     sides=st.tuples(st.integers(1, 3000), st.integers(1, 40)),
     level=st.integers(0, 255),
