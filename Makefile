@@ -18,7 +18,7 @@ IMPORTED := image_pipeline.api, image_pipeline.run.local, image_pipeline.report.
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo notebook test quick fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
+.PHONY: demo notebook quick test test-wide test-all fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -28,14 +28,22 @@ notebook: $(READY)  ## the notebooks in JupyterLab, with this environment; as ro
 
 # Some machines ask Python not to keep what it compiled. TFX would then be compiled anew in each of
 # the processes that the tests start: three times its import.
-test: export PYTHONDONTWRITEBYTECODE :=
-# One process more than cores, since tests often wait for processes of their own.
-test: $(READY) check  ## every test, a file at a time on every core, the longest files first
-	$(BIN)/python -m pytest --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 1)") \
-	  --dist loadfile --no-loadscope-reorder
+test test-wide: export PYTHONDONTWRITEBYTECODE :=
+# A file at a time on every core, the longest files first. One process more than cores, since tests
+# often wait for processes of their own.
+PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder \
+  --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 1)")
 
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
-	$(BIN)/python -m pytest --quick -m unit --numprocesses auto
+	$(BIN)/python -m pytest --quick -m "unit and not e2e" --numprocesses auto
+
+test: $(READY) check  ## all that protects data, goldens, a whole run a kind of label: before a commit
+	$(PYTEST) -m "not wide"
+
+test-wide: $(READY)  ## what `make test` leaves out: engines, notebooks, the docs, wide matrices and properties
+	$(PYTEST) -m "wide or hypothesis" --hypothesis-profile many
+
+test-all: test test-wide  ## every test, as CI does
 
 fresh-check:  ## the demo and `make quick` on a bare Debian 13, as a newcomer has them; needs root and debootstrap
 	tests/fresh_check.sh

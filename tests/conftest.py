@@ -1,14 +1,17 @@
 """What all tests share: their order, examples without a clock, a heap kept apart, a data set."""
 
+import contextlib
 import gc
 import os
 import pathlib
 import shutil
+from collections.abc import Generator
 
 import hypothesis
 import pytest
 
 from tests.drawings import write_folder
+from tests.plain import only_plain_functions
 from tests.quick import is_quick
 
 # TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
@@ -78,6 +81,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next((n for n, path in enumerate(first) if path in paths), len(first))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Holds unit tests to what they are."""
+    is_unit = item.get_closest_marker("unit") and not item.get_closest_marker("e2e")
+    with only_plain_functions() if is_unit else contextlib.nullcontext():
+        return (yield)
 
 
 gc.disable()  # Until all is imported: its searches find none, and cost 3 s for TFX alone.

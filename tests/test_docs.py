@@ -17,7 +17,7 @@ from image_pipeline.config import PipelineConfig, load_config
 from tests import warm
 from tests.drawings import write_scenes
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 ROOT = pathlib.Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

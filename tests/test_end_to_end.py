@@ -12,7 +12,7 @@ from benchmarks.end_to_end import slow_input
 from benchmarks.end_to_end.feeds import FEEDS, Job
 from benchmarks.end_to_end.measure import measure
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 SCRIPT = pathlib.Path(__file__).parents[1] / "requirements" / "find_python.sh"
 # What the script itself calls.

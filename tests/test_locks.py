@@ -43,6 +43,7 @@ def other(tmp_path):
     process.stdout.close()
 
 
+@pytest.mark.e2e
 def test_a_second_run_is_told_who_is_there(tmp_path, other):
     message = rf"Another run \(process {other.pid} on .+, since \d{{4}}-.*\) is writing to"
     with pytest.raises(UserError, match=message), hold_lock(str(tmp_path)):
@@ -50,6 +51,7 @@ def test_a_second_run_is_told_who_is_there(tmp_path, other):
     assert other.poll() is None
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_dead_runs_lock_is_taken_over(tmp_path, other, sent):
     other.send_signal(sent)
@@ -186,6 +188,7 @@ print("held", held)
 """
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("has_flock", [True, False])
 def test_of_many_processes_one_holds_at_a_time_though_some_die(tmp_path, has_flock):
     folder, watcher = tmp_path / "out", tmp_path / "watcher"
@@ -279,6 +282,7 @@ def test_a_lock_that_is_no_file_is_refused_and_nothing_behind_it_changes(tmp_pat
     assert (other.read_text() if kind == "link" else other.exists()) in ("precious", False)
 
 
+@pytest.mark.e2e
 def test_another_persons_lock_can_be_read_only(tmp_path, other, monkeypatch):
     open_file = os.open
 

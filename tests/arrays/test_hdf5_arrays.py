@@ -172,6 +172,7 @@ def test_a_name_that_is_no_text_is_damage(tmp_path):
         list_refs(path)
 
 
+@pytest.mark.e2e
 def test_a_process_ends_with_files_open(tmp_path):
     path = write_hdf5(tmp_path / "a.h5", {"x": IMAGES}, chunks=(7, 6, 5, 3))
     subprocess.run([sys.executable, "-c", _ENDS_WITH_OPEN_FILE, path], check=True)

@@ -244,6 +244,7 @@ def test_a_length_is_given_once():
             read_step(settings)
 
 
+@pytest.mark.e2e
 def test_steps_are_read_without_tensorflow():
     code = (
         "import sys, image_pipeline.components.augment.steps; sys.exit('tensorflow' in sys.modules)"

@@ -14,7 +14,7 @@ from benchmarks.flink.jobs import JOB_TIMEOUT_S, read_results, run_both
 from benchmarks.jars import NotAvailable
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 BUILD_DIR = pathlib.Path(__file__).parents[2] / "build"
 

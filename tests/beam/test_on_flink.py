@@ -17,7 +17,7 @@ from benchmarks.flink.jobs import RUN_TIMEOUT_S, SHARDS, run_pipeline
 from benchmarks.jars import FLINK, NotAvailable, fetch_job_server
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 BUILD_DIR = pathlib.Path(__file__).parents[2] / "build" / "flink"
 

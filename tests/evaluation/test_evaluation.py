@@ -36,6 +36,7 @@ from image_pipeline.components.tasks.signatures import (
 from image_pipeline.components.training import serving
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
+from tests.tiers import wide
 from tests.training.models import build_linear_model
 
 pytestmark = pytest.mark.beam
@@ -204,7 +205,8 @@ def test_a_record_alone_is_counted_too():
 
 
 @pytest.mark.parametrize(
-    ("min_improvement", "is_enough"), [(None, True), (-0.01, True), (0.0, True), (0.01, False)]
+    ("min_improvement", "is_enough"),
+    [wide(None, True), wide(-0.01, True), (0.0, True), (0.01, False)],
 )
 def test_a_model_must_be_better_than_the_baseline_by_so_much(
     export_dir, tmp_path, min_improvement, is_enough

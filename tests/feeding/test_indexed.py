@@ -25,8 +25,8 @@ from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
-from tests.properties import FEW
 from tests.shards import flip_bit
+from tests.tiers import FEW
 
 pytestmark = pytest.mark.beam
 

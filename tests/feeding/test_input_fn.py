@@ -19,7 +19,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
-from tests.properties import FEW
+from tests.tiers import FEW
 
 pytestmark = pytest.mark.unit
 

@@ -79,6 +79,7 @@ def fit(shards, data, **arguments):
     return rows_of(shards, model.trained), rows_of(shards, model.tested), history.history
 
 
+@pytest.mark.e2e
 def test_keras_trains_on_another_epoch_each_time(train_shards):
     train, validation = make(train_shards), make(train_shards, "eval")
     trained, tested, history = fit(train_shards, train, epochs=4, validation_data=validation)
@@ -88,6 +89,7 @@ def test_keras_trains_on_another_epoch_each_time(train_shards):
     assert len(history["val_loss"]) == 4
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("options", "change", "arguments"),
     [
@@ -109,12 +111,14 @@ def test_each_way_of_handing_epochs_to_keras_gives_these_epochs(
     assert trained == due(train_shards, range(4))
 
 
+@pytest.mark.e2e
 def test_a_part_of_each_epoch_is_of_another_epoch_each_time(train_shards):
     trained, _, _ = fit(train_shards, make(train_shards).take(3), epochs=4)
     parts = [due(train_shards, [epoch])[:3] for epoch in range(4)]
     assert trained == [batch for part in parts for batch in part]
 
 
+@pytest.mark.e2e
 def test_several_steps_in_one_call_lose_no_epoch(train_shards):
     model = Watcher()
     model.steps_per_execution = 3
@@ -123,6 +127,7 @@ def test_several_steps_in_one_call_lose_no_epoch(train_shards):
     assert trained == due(train_shards, range(3))
 
 
+@pytest.mark.e2e
 def test_a_part_of_an_epoch_is_read_once_only(train_shards):
     """Keras would take its length for that of all epochs, and cut them short."""
     data = make(train_shards, first_epoch=2, first_step=3)
@@ -135,6 +140,7 @@ def test_a_part_of_an_epoch_is_read_once_only(train_shards):
     assert "make another data set, with first_epoch=3, or set again='same'" in told
 
 
+@pytest.mark.e2e
 def test_streamed_records_come_in_another_order_each_time(train_shards):
     feeding = {"source": "streaming"}
     data = make(train_shards, feeding=feeding)

@@ -43,12 +43,14 @@ def _call_elsewhere(load, tmp_path):
     return done.stdout.split("\n")[:2] if done.returncode == 0 else done.stderr
 
 
+@pytest.mark.e2e
 def test_code_and_values_travel(module, tmp_path):
     module.FACTOR = 4
     for function in (module.scale, module.Scale(), functools.partial(module.scale)):
         assert _call_elsewhere(send_function(function), tmp_path) == ["20", "[]"]
 
 
+@pytest.mark.e2e
 def test_what_cannot_travel_is_imported(module, tmp_path):
     module.FACTOR = threading.Lock()
     load = send_function(module.scale)

@@ -112,6 +112,7 @@ def test_what_is_no_exact_image_is_refused(tmp_path):
         write_array("a", np.array([["x"]]))
 
 
+@pytest.mark.e2e
 def test_pillow_is_not_imported_to_find_out():
     script = (
         "import sys; from image_pipeline.components.generators import generator_items; "

@@ -26,7 +26,7 @@ from image_pipeline.components.generators.generator_worker import (
     WrongItem,
 )
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 
 def _give(make):

@@ -16,20 +16,28 @@ from tests.golden.cases import CASES
 
 _SETS = ("--set", "ingest.splits={train: 0.6, eval: 0.4}", "--set", "ingest.shards=2")
 _VIEW = ("--set", "view.height_px=16", "--set", "view.width_px=24")
-_INGEST = ("ingest", "--images", "source/photos", "--output", "data", *_SETS)
+_IMAGES = ("--images", "source/photos")
+_INGEST = ("ingest", *_IMAGES, "--output", "data", *_SETS)
+_ALL = ("--set", "ingest.max_bad_fraction=1")
 # In this order: later ones read what earlier ones wrote.
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("init", "source/photos", "--yes", "--output", "config.yaml"),
-    ("plan", "--images", "source/photos", "--output", "data", *_SETS),
+    ("plan", *_IMAGES, "--output", "data", *_SETS),
+    ("plan", *_IMAGES, "--output", "data", *_SETS, "--json"),
     _INGEST,  # Too many files are not usable.
-    (*_INGEST, "--set", "ingest.max_bad_fraction=1"),
-    (*_INGEST, "--set", "ingest.max_bad_fraction=1"),  # There is nothing left to do.
+    (*_INGEST, *_ALL),
+    (*_INGEST, *_ALL),  # There is nothing left to do.
+    (*_INGEST, *_ALL, "--json"),
     ("verify", "data"),
+    ("verify", "data", "--json"),
     ("quarantine", "list", "data"),
     ("quarantine", "list", "data", "--json"),
+    ("quarantine", "retry", *_IMAGES, "--output", "data", "--json"),
     ("inspect", "data"),
     ("inspect", "data", "--json"),
+    ("options", "ingest.shards", "--json"),
     ("analyze", "data", "--output", "graph", *_VIEW),
+    ("analyze", "data", "--output", "graph", *_VIEW, "--json"),
     ("inspect", "graph"),
     ("inspect", "graph", "--json"),
     ("report", "data", "--json"),
@@ -47,12 +55,25 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", "--images", "nowhere", "--output", "other"),
     ("nonsense",),
 )
+# A run, and questions about it: of what a network learned, only the form is the same everywhere.
+FORMS: tuple[tuple[str, ...], ...] = (
+    (
+        *("run", *_IMAGES, "--output", "out", *_SETS, *_ALL, *_VIEW, "--json"),
+        *("--set", "training.epochs=1", "--set", "feeding.batch_size=4"),
+    ),
+    ("report", "out", "--json"),
+    ("history", "out", "--json"),
+    ("predict", "out", "source/photos/cat", "--json"),
+    ("export", "out", "--output", "model.tflite", "--json"),
+    ("doctor", "out", "--seconds", "0.1", "--json"),
+)
 # Times, memory and versions, which are the machine's and the moment's; and how far it was by then.
 _VARIES = (
     (r"^  \w[\w ]* +[\d,]+ of [\d,]+ images?\n", ""),
     (r"\d[\d,.]* (µs|ms|s|min)\b", r"N \1"),
     (r"\d[\d,.]* MB", "N MB"),
     (r'("[a-z_]*(?:seconds|_s|_mb|_ms|version|time)": )[^,\n}]+', r"\1…"),
+    (r'("(?:memory|free_disk)_bytes": )\d+', r"\1…"),
     (r"\b[0-9a-f]{64}\b", "SHA-256"),
     (r"(source|code version  +) ?[0-9a-f]{16}\b", r"\1 VERSION"),
 )
@@ -68,6 +89,21 @@ def list_messages(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
                 code = call(list(arguments))
             shown = {name: _settle(text, folder).splitlines() for name, text in said.items()}
             yield {"command": " ".join(arguments), "exit": code, **shown}
+        for arguments in FORMS:
+            with _captured() as said:
+                code = call(list(arguments))
+            forms = [_form(json.loads(line), 2) for line in said["out"].splitlines()]
+            yield {"command": " ".join(arguments), "exit": code, "out": forms}
+
+
+def _form(value: Any, levels: int) -> Any:
+    """The keys of JSON, down to some level; of a list, its entries that differ."""
+    if isinstance(value, dict):
+        return {name: _form(each, levels - 1) for name, each in value.items()} if levels else "…"
+    if isinstance(value, list):
+        forms = [_form(each, levels) for each in value]
+        return [each for at, each in enumerate(forms) if each not in forms[:at]]
+    return "…"
 
 
 @contextlib.contextmanager

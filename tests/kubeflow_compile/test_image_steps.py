@@ -131,6 +131,7 @@ def test_stages_are_read(steps):
     ]
 
 
+@pytest.mark.e2e
 def test_paths_of_the_image_are_below_the_folder(steps, image, tmp_path):
     steps.do_step("WORKDIR", "/opt/build", image)
     steps.do_step("ENV", "PATH=/opt/venv/bin:$PATH HOME=/tmp A=b", image)
@@ -172,6 +173,7 @@ def test_boot_is_built_of_the_version_of_the_lock(steps, image, tmp_path, monkey
     assert (tmp_path / "opt/apache/beam/boot").exists()
 
 
+@pytest.mark.e2e
 def test_an_unknown_step_and_a_failing_one_are_errors(steps, image):
     with pytest.raises(ValueError, match="knows no ADD; teach it in do_step"):
         steps.do_step("ADD", "a b", image)

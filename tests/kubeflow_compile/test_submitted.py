@@ -22,7 +22,7 @@ from tests.kubeflow_compile.api_server import ApiServer, run_api_server
 from tests.kubeflow_compile.local import hash_files, run_local
 from tests.kubeflow_compile.walk import walk_pipeline
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 COMMAND = pathlib.Path(sys.executable).parent / "image-pipeline"
 COMPILED = """

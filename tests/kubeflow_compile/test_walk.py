@@ -27,7 +27,7 @@ from tests.kubeflow_compile.walk import complete_parameters, fill_in, run_step, 
 from tests.object_store.runs import read_tree
 from tests.object_store.store import run_store, use_store
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from image_pipeline.components.models.box_loss import make_points
 from image_pipeline.components.models.detector import PlaceBoxes, build_model
 from image_pipeline.components.models.options import TrainingOptions
+from tests.tiers import wide
 from tests.training.box_data import CLASSES, MOST, draw_boxes
 
 pytestmark = pytest.mark.unit
@@ -70,6 +71,7 @@ def test_boxes_are_placed_around_their_points():
     np.testing.assert_array_equal(again(places), layer(places))
 
 
+@pytest.mark.e2e
 def test_a_batch_is_learned():
     images, labels = draw_batch(8)
     model = build()
@@ -104,8 +106,11 @@ def test_padding_changes_nothing():
     assert float(model.compute_loss(images, padded, outputs)) == float(expected)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
-    "options", [{"jit_compile": True}, {"steps_per_execution": 2}, {"run_eagerly": True}], ids=str
+    "options",
+    [wide({"jit_compile": True}), {"steps_per_execution": 2}, wide({"run_eagerly": True})],
+    ids=str,
 )
 def test_it_is_compiled_as_keras_allows(options):
     images, labels = draw_batch(4)
@@ -115,6 +120,8 @@ def test_it_is_compiled_as_keras_allows(options):
     assert found == {key: pytest.approx(value, rel=1e-3) for key, value in expected.items()}
 
 
+@pytest.mark.e2e
+@pytest.mark.wide
 def test_a_saved_model_goes_on_as_before(tmp_path):
     images, labels = draw_batch(4)
     model = build()
@@ -127,6 +134,7 @@ def test_a_saved_model_goes_on_as_before(tmp_path):
     assert theirs == {key: pytest.approx(value, rel=1e-5) for key, value in ours.items()}
 
 
+@pytest.mark.e2e
 def test_halves_are_used_within_only():
     keras.config.set_dtype_policy("mixed_float16")
     try:
@@ -168,6 +176,8 @@ with strategy.scope():
 """
 
 
+@pytest.mark.e2e
+@pytest.mark.wide
 def test_two_replicas_learn_as_one_does():
     command = [sys.executable, "-c", REPLICAS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -65,6 +65,7 @@ def test_shares_of_classes_are_labels_too():
     )
 
 
+@pytest.mark.e2e
 def test_learns_to_tell_dark_from_bright():
     keras.utils.set_random_seed(0)
     model = build_model((8, 8, 1), 2, TrainingOptions(learning_rate=1e-2))

@@ -4,7 +4,7 @@ from PIL import Image
 
 from tests.notebooks.modules import load
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 photos, masked_photos = load("photos"), load("masked_photos")
 

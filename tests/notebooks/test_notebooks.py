@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 from tests import warm
 from tests.notebooks.modules import NOTEBOOKS as FOLDER
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 

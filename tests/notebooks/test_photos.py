@@ -7,7 +7,7 @@ from PIL import Image, ImageOps
 
 from tests.notebooks.modules import load
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.wide]
 
 photos = load("photos")
 WIDE = photos.Framing("landscape", 1.0, 0.0, 0.0, 1, "jpg")

@@ -9,7 +9,7 @@ from image_pipeline.components.order.quality import (
     rank_correlation,
     repeats_in_batches,
 )
-from tests.properties import FEW
+from tests.tiers import FEW
 
 pytestmark = pytest.mark.unit
 

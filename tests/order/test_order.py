@@ -86,6 +86,7 @@ def test_no_rows_are_refused(rows):
             make(rows)
 
 
+@pytest.mark.e2e
 def test_the_arithmetic_needs_no_tensorflow():
     code = "import sys; from image_pipeline.components.order import order, subset"
     code += "; from image_pipeline.components.order import quality"

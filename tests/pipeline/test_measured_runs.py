@@ -14,7 +14,7 @@ from image_pipeline.components.json_text import seal
 from image_pipeline.show.summary import print_summary
 from tests.drawings import encode_png
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 # The class emu is in eval only, so its records have no id.
 COUNTS = {"train": {"red": 30, "green": 30}, "eval": {"red": 20, "green": 24, "emu": 6}}

@@ -159,6 +159,7 @@ def test_a_model_is_compared_with_the_latest_that_passed(first, second):
     assert second.baselines == [None, first["paths"]["model"]]  # For the first, there was none.
 
 
+@pytest.mark.wide
 def test_a_model_that_gains_too_little_is_not_pushed(folder, second):
     pushed = sorted((folder / "out/pushed_model").iterdir())
     arguments = ["--from", "Evaluator", "--set", "evaluation.min_improvement=1"]

@@ -7,7 +7,7 @@ from tfx.components.example_gen import utils
 from tfx.proto import example_gen_pb2
 
 from image_pipeline.components.sources.span_pattern import choose_span
-from tests.properties import FEW
+from tests.tiers import FEW
 
 pytestmark = pytest.mark.beam
 

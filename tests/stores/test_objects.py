@@ -119,6 +119,7 @@ def test_what_a_browser_leaves_for_a_folder_is_no_file(bucket, monkeypatch):
     assert found == [("a", 4), ("a-b", 0), ("b", 0), ("b-c", 1)]
 
 
+@pytest.mark.e2e
 def test_a_fork_is_told_instead_of_left_waiting(bucket):
     obstore.put(bucket._store, "a", b"data")
     assert bucket.stat("az://bucket/a")[0] == 4

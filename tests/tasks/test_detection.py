@@ -31,6 +31,7 @@ from image_pipeline.components.views.graph import place_views
 from image_pipeline.show.evaluated import read_evaluation
 from image_pipeline.show.judgement import read_failures
 from tests.drawings import encode_png
+from tests.tiers import wide
 from tests.training.box_data import (
     CLASSES,
     MOST,
@@ -114,6 +115,7 @@ def test_the_task_is_chosen_by_what_the_data_has(graph_dir):
     assert DETECTION.read_class_names(graph_dir) == CLASSES
 
 
+@pytest.mark.wide
 def test_defaults_train_a_network_that_finds_what_was_drawn(trained, signatures):
     own = {"loss", "boxes_loss", "scores_loss"}
     metrics = trained[1]["metrics"]
@@ -235,7 +237,7 @@ def analyse(model_dirs, folder, **options):
     return metrics[""], tfma.load_validation_result(str(folder))
 
 
-@pytest.mark.parametrize("is_enough", [True, False])
+@pytest.mark.parametrize("is_enough", [wide(True), False])
 def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp_path, is_enough):
     precisions = measure(signatures)
     mean = precisions.mean()
@@ -258,7 +260,7 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp
     assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
 
 
-@pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
+@pytest.mark.parametrize(("min_improvement", "is_enough"), [wide(0.0, True), (0.01, False)])
 def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
     _, validation = analyse(
         [trained[0]] * 2, tmp_path, min_improvement=min_improvement, min_map_50_95=0
@@ -266,6 +268,7 @@ def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_impro
     assert validation.validation_ok is is_enough
 
 
+@pytest.mark.wide
 def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
     metrics, _ = analyse([trained[0]], tmp_path, confidence_intervals=True)
     assert "boundedValue" in metrics[""]["map_50_95"]
@@ -339,6 +342,7 @@ def test_what_weighs_or_mixes_images_is_refused(graph_dir, tmp_path, options, me
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.wide
 def test_fed_boxes_fit_fit(graph_dir):
     """As everybody writes it, with random steps."""
     batches = input_fn(

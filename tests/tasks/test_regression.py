@@ -27,6 +27,7 @@ def test_the_task_is_chosen_by_the_label_s_type(tmp_path):
     assert find_task(str(tmp_path)) is REGRESSION
 
 
+@pytest.mark.e2e
 def test_the_default_network_gives_one_unbounded_number_and_learns_it():
     keras.utils.set_random_seed(0)
     model = build_model((8, 8, 3), 1, TrainingOptions(learning_rate=0.02))

@@ -33,6 +33,7 @@ from image_pipeline.show.evaluated import read_evaluation
 from image_pipeline.show.judgement import read_failures
 from tests import graphs
 from tests.drawings import encode_png
+from tests.tiers import wide
 from tests.training.mask_data import (
     CLASSES,
     VIEW,
@@ -116,6 +117,7 @@ def test_the_task_is_chosen_by_what_the_data_has(graph_dir):
     assert SEGMENTATION.read_class_names(graph_dir) == CLASSES
 
 
+@pytest.mark.wide
 def test_defaults_train_a_network_for_masks_with_its_own_figures(trained):
     _, history = trained
     own = {"loss", "mean_io_u", "pixel_accuracy"}
@@ -196,7 +198,7 @@ def analyse(model_dirs, folder, **options):
     return metrics[""], tfma.load_validation_result(str(folder))
 
 
-@pytest.mark.parametrize("is_enough", [True, False])
+@pytest.mark.parametrize("is_enough", [wide(True), False])
 def test_tfma_measures_what_numpy_does_and_judges_by_it(
     trained, signatures, graph_dir, tmp_path, is_enough
 ):
@@ -222,7 +224,7 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(
     assert read_failures(str(tmp_path)) == ([] if is_enough else missed)
 
 
-@pytest.mark.parametrize(("min_improvement", "is_enough"), [(0.0, True), (0.01, False)])
+@pytest.mark.parametrize(("min_improvement", "is_enough"), [wide(0.0, True), (0.01, False)])
 def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
     _, validation = analyse(
         [trained[0]] * 2, tmp_path, min_improvement=min_improvement, min_mean_iou=0
@@ -230,6 +232,7 @@ def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_impro
     assert validation.validation_ok is is_enough
 
 
+@pytest.mark.wide
 def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
     metrics, _ = analyse([trained[0]], tmp_path, confidence_intervals=True)
     assert "boundedValue" in metrics[""]["mean_io_u"]

@@ -60,6 +60,7 @@ def test_a_loss_of_whole_records_cannot_be_weighed_tag_by_tag():
         check_tag_loss(model, 4, "own.model")
 
 
+@pytest.mark.e2e
 def test_the_default_network_gives_a_probability_of_each_tag_and_learns_one():
     keras.utils.set_random_seed(0)
     model = build_model((8, 8, 3), 2, TrainingOptions(learning_rate=0.02))

@@ -30,6 +30,7 @@ def _weight(model):
     return float(model.weights[0].numpy().item())
 
 
+@pytest.mark.e2e
 def test_validation_sees_the_average_and_training_goes_on_from_the_weights():
     model = _make(use_ema=True, ema_momentum=0.5)
     assert _fit(model, 2) == [0.5 - 0.5, (0.25 - 0.75)]  # averages: 0.5, -0.5; then 0.25, -0.75
@@ -43,6 +44,7 @@ def test_validation_sees_the_average_and_training_goes_on_from_the_weights():
     assert _weight(model) == -0.125
 
 
+@pytest.mark.e2e
 def test_without_an_average_nothing_changes():
     model = _make()
     assert plan_averaging(model) == []

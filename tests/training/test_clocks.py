@@ -63,6 +63,7 @@ def _train(input_s, step_s, steps_per_execution):
     return clock.times()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("steps_per_execution", [1, 5])
 def test_the_loop_waits_for_a_slow_input_and_not_in_a_slow_step(steps_per_execution):
     shares = []
@@ -103,6 +104,7 @@ def test_the_batches_are_the_same():
         np.testing.assert_array_equal(got[0], expected[0])
 
 
+@pytest.mark.e2e
 def test_with_several_devices_no_waiting_is_measured():
     with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
         model = _linear_model()

@@ -16,6 +16,7 @@ from image_pipeline.components.models.model import cross_entropy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.training import resume, trainer
 from image_pipeline.components.training.phases import Phases, _set_rate
+from tests.tiers import wide
 from tests.training.models import build_linear_model
 from tests.training.test_resume import Interrupt, _interrupt_at
 from tests.training.test_trainer import make_fn_args
@@ -112,6 +113,7 @@ def test_first_the_head_learns_and_then_all_but_batch_norm(in_peace, weights):
     assert not any(_differ(last, seen[3]))
 
 
+@pytest.mark.wide
 def test_batch_norm_learns_if_asked_for(fit):
     _, seen, _, _ = fit(fine_tuning={"head_epochs": 2, "batch_norm": "trained"})
     assert _differ(seen[1], seen[2]) == [True] * 8
@@ -124,7 +126,7 @@ def test_a_body_stays_frozen_throughout(fit):
 
 
 # Of three steps an epoch: in the first phase, at its end, and in the second.
-@pytest.mark.parametrize("step", [2, 6, 8])
+@pytest.mark.parametrize("step", [wide(2), wide(6), 8])
 def test_training_that_was_interrupted_in_a_phase_ends_the_same(
     step, fit, in_peace, tmp_path, monkeypatch
 ):
@@ -136,11 +138,14 @@ def test_training_that_was_interrupted_in_a_phase_ends_the_same(
     assert not any(_differ(fit(**checkpoints)[0], in_peace[0]))
 
 
+@pytest.mark.wide
 def test_several_steps_a_call_are_the_same_in_both_phases(fit, in_peace):
     assert not any(_differ(fit(steps_per_execution=2)[0], in_peace[0]))
 
 
-@pytest.mark.parametrize("recipe", [{"use_ema": True, "ema_momentum": 0.5}, {"schedule": "cosine"}])
+@pytest.mark.parametrize(
+    "recipe", [{"use_ema": True, "ema_momentum": 0.5}, wide({"schedule": "cosine"})]
+)
 def test_the_recipe_holds_in_both_phases(recipe, fit, tmp_path, monkeypatch):
     recipe = {"model": "tests.training.test_phases.build_by_recipe", **recipe}
     in_peace, seen, _, _ = fit(**recipe)

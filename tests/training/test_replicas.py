@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 SAME = [
     *("plain", "unknown", "weights", "several_steps", "resumed"),

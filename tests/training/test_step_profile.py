@@ -17,7 +17,7 @@ from image_pipeline.components.training.steps_per_execution import (
     hide_length,
 )
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 
 class _Log(StepsCallback):

@@ -65,6 +65,7 @@ def trained(tmp_path_factory):
     return train(tmp_path_factory.mktemp("trained"))
 
 
+@pytest.mark.wide
 def test_on_one_device_a_strategy_changes_nothing(trained, tmp_path):
     history, probabilities = train(tmp_path, training={"strategy": "mirrored"})
     np.testing.assert_allclose(probabilities, trained[1], rtol=1e-5)
@@ -147,6 +148,7 @@ def test_steps_per_execution_replaces_what_the_model_was_compiled_with(
     assert counts == calls
 
 
+@pytest.mark.wide
 def test_the_default_model_is_the_same_with_several_steps_at_once(train_only):
     default = {"model": "image_pipeline.components.models.model.build_model"}
     assert train_only(training={"steps_per_execution": 2, **default}) == train_only(
@@ -190,6 +192,7 @@ def test_the_default_model_is_reproducible_too(train_only):
     assert train_only(training=default) == train_only(training=default)
 
 
+@pytest.mark.wide
 def test_the_default_model_learns_from_mixed_labels_too(train_only):
     default = {"model": "image_pipeline.components.models.model.build_model"}
     mixed = train_only(training=default, feeding={"augment": ["mixup"]})

@@ -7,7 +7,7 @@ import pytest
 from tests.pipeline.test_cli import call as call_process
 from tests.pipeline.test_commands import call
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 QUICK = ("--seconds", "0.1", "--set", "feeding.batch_size=8")
 

@@ -9,7 +9,7 @@ from image_pipeline.components.dataset.stored import StoredRecords
 from image_pipeline.components.views import fast_decode
 from tests.pipeline.test_commands import call
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 SMALL = ("--set", "view.height_px=8", "--set", "view.width_px=8", "--set", "feeding.batch_size=8")
 # Longer than whatever else the machine may do meanwhile.

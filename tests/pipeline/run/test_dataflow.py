@@ -55,6 +55,7 @@ def test_the_code_may_come_in_other_ways(flag):
     check_dataflow_flags(_given(flag, without="sdk_container_image"))
 
 
+@pytest.mark.e2e
 @pytest.mark.unit
 @pytest.mark.parametrize(
     ("missing", "message"),
