@@ -230,10 +230,19 @@ def _restore_duplicates(
                 "run ingest again on the whole folder."
             )
         ref = said.get(line.path, ImageRef(line.path, 0, 0))
-        row = originals[os.fsencode(line.original)] | columns_of(ref, options)
+        original = originals[os.fsencode(line.original)]
+        row = original | columns_of(ref, options)
+        if options.has_boxes and ref.said is not None:
+            row["further"] = _take_boxes(row["further"], original["further"])
         row["label"] = line.label
         restored.append(row | {"record_id": record.make_record_id(row["sha256"], row["path"])})
     return pa.Table.from_pylist(restored, ROW_SCHEMA)
+
+
+def _take_boxes(said: str, original: str) -> str:
+    """What a table says, with the boxes of the file that is repeated: it says them in pixels."""
+    features = json.loads(original)[-len(record.BOX_COLUMNS) :]
+    return json.dumps([*json.loads(said)[:-1], *features])
 
 
 def _write_chunks(rows: pa.Table, order: list[int], work_dir: str) -> Iterator[PreparedChunk]:
