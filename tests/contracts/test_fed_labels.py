@@ -19,6 +19,16 @@ from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
+from tests.contracts.fed import (
+    VIEW,
+    assert_same,
+    by_number,
+    check_follow,
+    each,
+    number_of,
+    open_batches,
+    read,
+)
 from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, TURN, WIDTH, write_rows
 from tests.feeding.test_service import address  # noqa: F401
 from tests.ingest_runs import ingest, make_pipeline, read_lines
@@ -26,7 +36,6 @@ from tests.shards import flip_bit
 
 pytestmark = pytest.mark.beam
 
-VIEW = ViewOptions(height_px=HEIGHT, width_px=WIDTH)
 LARGE = ViewOptions(height_px=2 * HEIGHT, width_px=2 * WIDTH)
 
 
@@ -55,54 +64,6 @@ def folder(kind, make):
     return make(kind.name)
 
 
-def open_batches(folder, mode="train", split=None, graph=None, view=VIEW, **arguments):
-    """All of a folder's `data` in evaluation, its train split in training."""
-    names = set(arguments) & set(FeedingOptions.model_fields)
-    options = {"batch_size": 4, "augment": []} | {name: arguments.pop(name) for name in names}
-    return input_fn.input_fn(
-        [str(folder / f"data/Split-{split or ('train' if mode == 'train' else '*')}/*")],
-        view=view,
-        feeding=FeedingOptions.model_validate(options),
-        transform_graph_dir=graph and str(graph),
-        mode=mode,
-        **arguments,
-    )
-
-
-def read(folder, mode="train", **arguments):
-    return list(open_batches(folder, mode, **arguments).as_numpy_iterator())
-
-
-def each(batches):
-    """The images one by one, each with its label."""
-    for images, labels in batches:
-        images = images["image"] if isinstance(images, dict) else images
-        for place, image in enumerate(images):
-            yield image, tf.nest.map_structure(lambda values, at=place: values[at], labels)
-
-
-def number_of(image):
-    return round(float(image[..., 2].max())) // 10
-
-
-def by_number(batches):
-    """Image and label by the image's number, of batches that have each once."""
-    pairs = [(number_of(image), (image, label)) for image, label in each(batches)]
-    assert len(dict(pairs)) == len(pairs)
-    return dict(pairs)
-
-
-def assert_same(found, wanted):
-    tf.nest.assert_same_structure(found, wanted)
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
-        one, other = np.asarray(one), np.asarray(other)
-        assert (one.dtype.kind, one.dtype.itemsize) == (other.dtype.kind, other.dtype.itemsize)
-        if one.dtype.kind == "f":
-            np.testing.assert_allclose(one, other, atol=1e-6)
-        else:
-            np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize(
     ("source", "has_graph", "columns"),
     [
@@ -128,11 +89,15 @@ def test_evaluation_gives_the_very_label_of_every_image_once(
         assert inputs["parity"].tolist() == [number_of(image) % 2 for image in inputs["image"]]
 
 
-def test_a_graph_normalises_images_but_no_labels_that_move(kind, folder):
-    plain, batches = (read(folder, "eval", graph=g) for g in (None, folder / "graph"))
+def test_a_graph_changes_images_but_no_labels_that_move(kind, folder):
+    plain, batches = (
+        read(folder, "eval", graph=graph, layout=layout)
+        for graph, layout in ((None, "NHWC"), (folder / "graph", "NCHW"))
+    )
     for (levels, labels), (images, others) in zip(plain, batches, strict=True):
-        assert images.shape == levels.shape
-        assert images.dtype == np.float32 and not np.array_equal(images, levels)
+        levels = levels.transpose(0, 3, 1, 2)
+        assert (images.dtype, images.shape) == (np.float32, levels.shape)
+        assert not np.array_equal(images, levels)
         if kind.numbered is None:
             assert_same(others, labels)
 
@@ -143,14 +108,6 @@ def test_types_and_shapes_are_known_before_a_batch_is_read(kind, folder):
     for spec, wanted in zip(*map(tf.nest.flatten, (labels, kind.truth(0))), strict=True):
         wanted = tf.constant(wanted)
         assert (spec.dtype, spec.shape) == (wanted.dtype, [4, *wanted.shape])
-
-
-def check_follow(kind, batches):
-    """Every label is where its image shows it; those that stay are those of the table."""
-    for image, label in each(batches):
-        kind.check(label, image[..., 0])
-        if kind.moves is None:
-            assert_same(label, kind.truth(number_of(image)))
 
 
 # Pairwise: all steps by either way of reading and in either size.
@@ -265,7 +222,9 @@ def test_labels_of_two_kinds_are_not_taken_for_each_other(kind, folder, make, ot
     with pytest.raises(UserError, match=found):
         read(folder, graph=make(other) / "graph")
     both = [str(each / "data/Split-train/*") for each in (folder, make(other))]
-    with pytest.raises(UserError, match="data sets that are read together must"):
+    are_alike = kind.manifest["label"] == KINDS[other].manifest["label"]
+    rule = "all have masks, or boxes, or none of them" if are_alike else "have labels of one kind"
+    with pytest.raises(UserError, match=f"data sets that are read together must {rule}"):
         input_fn.input_fn(
             both, view=VIEW, feeding=FeedingOptions(), transform_graph_dir=None, mode="train"
         )
