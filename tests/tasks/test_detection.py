@@ -8,29 +8,23 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_model_analysis as tfma
-from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
 from image_pipeline.components.evaluation.box_scores import join_found
-from image_pipeline.components.evaluation.counting import custom_extractors
-from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.detector import build_model
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.tasks.choose_task import choose_task, find_task
 from image_pipeline.components.tasks.detection import DETECTION, MOST_OBJECTS
-from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.training import trainer
 from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.components.views.graph import place_views
 from image_pipeline.show.evaluated import read_evaluation
 from image_pipeline.show.judgement import read_failures
 from tests.drawings import encode_png
+from tests.tasks.analysed import analyse
 from tests.tiers import wide
 from tests.training.box_data import (
     CLASSES,
@@ -107,12 +101,6 @@ def measure(signatures):
             for id_ in range(len(CLASSES))
         ]
     )
-
-
-def test_the_task_is_chosen_by_what_the_data_has(graph_dir):
-    assert find_task(graph_dir) is DETECTION
-    assert choose_task(IngestOptions(column_types={"boxes": "boxes"})) is DETECTION
-    assert DETECTION.read_class_names(graph_dir) == CLASSES
 
 
 @pytest.mark.wide
@@ -213,36 +201,14 @@ def test_served_boxes_are_shares_of_the_given_image(signatures):
     assert served["classes"].tolist() == [[name.encode() for name in CLASSES]] * 5
 
 
-def analyse(model_dirs, folder, **options):
-    """Runs TFMA over the eval split."""
-    config = evaluation_config(EvaluationOptions(**options), DETECTION)
-    models = [
-        tfma.default_eval_shared_model(path, eval_config=config, model_name=spec.name)
-        for path, spec in zip(model_dirs, config.model_specs, strict=True)
-    ]
-    arguments = {
-        "eval_shared_model": models if len(models) > 1 else models[0],
-        "eval_config": config,
-    }
-    tfma.run_model_analysis(
-        **arguments,
-        extractors=custom_extractors(tensor_adapter_config=None, **arguments),
-        data_location=split_pattern("eval"),
-        output_path=str(folder),
-        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
-    )
-    found = tfma.load_eval_result(str(folder), model_name=config.model_specs[0].name or None)
-    ((key, metrics),) = found.slicing_metrics
-    assert key == ()
-    return metrics[""], tfma.load_validation_result(str(folder))
-
-
 @pytest.mark.parametrize("is_enough", [wide(True), False])
 def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp_path, is_enough):
     precisions = measure(signatures)
     mean = precisions.mean()
     least = mean - 0.001 if is_enough else mean + 0.001
-    metrics, validation = analyse([trained[0]], tmp_path, min_map_50_95=least)
+    metrics, validation = analyse(
+        DETECTION, split_pattern("eval"), [trained[0]], tmp_path, min_map_50_95=least
+    )
     found = {name: value["doubleValue"] for name, value in metrics[""].items()}
     expected = {"map_50_95": mean, "map_50": precisions[:, 0].mean()}
     assert found == pytest.approx(expected | {"example_count": len(read_examples("eval"))})
@@ -263,14 +229,21 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(trained, signatures, tmp
 @pytest.mark.parametrize(("min_improvement", "is_enough"), [wide(0.0, True), (0.01, False)])
 def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
     _, validation = analyse(
-        [trained[0]] * 2, tmp_path, min_improvement=min_improvement, min_map_50_95=0
+        DETECTION,
+        split_pattern("eval"),
+        [trained[0]] * 2,
+        tmp_path,
+        min_improvement=min_improvement,
+        min_map_50_95=0,
     )
     assert validation.validation_ok is is_enough
 
 
 @pytest.mark.wide
 def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
-    metrics, _ = analyse([trained[0]], tmp_path, confidence_intervals=True)
+    metrics, _ = analyse(
+        DETECTION, split_pattern("eval"), [trained[0]], tmp_path, confidence_intervals=True
+    )
     assert "boundedValue" in metrics[""]["map_50_95"]
 
 
@@ -325,21 +298,6 @@ def test_of_candidates_that_overlap_the_likeliest_is_kept_in_each_class():
     ]
     np.testing.assert_allclose(found[:3], expected, rtol=1e-6)
     assert (found[3:, 4] == -1).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"training": {"class_weights": "balanced"}}, "class_weights=balanced weighs images by"),
-        ({"training": {"label_smoothing": 0.1}}, "label_smoothing=0.1 spreads the classes or tags"),
-        ({"training": {}, "feeding": {"augment": ["cutmix"]}}, "mixup or cutmix, which mix the"),
-    ],
-    ids=str,
-)
-def test_what_weighs_or_mixes_images_is_refused(graph_dir, tmp_path, options, message):
-    with pytest.raises(UserError, match=message):
-        trainer.run_fn(make_fn_args(tmp_path, graph_dir, **options))
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.wide

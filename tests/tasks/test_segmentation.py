@@ -9,30 +9,22 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_model_analysis as tfma
-from apache_beam.options.pipeline_options import PipelineOptions
 from PIL import Image
 
 from image_pipeline.components.errors import UserError, find_user_error
-from image_pipeline.components.evaluation.counting import custom_extractors
-from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.evaluation.mean_iou import class_ious, count_pixels
 from image_pipeline.components.feeding.input_fn import input_fn
 from image_pipeline.components.feeding.options import FeedingOptions
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.mask_metrics import MeanIoU, PixelAccuracy
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.unet import build_model
-from image_pipeline.components.tasks.choose_task import choose_task, find_task
-from image_pipeline.components.tasks.classification import CLASSIFICATION
-from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.segmentation import SEGMENTATION
 from image_pipeline.components.training import serving, trainer
 from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.show.evaluated import read_evaluation
 from image_pipeline.show.judgement import read_failures
-from tests import graphs
 from tests.drawings import encode_png
+from tests.tasks.analysed import analyse
 from tests.tiers import wide
 from tests.training.mask_data import (
     CLASSES,
@@ -108,15 +100,6 @@ def count_all(true, predicted):
     return np.mean(list(ious.values())), ious, (true == predicted)[asked].mean()
 
 
-def test_the_task_is_chosen_by_what_the_data_has(graph_dir):
-    assert find_task(graph_dir) is SEGMENTATION
-    assert find_task(graphs.shared_graph_dir()) is CLASSIFICATION
-    masks = {"images": "a/{key}.*", "masks": "b/{key}.*"}
-    assert choose_task(IngestOptions.model_validate({"masks": masks})) is SEGMENTATION
-    assert choose_task(IngestOptions()) is CLASSIFICATION
-    assert SEGMENTATION.read_class_names(graph_dir) == CLASSES
-
-
 @pytest.mark.wide
 def test_defaults_train_a_network_for_masks_with_its_own_figures(trained):
     _, history = trained
@@ -148,6 +131,7 @@ def test_signatures_name_their_outputs(signatures):
 def test_the_true_mask_is_the_one_that_evaluation_feeds(signatures, graph_dir):
     found = signatures["transform_features"](examples=tf.constant(read_examples("eval")))["mask"]
     _, masks = read_eval_masks(graph_dir)
+    assert SEGMENTATION.read_class_names(graph_dir) == CLASSES
     assert found.dtype == tf.uint8
     np.testing.assert_array_equal(found, masks)
     assert set(np.unique(masks)) == {0, 1, 2, 255}
@@ -174,30 +158,6 @@ def test_a_served_mask_is_that_of_evaluation_as_ids_and_as_png(signatures):
     assert served["confidence"][4].numpy() == 0
 
 
-def analyse(model_dirs, folder, **options):
-    """Runs TFMA over the eval split."""
-    config = evaluation_config(EvaluationOptions(**options), SEGMENTATION)
-    models = [
-        tfma.default_eval_shared_model(path, eval_config=config, model_name=spec.name)
-        for path, spec in zip(model_dirs, config.model_specs, strict=True)
-    ]
-    arguments = {
-        "eval_shared_model": models if len(models) > 1 else models[0],
-        "eval_config": config,
-    }
-    tfma.run_model_analysis(
-        **arguments,
-        extractors=custom_extractors(tensor_adapter_config=None, **arguments),
-        data_location=split_pattern("eval"),
-        output_path=str(folder),
-        pipeline_options=PipelineOptions(runner="FnApiRunner", direct_running_mode="in_memory"),
-    )
-    found = tfma.load_eval_result(str(folder), model_name=config.model_specs[0].name or None)
-    ((key, metrics),) = found.slicing_metrics
-    assert key == ()
-    return metrics[""], tfma.load_validation_result(str(folder))
-
-
 @pytest.mark.parametrize("is_enough", [wide(True), False])
 def test_tfma_measures_what_numpy_does_and_judges_by_it(
     trained, signatures, graph_dir, tmp_path, is_enough
@@ -206,7 +166,9 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(
     served = signatures["serving_examples"](examples=tf.constant(read_examples("eval")))
     mean, ious, accuracy = count_all(true, served["mask"].numpy())
     least = mean - 0.001 if is_enough else mean + 0.001
-    metrics, validation = analyse([trained[0]], tmp_path, min_mean_iou=least)
+    metrics, validation = analyse(
+        SEGMENTATION, split_pattern("eval"), [trained[0]], tmp_path, min_mean_iou=least
+    )
     found = {name: value["doubleValue"] for name, value in metrics[""].items()}
     assert found == pytest.approx(
         {"mean_io_u": mean, "pixel_accuracy": accuracy, "example_count": len(true)}, abs=1e-9
@@ -227,14 +189,21 @@ def test_tfma_measures_what_numpy_does_and_judges_by_it(
 @pytest.mark.parametrize(("min_improvement", "is_enough"), [wide(0.0, True), (0.01, False)])
 def test_a_network_must_be_better_than_the_baseline(trained, tmp_path, min_improvement, is_enough):
     _, validation = analyse(
-        [trained[0]] * 2, tmp_path, min_improvement=min_improvement, min_mean_iou=0
+        SEGMENTATION,
+        split_pattern("eval"),
+        [trained[0]] * 2,
+        tmp_path,
+        min_improvement=min_improvement,
+        min_mean_iou=0,
     )
     assert validation.validation_ok is is_enough
 
 
 @pytest.mark.wide
 def test_confidence_intervals_are_computed_when_asked_for(trained, tmp_path):
-    metrics, _ = analyse([trained[0]], tmp_path, confidence_intervals=True)
+    metrics, _ = analyse(
+        SEGMENTATION, split_pattern("eval"), [trained[0]], tmp_path, confidence_intervals=True
+    )
     assert "boundedValue" in metrics[""]["mean_io_u"]
 
 
@@ -262,7 +231,7 @@ def test_a_network_that_gives_no_numbers_is_refused(graph_dir, tmp_path):
     made["serving_examples"] = made.pop("serve_examples")
     tf.saved_model.save(served, str(tmp_path / "model"), signatures=made)
     with pytest.raises(Exception, match="finite probabilities") as raised:
-        analyse([str(tmp_path / "model")], tmp_path / "out")
+        analyse(SEGMENTATION, split_pattern("eval"), [str(tmp_path / "model")], tmp_path / "out")
     assert "for the eval split's images/0" in str(find_user_error(raised.value))
 
 
@@ -295,18 +264,9 @@ def test_logits_are_served_as_probabilities():
     np.testing.assert_allclose(outputs.numpy().sum(axis=-1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"training": {"class_weights": "balanced"}}, "class_weights=balanced weighs images by"),
-        ({"training": {"label_smoothing": 0.1}}, "label_smoothing=0.1 spreads the classes or tags"),
-        ({"training": {}, "feeding": {"augment": ["mixup"]}}, "mixup, which blends the labels"),
-    ],
-    ids=str,
-)
-def test_what_weighs_or_blends_images_is_refused(graph_dir, tmp_path, options, message):
-    with pytest.raises(UserError, match=message):
-        trainer.run_fn(make_fn_args(tmp_path, graph_dir, **options))
+def test_what_is_refused_is_refused_before_training(graph_dir, tmp_path):
+    with pytest.raises(UserError, match="mixup, which blends the labels"):
+        trainer.run_fn(make_fn_args(tmp_path, graph_dir, {}, feeding={"augment": ["mixup"]}))
     assert not (tmp_path / "run").exists()
 
 

@@ -6,19 +6,13 @@ import pytest
 import tensorflow as tf
 from tensorflow_model_analysis.metrics import metric_types
 
-from image_pipeline.components.dataset import record
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.evaluation import tag_scores
-from image_pipeline.components.evaluation.evaluation import evaluation_config
-from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.tag_model import binary_cross_entropy, build_model
-from image_pipeline.components.tasks.choose_task import choose_task, find_task
-from image_pipeline.components.tasks.options import EvaluationOptions
 from image_pipeline.components.tasks.signatures import CLASSES, PROBABILITIES, TAGS
 from image_pipeline.components.tasks.tagging import TAGGING
 from image_pipeline.components.training.class_weights import check_tag_loss, weigh_records
-from tests import graphs
 
 pytestmark = pytest.mark.unit
 
@@ -26,13 +20,6 @@ LABELS = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1], [1, 0, 0]], np.float32)
 PREDICTED = np.array(
     [[0.9, 0.2, 0.4], [0.6, 0.1, 0.5], [0.3, 0.8, 0.7], [0.55, 0.1, 0.2]], np.float32
 )
-
-
-def test_the_task_is_chosen_by_the_label_s_type(tmp_path):
-    options = IngestOptions(column_types={"label": "strings", "age": "int"})
-    assert choose_task(options) is TAGGING
-    graphs.write_analysis(tmp_path, label="image/tags")
-    assert find_task(str(tmp_path)) is TAGGING
 
 
 def _cross_entropies(weights):
@@ -137,15 +124,3 @@ def test_a_sigmoid_is_final_and_logits_are_not():
     assert not TAGGING.are_final(np.array([[0.0, 0.2]]), 1e-3)
     assert not TAGGING.are_final(np.array([[1.5, 0.2]]), 1e-3)
     np.testing.assert_allclose(TAGGING.finish(tf.constant([[0.0]])), [[0.5]])
-
-
-def test_evaluation_asks_for_f1_over_all_records():
-    config = evaluation_config(EvaluationOptions(min_f1=0.7), TAGGING)
-    (judged, count) = config.metrics_specs[0].metrics
-    assert (judged.class_name, count.class_name) == ("TagScores", "ExampleCount")
-    (bound,) = judged.per_slice_thresholds
-    assert bound.threshold.value_threshold.lower_bound.value == 0.7
-    assert [list(each.feature_keys) for each in config.slicing_specs] == [[]]
-    (spec,) = config.model_specs
-    assert (spec.label_key, spec.prediction_key) == (TAGS, PROBABILITIES)
-    assert record.TAGS == "image/tags"
