@@ -1,5 +1,8 @@
 """What `make test` leaves to `make test-all`: most examples of properties, and wide matrices."""
 
+import collections
+import itertools
+
 import hypothesis
 import pytest
 
@@ -10,3 +13,30 @@ FEW = hypothesis.settings().max_examples // 3
 def wide(*values: object) -> object:
     """A row of `parametrize` that only `make test-all` tries."""
     return pytest.param(*values, marks=pytest.mark.wide)
+
+
+def thin_out(items: list[pytest.Item]) -> None:
+    """Marks as wide what is combined more than it need be, where `parametrize` is stacked.
+
+    Of two lists each value is tried, of three and more each pair of values.
+    """
+    tried: dict[object, set[object]] = collections.defaultdict(set)
+    places = {item: _places(item) for item in items}
+    for is_new in (lambda own, seen: not own & seen, lambda own, seen: own - seen):
+        for item, own in places.items():
+            if own and is_new(own, tried[item.function]):
+                tried[item.function] |= own
+                places[item] = set()
+    for item, own in places.items():
+        if own:
+            item.add_marker(pytest.mark.wide)
+
+
+def _places(item: pytest.Item) -> set[object]:
+    """What an item tries of stacked lists: values or pairs of them; of one list alone, nothing."""
+    marks = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    first = [name.split(",")[0].strip() if isinstance(name, str) else name[0] for name in marks]
+    values = [(name, id(item.callspec.params[name])) for name in sorted(first)]
+    return (
+        set(itertools.combinations(values, min(len(values) - 1, 2))) if len(values) > 1 else set()
+    )

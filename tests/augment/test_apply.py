@@ -64,6 +64,7 @@ def test_no_steps_change_nothing():
     assert apply_steps(batch, make_keys(3), []) is batch
 
 
+@pytest.mark.wide
 def test_a_whole_list_gives_the_same_in_all_ways():
     batch = make_batch(10, 16, 12, with_masks=True, boxes=[[0.2, 0.1, 0.8, 0.7]])
     names = ("pad_and_crop", "rotate", "rand_augment", "gaussian_blur", "grayscale", "cutout")

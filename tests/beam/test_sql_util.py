@@ -58,6 +58,7 @@ def test_without_tfdv_nothing_is_done(monkeypatch):
     assert not sql_util.put_in_place()
 
 
+@pytest.mark.wide
 @pytest.mark.e2e
 @pytest.mark.e2e
 def test_a_clone_imports_tfdv_without_tfx():

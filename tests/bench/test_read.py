@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 

@@ -132,6 +132,7 @@ def test_a_model_below_the_minimum_is_not_good_enough(export_dir, tmp_path):
     assert failed == [[]]  # the slice of all records, and no class
 
 
+@pytest.mark.wide
 def test_confidence_intervals_are_computed_when_asked_for(export_dir, tmp_path):
     metrics, _ = analyse(export_dir, tmp_path, min_accuracy=0.5, confidence_intervals=True)
     assert "boundedValue" in metrics[()]["sparse_categorical_accuracy"]

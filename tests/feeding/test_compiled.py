@@ -104,6 +104,7 @@ def test_what_was_made_once_is_taken_again():
     assert made == [1, 3]
 
 
+@pytest.mark.wide
 def test_a_graph_is_compiled_once_however_often_it_is_loaded(tmp_path):
     graph = load(tmp_path / "one", standardize_by_constants)
     again = TransformGraph(str(tmp_path / "one"))

@@ -203,6 +203,7 @@ sys.stdout.flush()
 """
 
 
+@pytest.mark.wide
 def test_a_script_that_ends_half_way_leaves_nothing(tmp_path):
     (tmp_path / "script.py").write_text(_SCRIPT)
     before = set(os.listdir("/dev/shm"))

@@ -9,6 +9,8 @@ import pytest
 from tests import graphs, shards
 from tests.feeding import read_slowly
 
+pytestmark = pytest.mark.wide
+
 VIEW = read_slowly.VIEW
 BATCH_SIZE = 256  # 50 MB of floats: much beside what else a process takes meanwhile
 

@@ -10,6 +10,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.named_modules import MODULES
 from tests.drawings import write_folder
 from tests.hostile.measured import run_measured, run_python
+from tests.tiers import wide
 
 pytestmark = pytest.mark.e2e
 
@@ -61,7 +62,7 @@ def run(folder, *words):
     return ran
 
 
-@pytest.mark.parametrize("engine", ["in_memory", "multi_processing"])
+@pytest.mark.parametrize("engine", ["in_memory", wide("multi_processing")])
 def test_the_commands_of_a_data_set_run_nothing_of_it(folder, tmp_path, engine):
     data, graph = tmp_path / "data", tmp_path / "graph"
     beam = ("--", f"--direct_running_mode={engine}")
@@ -83,6 +84,7 @@ def test_a_module_that_an_option_names_is_found_with_what_it_imports(folder, tmp
     assert ran.code == 0, ran.output
 
 
+@pytest.mark.wide
 def test_the_workers_of_an_analysis_find_a_function_of_the_users_own(folder, tmp_path):
     (folder / "own").mkdir()
     (folder / "own" / "steps.py").write_text(

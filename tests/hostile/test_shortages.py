@@ -95,6 +95,7 @@ def test_a_shortage_at_any_stage_is_said_in_a_sentence(
     assert not (folder / "out" / "manifest.json").exists()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("lacking", SAYS)
 def test_the_functions_raise_it_too(folder, monkeypatch, lacking):
     make, says = SAYS[lacking]

@@ -99,6 +99,7 @@ def test_the_pipeline_has_the_step_only_if_images_are_named(images):
     assert json.loads(step.exec_properties["options"])["top"] == 2
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("change", [None, "added"])
 def test_tfx_asks_again_only_if_images_have_changed(tmp_path, change):
     """Through TFX's driver, which looks into its cache: so wherever the images are."""

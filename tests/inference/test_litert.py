@@ -13,7 +13,7 @@ from image_pipeline.components.inference import litert
 from image_pipeline.components.inference.exported import ExportedModel
 from tests.inference.exported_models import export
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 # The most that an output may be off, which are probabilities.
 ENOUGH = {"float32": 1e-6, "float16": 2e-3, "int8": 2e-2}

@@ -90,6 +90,7 @@ def test_the_command_prints_a_line_for_each_file_and_fails_if_one_did(folder, ca
     )
 
 
+@pytest.mark.wide
 def test_lines_of_json_hold_the_same_for_a_folder_of_versions(folder, capfd):
     versions = export("classification").rpartition("/")[0]
     assert call(["predict", versions, "photos/0.png", "photos/1.png", "--json"], cli) == 0

@@ -19,7 +19,7 @@ from tests.inference.exported_models import export
 from tests.inference.near import assert_near
 from tests.inference.stand_in import StandIn, serve
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
 FILES = [encode_png(draw(seed, 8, 8)) for seed in range(3)]

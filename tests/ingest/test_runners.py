@@ -6,6 +6,7 @@ import pytest
 
 from tests.drawings import write_folder
 from tests.pipeline.test_cli import call
+from tests.tiers import wide
 
 pytestmark = pytest.mark.e2e
 
@@ -47,12 +48,12 @@ def test_the_books_balance(expected):
     assert books == [4202, 3100, 1101, 1]
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", [wide("multi_processing"), "portable"])
 def test_the_bytes_are_the_same_on_every_runner(images, expected, tmp_path, runner):
     assert _ingest(images, tmp_path, *RUNNERS[runner]) == expected
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", [wide("multi_processing"), "portable"])
 def test_an_error_in_a_worker_is_as_clear_as_at_home(tmp_path, runner):
     (tmp_path / "images" / "cat").mkdir(parents=True)
     (tmp_path / "images" / "cat" / "1.png").write_bytes(b"text")

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.unit
 FEEDING = FeedingOptions(batch_size=2)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("name", "task", "side"),
     [

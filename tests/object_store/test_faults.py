@@ -122,6 +122,7 @@ def test_an_analysis_outlasts_a_store_that_drops(store, places, graphs, outlasti
     assert found == graphs["local"]
 
 
+@pytest.mark.wide
 def test_a_training_outlasts_a_store_that_drops(store, places, graphs, trained, outlasting):
     store.control(fault="drop", kind="each", times=2)
     metrics, answer = train(places["store"], "streaming", outlasting)

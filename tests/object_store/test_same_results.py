@@ -79,6 +79,7 @@ def test_streamed_batches_are_the_same(places, graphs, mode):
             np.testing.assert_array_equal(array, other)
 
 
+@pytest.mark.wide
 def test_the_analysis_of_s3_finds_the_same(places, graphs):
     graph_dir = "s3://bucket/graph-of-s3"
     for _ in range(2):  # The second replaces the first.
@@ -109,6 +110,7 @@ def test_the_index_is_for_local_disks(places, graphs):
         read_batches(places["store"], "train", "indexed")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("scheme", ["gs", "s3"])
 def test_training_learns_and_exports_the_same(places, graphs, trained, scheme):
     metrics, answer = trained

@@ -14,7 +14,7 @@ from tests.ingest_runs import OPTIONS
 from tests.object_store.runs import SIZE_PX, read_tree
 from tests.replay import replay
 
-pytestmark = pytest.mark.beam
+pytestmark = [pytest.mark.beam, pytest.mark.wide]
 
 FLAGS = ("--runner=dataflow", "--project=our-project", "--region=r", "--no_auth")
 FLAGS += ("--sdk_container_image=registry/worker:tag", "--temp_location=gs://bucket/tmp")

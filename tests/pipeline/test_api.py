@@ -94,6 +94,7 @@ def test_the_data_set_is_the_command_lines_and_the_components(folder, artifacts)
     assert contents == _contents(folder / "by_command") == _contents(artifacts[0])
 
 
+@pytest.mark.wide
 def test_the_analysis_is_the_command_lines_and_the_components(folder, artifacts):
     arguments = (folder / "data", "--output", folder / "graph_by_command", "--json")
     done = call("analyze", *arguments, "--config", folder / "config.yaml")
@@ -142,6 +143,7 @@ def test_the_analysis_counts_what_it_reads(folder, tmp_path):
     assert progress.look() == progress.Progress("images", found["records"], found["records"])
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("command", ["ingest", "analyze"])
 def test_quiet_prints_nothing(folder, tmp_path, command):
     given = ["--images", folder / "images"] if command == "ingest" else [folder / "data"]

@@ -10,7 +10,7 @@ from image_pipeline.cli import cli
 from image_pipeline.components.errors import UserError
 from tests.array_files import write_hdf5, write_npy
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 
 def write_arrays(count=90):

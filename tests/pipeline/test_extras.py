@@ -85,6 +85,7 @@ def test_the_core_ingests_analyses_feeds_and_shows_without_extras(tmp_path):
     assert not (tmp_path / "out").exists() and not (tmp_path / "demo-output").exists()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("extra", KINDS)
 def test_a_file_whose_parser_is_not_installed_says_how_to_install_it(extra, tmp_path):
     path, content, said = KINDS[extra]

@@ -13,7 +13,7 @@ import pytest
 
 from image_pipeline.components.dataset.manifest import read_manifest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 _MODULE = """
     import os, pathlib, time

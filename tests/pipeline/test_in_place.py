@@ -9,7 +9,7 @@ from image_pipeline.cli import cli
 from tests.array_files import write_hdf5
 from tests.pipeline.test_array_commands import write_arrays
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 SETTINGS = [
     *("ingest.prepare.encoding=raw", "ingest.prepare.resize=none", "ingest.shards=1"),

@@ -22,6 +22,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.analysis import CHECKSUMS, read_graph
 from tests import warm
 from tests.drawings import write_folder
+from tests.tiers import wide
 
 pytestmark = pytest.mark.e2e
 
@@ -242,14 +243,14 @@ def undisturbed(data):
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("tensorflow_transform", signal.SIGHUP),
+        wide("tensorflow_transform", signal.SIGHUP),
         ("tensorflow_transform", signal.SIGKILL),
-        ("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGINT),
+        wide("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGINT),
         ("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGKILL),
-        ("image_pipeline.components.transform.finish:copy_tree", signal.SIGHUP),
+        wide("image_pipeline.components.transform.finish:copy_tree", signal.SIGHUP),
         ("image_pipeline.components.transform.finish:copy_tree", signal.SIGKILL),
         ("image_pipeline.components.transform.finish:send_tree", signal.SIGKILL),
-        ("image_pipeline.components.transform.finish:write_summary", signal.SIGTERM),
+        wide("image_pipeline.components.transform.finish:write_summary", signal.SIGTERM),
         ("image_pipeline.components.transform.finish:write_summary", signal.SIGKILL),
     ],
 )

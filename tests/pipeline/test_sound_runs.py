@@ -12,7 +12,7 @@ from image_pipeline.components.images.sound import decode_sound
 from image_pipeline.components.images.spectrogram import SoundOptions
 from tests.sounds import build_wav, encode, make_tone
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 CLASSES, COUNT = 10, 24
 

@@ -62,6 +62,7 @@ def build_undecided_model(input_shape, num_classes, options):
     return model
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("option", "expected"),
     # Six cats and three dogs are trained on: their weights' mean is not 1.

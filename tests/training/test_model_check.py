@@ -132,6 +132,7 @@ def test_state_that_is_no_weight_is_exported_too(tmp_path, name):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.wide
 def test_logits_are_trained_as_such_and_served_as_probabilities(tmp_path):
     history, probabilities = train(tmp_path, training={"model": f"{ZOO}.logits"})
     assert history["softmax_added"] is True

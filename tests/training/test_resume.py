@@ -72,6 +72,7 @@ def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, 
     assert len(done) == 6 - (step - 1 if step % 3 == 0 else step)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "options", [{"model": "tests.training.models.build_dropout_model"}, {"steps_per_execution": 2}]
 )

@@ -163,6 +163,7 @@ def test_a_request_of_nothing_but_damage_is_answered(signatures):
     assert served["probabilities"].shape == (3, 2)
 
 
+@pytest.mark.wide
 def test_a_damaged_image_is_told_by_loaders_of_tensorflow_1_too(export_dir):
     good = shards.encode_image(shards.draw_image(1), "jpeg")
     with tf.compat.v1.Session(graph=tf.Graph()) as session:
@@ -189,6 +190,7 @@ def test_transparent_images_are_laid_on_the_analysed_data_sets_background(model,
     assert (rows[0] == rows[1]).all() and not (rows[0] == rows[2]).any()
 
 
+@pytest.mark.wide
 def test_the_view_is_part_of_the_export(tmp_path):
     graph_dir = graphs.shared_graph_dir()
     image = tf.constant([shards.encode_image(shards.draw_image(1), "png")])

@@ -69,6 +69,7 @@ def one_by_one():
     return _fit(1)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("steps_per_execution", "counts"), [(2, [2, 2, 1]), (5, [5]), (9, [5]), (4, [4, 1])]
 )

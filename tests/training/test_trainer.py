@@ -86,6 +86,7 @@ def test_a_step_is_traced_once(train_only, monkeypatch):
     assert len(traced) == 1
 
 
+@pytest.mark.wide
 def test_another_learning_rate_goes_on_from_the_checkpoint_that_is_named(train_only, tmp_path):
     folder = str(tmp_path / "checkpoints")
     train_only(training={"checkpoint_dir": folder, "epochs": 1})
@@ -156,6 +157,7 @@ def test_the_default_model_is_the_same_with_several_steps_at_once(train_only):
     )
 
 
+@pytest.mark.wide
 def test_steps_are_profiled(train_only, tmp_path):
     train_only(training={"profile_steps": 1})
     told = json.loads((tmp_path / "run" / "profile.json").read_text())
@@ -206,6 +208,7 @@ def test_a_second_import_trains_as_the_first(trained, train_only, monkeypatch):
     assert train_only() == trained[0]["metrics"]
 
 
+@pytest.mark.wide
 def test_the_log_has_a_line_an_epoch_and_no_warning(tmp_path, capfd, recwarn):
     trainer.run_fn(make_fn_args(tmp_path))
     lines = [line for line in capfd.readouterr().out.splitlines() if "loss" in line]

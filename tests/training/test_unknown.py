@@ -170,6 +170,7 @@ def test_training_takes_records_of_unknown_class_and_counts_them(name, tmp_path)
     assert history["unknown_records"] == {"train": None, "eval": None}  # there is no index
 
 
+@pytest.mark.wide
 def test_without_an_unknown_record_nothing_is_changed(tmp_path, monkeypatch):
     history, _ = train(tmp_path / "a")
     monkeypatch.setattr(trainer, "leave_out_unknown", lambda model: 1 / 0)

@@ -17,7 +17,7 @@ from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import draw, encode_png, write_folder
 from tests.transform.analyze import make_pipeline
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 VIEW = ViewOptions(height_px=8, width_px=10)
 INGEST = IngestOptions.model_validate(

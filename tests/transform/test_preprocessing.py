@@ -36,6 +36,7 @@ def test_mean_and_std_are_numpys_for_any_batching(tmp_path, sizes):
     np.testing.assert_allclose(found["std"], exact.std((0, 1, 2)), rtol=1e-14)
 
 
+@pytest.mark.wide
 def test_a_large_offset_with_a_small_spread_loses_no_digit(tmp_path):
     # One grey level of difference in one of 40 * 30 pixels: variance 8.3e-4 beside a square of
     # the mean of 65,000, where sums in float32 have no digit left.

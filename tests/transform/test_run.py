@@ -94,6 +94,7 @@ def test_a_function_that_fails_on_the_data_is_named(examples, tmp_path):
 OWN_VOCABULARY = "tests.transform.bad_functions.renamed_labels"
 
 
+@pytest.mark.wide
 def test_whatever_vocabulary_gives_the_label_gives_the_classes(examples, tmp_path):
     """The pattern of docs/transform.md, without `label_ids`."""
     paths, expected = (str(examples), str(tmp_path / "own")), (str(examples), str(tmp_path))
@@ -104,6 +105,7 @@ def test_whatever_vocabulary_gives_the_label_gives_the_classes(examples, tmp_pat
     assert [row["name"] for row in found] == read_class_names(paths[1])
 
 
+@pytest.mark.wide
 def test_classes_that_hang_on_a_column_are_named_without_counts(examples, tmp_path):
     options = TransformOptions(
         preprocessing_fn="tests.transform.bad_functions.sizes_as_classes", columns=(record.HEIGHT,)
@@ -181,6 +183,7 @@ def test_no_record_to_analyse_is_the_users_error(examples):
         read_spans([str(examples)], VIEW, options)
 
 
+@pytest.mark.wide
 def test_a_further_span_is_all_that_is_read(examples, more_examples, tmp_path, read_shards):
     both, options, cache = [str(examples), str(more_examples)], TransformOptions(), tmp_path / "c"
 

@@ -78,6 +78,7 @@ def test_sharding_batches_and_where_sums_are_made_change_no_bit(data, tmp_path, 
     _assert_same(_bits(tmp_path / "graph"), beside)
 
 
+@pytest.mark.wide
 def test_sums_and_pixels_of_one_batch(data, tmp_path):
     found = _analyze(data / "3", tmp_path / "more", 7, standardize_and_more)["statistics"]
     mean = _analyze(data / "3", tmp_path / "plain")["statistics"]["mean"]
@@ -85,6 +86,7 @@ def test_sums_and_pixels_of_one_batch(data, tmp_path):
     np.testing.assert_allclose(found["inverse_mean"], 255 - np.array(mean), rtol=1e-14)
 
 
+@pytest.mark.wide
 def test_cached_sums_of_data_sets_merge_to_those_of_all(data, tmp_path, read_shards):
     both, cache = [data / "1", data / "3"], str(tmp_path / "cache")
     _analyze(both, tmp_path / "whole")
@@ -100,6 +102,7 @@ def test_cached_sums_of_data_sets_merge_to_those_of_all(data, tmp_path, read_sha
     _assert_same(_bits(tmp_path / "again"), whole)
 
 
+@pytest.mark.wide
 def test_cached_sums_serve_a_function_that_has_further_analyzers(data, tmp_path, read_shards):
     both, cache = [data / "1", data / "3"], str(tmp_path / "cache")
     _analyze(both, tmp_path / "whole", 64, standardize_and_more)

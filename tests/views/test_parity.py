@@ -192,6 +192,7 @@ def _mean_difference(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one.astype(int) - other.astype(int)).mean())
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("view", [VIEW], ids=["cropping"], indirect=True)
 @pytest.mark.parametrize("data_set", ["png"], indirect=True)
 def test_a_cameras_file_gives_nearly_the_pixels_of_its_stored_copy(data_set, view, export_dir):

@@ -46,6 +46,7 @@ def test_a_damaged_record_is_one_message(option, message, damaged):
     assert "Traceback" not in output and "function_node" not in output
 
 
+@pytest.mark.wide
 def test_what_training_skips_the_doctor_skips_too(damaged):
     skip = ("--set", "feeding.bad_records=skip")
     result, _ = call("doctor", damaged, *QUICK, *skip, "--sweep", "--json")

@@ -12,7 +12,7 @@ from image_pipeline.run.part import Part
 from image_pipeline.run.run_plan import plan_run
 from tests.drawings import draw, encode_png, write_folder
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 SMALL = ("view.height_px=8", "view.width_px=8", "ingest.max_bad_fraction=0.2")
 REUSED = r"reused, made \d{4}-\d\d-\d\d \d\d:\d\d"

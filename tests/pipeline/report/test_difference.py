@@ -10,6 +10,7 @@ from image_pipeline.report.difference import Changed, Differing, compare, flatte
 pytestmark = pytest.mark.beam
 
 
+@pytest.mark.wide
 def test_two_runs_are_compared(run, source):
     groups = {group.name: group for group in compare(run, source).groups}
     options = {row.name: row for row in groups["options"].rows}

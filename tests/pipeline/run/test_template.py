@@ -22,7 +22,7 @@ from tests.drawings import write_folder
 from tests.ingest_runs import OPTIONS, ingest
 from tests.replay import replay
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 COMPILE = ("-c", "from image_pipeline.cli import main; main()", "compile", "--runner=dataflow")
 CLOUD = ("--project=our-project", "--region=r", "--sdk_container_image=registry/worker:tag")

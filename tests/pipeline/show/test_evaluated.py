@@ -47,6 +47,7 @@ def test_bounds_stay_where_the_figure_can_be_and_no_number_is_left_out():
     assert bounds == {"accuracy": (0.95, 1.0), "accuracy gained": (-0.03, 0.07)}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("flag", [False, True])
 def test_the_evaluators_files_are_read_with_and_without_intervals(export_dir, tmp_path, flag):  # noqa: F811
     analyse(export_dir, tmp_path, confidence_intervals=flag)
