@@ -18,7 +18,7 @@ IMPORTED := image_pipeline.api, image_pipeline.run.local, image_pipeline.report.
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo notebook quick test test-wide test-all fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
+.PHONY: demo notebook quick test test-wide test-all wheel-check fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -44,6 +44,9 @@ test-wide: $(READY)  ## what `make test` leaves out: engines, notebooks, the doc
 	$(PYTEST) -m "wide or hypothesis" --hypothesis-profile many
 
 test-all: test test-wide  ## every test, as CI does
+
+wheel-check: $(READY)  ## the core's wheel with the oldest and the newest packages allowed, on each Python here
+	tests/wheel_check.sh
 
 fresh-check:  ## the demo and `make quick` on a bare Debian 13, as a newcomer has them; needs root and debootstrap
 	tests/fresh_check.sh

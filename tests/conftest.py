@@ -12,7 +12,7 @@ import pytest
 
 from tests.drawings import write_folder
 from tests.plain import only_plain_functions
-from tests.quick import is_quick
+from tests.quick import is_quick, needs_tfx
 from tests.tiers import thin_out
 
 # TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
@@ -61,13 +61,17 @@ hypothesis.settings.load_profile("some")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds what `make quick` asks for."""
+    """Adds what `make quick` and `make wheel-check` ask for."""
     parser.addoption("--quick", action="store_true", help="collect only what is imported quickly")
+    parser.addoption("--core", action="store_true", help="collect only what needs no TFX")
 
 
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
     """Leaves out, when asked for, what imports TensorFlow, Beam or TFX."""
-    return True if config.option.quick and not is_quick(collection_path) else None
+    is_left_out = (config.option.quick and not is_quick(collection_path)) or (
+        config.option.core and needs_tfx(collection_path)
+    )
+    return True if is_left_out else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,4 @@
-"""Which test files are quick: with unit tests, and without imports that take seconds."""
+"""Which test files can do without large libraries: those of `make quick`, and those of the core."""
 
 import ast
 import functools
@@ -12,10 +12,12 @@ _FOLDERS = {
     "image_pipeline": ROOT / "pipeline",
     "tests": ROOT / "tests",
 }
-_SLOW = {
-    *("apache_beam", "keras", "kfp", "ml_metadata", "tensorflow", "tensorflow_data_validation"),
-    *("tensorflow_model_analysis", "tensorflow_transform", "tfx", "tfx_bsl"),
+# What the core does without, and what takes seconds to import.
+_OF_TFX = {
+    *("kfp", "kubernetes", "ml_metadata", "tensorflow_data_validation"),
+    *("tensorflow_model_analysis", "tfx"),
 }
+_SLOW = {*_OF_TFX, "apache_beam", "keras", "tensorflow", "tensorflow_transform", "tfx_bsl"}
 
 
 def is_quick(path: pathlib.Path) -> bool:
@@ -25,18 +27,24 @@ def is_quick(path: pathlib.Path) -> bool:
     """
     if path.is_dir():
         shared = path / "conftest.py"
-        return not (shared.exists() and imports_slowly(shared, set()))
+        return not (shared.exists() and imports_any(_SLOW, shared, set()))
     has_units = path.suffix == ".py" and "pytest.mark.unit" in path.read_text()
-    return has_units and not imports_slowly(path, set())
+    return has_units and not imports_any(_SLOW, path, set())
 
 
-def imports_slowly(path: pathlib.Path, seen: set[pathlib.Path]) -> bool:
-    """Whether importing a file imports a slow library, itself or by what it imports."""
+def needs_tfx(path: pathlib.Path) -> bool:
+    """Whether a test file, or the `conftest.py` of a folder, imports what the core does without."""
+    file = path / "conftest.py" if path.is_dir() else path
+    return file.suffix == ".py" and file.exists() and imports_any(_OF_TFX, file, set())
+
+
+def imports_any(libraries: set[str], path: pathlib.Path, seen: set[pathlib.Path]) -> bool:
+    """Whether importing a file imports one of the libraries, itself or by what it imports."""
     seen.add(path)
     names = list_imports(path)
     found = {file for name in names if (file := find_file(name)) and file not in seen}
-    return any(name.partition(".")[0] in _SLOW for name in names) or any(
-        imports_slowly(file, seen) for file in sorted(found) if file not in seen
+    return any(name.partition(".")[0] in libraries for name in names) or any(
+        imports_any(libraries, file, seen) for file in sorted(found) if file not in seen
     )
 
 

@@ -43,6 +43,7 @@ def test_frames_are_those_shown_at_a_steady_rate(kind, codec):
     assert levels(open_video(data, 20.0), range(5)) == expect([0, 0, 1, 1, 2])
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("kind", "codec"), KINDS)
 def test_any_order_gives_the_same_frames(kind, codec):
     data = encode(90, 10, kind, codec)
@@ -54,6 +55,7 @@ def test_any_order_gives_the_same_frames(kind, codec):
         np.testing.assert_array_equal(reader.read(number), expected[number])
 
 
+@pytest.mark.e2e
 def test_an_open_group_of_pictures_gives_the_same_frames_after_a_seek():
     settings = {"x264-params": "open-gop=1:keyint=5:bframes=3:scenecut=0"}
     data = encode(60, 10, "mp4", "libx264", options=settings)
@@ -82,6 +84,7 @@ def test_times_count_and_not_frames():
     assert levels(reader, range(7)) == expect([0, 2, 2, 2, 4, 4, 4])
 
 
+@pytest.mark.e2e
 def test_frames_are_turned_as_the_file_says():
     data = encode(3, 10, "mp4", "mpeg4")
     plain, turned = open_video(data, 10.0).read(1), open_video(turn(data), 10.0).read(1)
@@ -178,6 +181,7 @@ def test_what_damage_is_drawn_into_is_no_frame(monkeypatch, kind):
     assert {found[number] for number in damaged} == {"corrupt"}
 
 
+@pytest.mark.e2e
 def test_a_mirrored_video_is_mirrored():
     mp4 = encode(3, 10, "mp4", "mpeg4")
     upright = b"\0\1\0\0" + bytes(12) + b"\0\1\0\0"
