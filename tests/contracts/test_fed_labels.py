@@ -33,10 +33,15 @@ from tests.contracts.kinds import COUNT, CROP, HEIGHT, KINDS, TURN, WIDTH, write
 from tests.feeding.test_service import address  # noqa: F401
 from tests.ingest_runs import ingest, make_pipeline, read_lines
 from tests.shards import flip_bit
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
 LARGE = ViewOptions(height_px=2 * HEIGHT, width_px=2 * WIDTH)
+
+
+MOVING = [name for name, kind in KINDS.items() if kind.moves]
+SAME = [name for name, kind in KINDS.items() if kind.numbered is None]  # with and without a graph
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -89,7 +94,8 @@ def test_evaluation_gives_the_very_label_of_every_image_once(
         assert inputs["parity"].tolist() == [number_of(image) % 2 for image in inputs["image"]]
 
 
-def test_a_graph_changes_images_but_no_labels_that_move(kind, folder):
+@pytest.mark.parametrize("kind", SAME, indirect=True)
+def test_a_graph_changes_images_but_no_values_masks_and_boxes(kind, folder):
     plain, batches = (
         read(folder, "eval", graph=graph, layout=layout)
         for graph, layout in ((None, "NHWC"), (folder / "graph", "NCHW"))
@@ -98,8 +104,7 @@ def test_a_graph_changes_images_but_no_labels_that_move(kind, folder):
         levels = levels.transpose(0, 3, 1, 2)
         assert (images.dtype, images.shape) == (np.float32, levels.shape)
         assert not np.array_equal(images, levels)
-        if kind.numbered is None:
-            assert_same(others, labels)
+        assert_same(others, labels)
 
 
 def test_types_and_shapes_are_known_before_a_batch_is_read(kind, folder):
@@ -110,12 +115,15 @@ def test_types_and_shapes_are_known_before_a_batch_is_read(kind, folder):
         assert (spec.dtype, spec.shape) == (wanted.dtype, [4, *wanted.shape])
 
 
-# Pairwise: all steps by either way of reading and in either size.
+# Each of the steps, by one way of reading and in one size; if the labels move, by the other, too.
 WAYS = [
-    (name, steps, source, (VIEW, LARGE)[(place + number) % 2])
+    (wide if (place + number) % 2 else pytest.param)(
+        name, steps, source, (VIEW, LARGE)[(place // 2 + number) % 2]
+    )
     for name, kind in KINDS.items()
     for place, steps in enumerate(kind.steps)
     for number, source in enumerate(("indexed", "streaming"))
+    if kind.moves or (place + number) % 2 == 0
 ]
 
 
@@ -131,7 +139,8 @@ def test_labels_follow_their_images(kind, folder, steps, source, view):
 
 @pytest.mark.parametrize(
     "more",
-    [{"first_epoch": 1, "epochs": 1}, {"first_step": 2}, {"workers": 2}, {"compiled": False}],
+    [{"first_epoch": 1, "epochs": 1, "workers": 2}, {"first_step": 2, "compiled": False}],
+    ids=str,
 )
 def test_batches_are_the_same_resumed_shared_and_uncompiled(kind, folder, more):
     options = {"augment": CROP, "epochs": 2, "seed": 3, "remainder": "drop"}
@@ -147,19 +156,22 @@ def test_batches_are_the_same_resumed_shared_and_uncompiled(kind, folder, more):
             np.testing.assert_array_equal(one, other)
 
 
+# Of classes, see `tests/feeding/test_service.py`.
+@pytest.mark.parametrize("kind", ["tags", *SAME], indirect=True)
 def test_the_index_streams_and_services_give_each_image_the_same_view(kind, folder, address):  # noqa: F811
-    for steps in (TURN, CROP) if kind.moves else (TURN,):
-        indexed, streamed, served = (
-            by_number(read(folder, augment=steps, seed=8, **more))
-            for more in ({}, {"source": "streaming"}, {"data_service": address})
-        )
-        assert indexed.keys() == streamed.keys() == served.keys()
-        for number, (image, label) in streamed.items():
-            assert_same(indexed[number], (image, label))
-            # There, crops of images are resized by another library.
-            assert_same(served[number], (image if steps is TURN else served[number][0], label))
+    steps = CROP if kind.moves else TURN
+    indexed, streamed, served = (
+        by_number(read(folder, augment=steps, seed=8, **more))
+        for more in ({}, {"source": "streaming"}, {"data_service": address})
+    )
+    assert indexed.keys() == streamed.keys() == served.keys()
+    for number, (image, label) in streamed.items():
+        assert_same(indexed[number], (image, label))
+        # There, crops of images are resized by another library.
+        assert_same(served[number], (served[number][0] if kind.moves else image, label))
 
 
+@pytest.mark.parametrize("kind", MOVING, indirect=True)
 def test_mirrored_views_have_mirrored_labels(kind, folder):
     batches = read(folder, many_views={"mirror": True}, augment=["flip_horizontal"])
     check_follow(kind, batches)

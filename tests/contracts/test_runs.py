@@ -18,6 +18,7 @@ from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.evaluation.average_precision import average_precisions, match_boxes
 from image_pipeline.components.evaluation.box_scores import join_found
 from tests.drawings import encode_png, write_scenes
+from tests.tiers import wide
 from tests.training import box_data
 
 pytestmark = pytest.mark.e2e
@@ -211,7 +212,7 @@ RUNS = {
         write=write_boxes,
         options={
             "view": "{height_px: 48, width_px: 64}",
-            "training.epochs": 16,
+            "training.epochs": 14,
             "training.learning_rate": 0.003,
             "evaluation.min_map_50_95": 0.25,  # A network that has not been trained has 0.
         },
@@ -240,7 +241,8 @@ RUNS = {
 }
 
 
-@pytest.fixture(scope="module", params=RUNS)
+# `tests/pipeline/test_end_to_end.py` runs classes, too.
+@pytest.fixture(scope="module", params=[wide(n) if n == "class" else n for n in RUNS])
 def name(request):
     return request.param
 

@@ -1,9 +1,5 @@
 """Each kind of label as a task: how it is found, what is judged, which options it refuses."""
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from image_pipeline.components.errors import UserError
@@ -11,88 +7,34 @@ from image_pipeline.components.evaluation.evaluation import evaluation_config
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.models.options import TrainingOptions
-from image_pipeline.components.tasks import signatures
 from image_pipeline.components.tasks.choose_task import TASKS, choose_task, find_task
 from image_pipeline.components.tasks.options import EvaluationOptions
 from tests import graphs
 
 pytestmark = pytest.mark.unit
 
-
-@dataclasses.dataclass(frozen=True)
-class Told:
-    """What tells a task, and what it tells.
-
-    Attributes:
-      ingest: options of the data sets that it is for.
-      analysis: what the analysis says of such.
-      judged: the metric's class, and the option of its bound: "min_…" or "max_…".
-      compared: the names of the truth and of the answers in the signatures.
-      refused: what each of the options that are for classes is refused with.
-      further: the metrics' classes beside it.
-    """
-
-    ingest: Mapping[str, Any]
-    analysis: Mapping[str, Any]
-    judged: tuple[str, str]
-    compared: tuple[str, str]
-    refused: Mapping[str, str]
-    further: tuple[str, ...] = ("ExampleCount",)
-
-
-WEIGHED = "class_weights=balanced weighs {} by their class, but {}; leave it at none"
-SMOOTHED = "label_smoothing=0.1 spreads the classes or tags of images, but {}; leave it at 0"
-PAIRS = {"masks": {"images": "a/{key}.*", "masks": "b/{key}.*"}}
-
-TOLD = {
-    "classification": Told(
-        ingest={"column_types": {"label": "string", "age": "int"}},
-        analysis={},
-        judged=("SparseCategoricalAccuracy", "min_accuracy"),
-        compared=(signatures.LABEL, signatures.PROBABILITIES),
-        refused={"mixed weights": "but mixup and cutmix give each record two; leave out one"},
+# Of each task: options of such data sets, and what their analysis says.
+FOUND = {
+    "classification": ({"column_types": {"label": "string", "age": "int"}}, {}),
+    "tagging": ({"column_types": {"label": "strings", "age": "int"}}, {"label": "image/tags"}),
+    "regression": ({"column_types": {"label": "float"}}, {"label": "image/value"}),
+    "detection": ({"column_types": {"boxes": "boxes"}}, {"box_classes": ["a"]}),
+    "segmentation": (
+        {"masks": {"images": "a/{key}.*", "masks": "b/{key}.*"}},
+        {"mask_classes": ["a"]},
     ),
-    "tagging": Told(
-        ingest={"column_types": {"label": "strings", "age": "int"}},
-        analysis={"label": "image/tags"},
-        judged=("TagScores", "min_f1"),
-        compared=(signatures.TAGS, signatures.PROBABILITIES),
-        refused={},
+}
+# The metrics, the option of the first one's bound, and what is compared: the truth and answers.
+JUDGED = {
+    "classification": (["SparseCategoricalAccuracy"], "min_accuracy", ("label", "probabilities")),
+    "tagging": (["TagScores"], "min_f1", ("tags", "probabilities")),
+    "regression": (
+        ["MeanSquaredError", "MeanAbsoluteError"],
+        "max_mean_squared_error",
+        ("value", "value"),
     ),
-    "regression": Told(
-        ingest={"column_types": {"label": "float"}},
-        analysis={"label": "image/value"},
-        judged=("MeanSquaredError", "max_mean_squared_error"),
-        compared=(signatures.VALUE, signatures.VALUE),
-        refused={
-            "weights": WEIGHED.format("records", "the labels are numbers"),
-            "smoothing": SMOOTHED.format("the labels are numbers"),
-        },
-        further=("MeanAbsoluteError", "ExampleCount"),
-    ),
-    "detection": Told(
-        ingest={"column_types": {"boxes": "boxes"}},
-        analysis={"box_classes": ["a"]},
-        judged=("MeanAveragePrecision", "min_map_50_95"),
-        compared=("objects", "objects"),
-        refused={
-            "weights": WEIGHED.format("images", "each box has a class"),
-            "smoothing": SMOOTHED.format("boxes are compared point by point"),
-            "mixup": "mixup or cutmix, which mix the labels of two images, and boxes cannot be",
-            "cutmix": "mixup or cutmix, which mix the labels of two images, and boxes cannot be",
-        },
-    ),
-    "segmentation": Told(
-        ingest=PAIRS,
-        analysis={"mask_classes": ["a"]},
-        judged=("MeanIoU", "min_mean_iou"),
-        compared=(signatures.MASK, signatures.MASK),
-        refused={
-            "weights": WEIGHED.format("images", "masks have a class for each pixel"),
-            "smoothing": SMOOTHED.format("masks are compared pixel by pixel"),
-            "mixup": "mixup, which blends the labels of two images, and class ids of pixels cannot",
-        },
-    ),
+    "detection": (["MeanAveragePrecision"], "min_map_50_95", ("objects", "objects")),
+    "segmentation": (["MeanIoU"], "min_mean_iou", ("mask", "mask")),
 }
 OPTIONS = {
     "weights": ({}, {"class_weights": "balanced"}),
@@ -101,12 +43,31 @@ OPTIONS = {
     "mixup": ({"augment": ["mixup"]}, {}),
     "cutmix": ({"augment": ["cutmix"]}, {}),
 }
+NUMBERS = "but the labels are numbers; leave it at"
+OF_BOXES, OF_MASKS = "images by their class, but each box has", "images by their class, but masks"
+MIXED = "mixup or cutmix, which mix the labels of two images, and boxes cannot be mixed"
+# All others are taken.
+REFUSED = {
+    "classification": {"mixed weights": "but mixup and cutmix give each record two"},
+    "tagging": {},
+    "regression": {"weights": NUMBERS, "mixed weights": NUMBERS, "smoothing": NUMBERS},
+    "detection": {
+        **{"weights": OF_BOXES, "mixed weights": OF_BOXES, "mixup": MIXED, "cutmix": MIXED},
+        "smoothing": "but boxes are compared point by point; leave it at 0",
+    },
+    "segmentation": {
+        **{"weights": OF_MASKS, "mixed weights": OF_MASKS},
+        "smoothing": "but masks are compared pixel by pixel; leave it at 0",
+        "mixup": "mixup, which blends the labels of two images, and class ids of pixels cannot",
+    },
+}
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_task_is_chosen_by_options_and_found_by_the_graph(name, tmp_path):
-    assert choose_task(IngestOptions.model_validate(TOLD[name].ingest)) is TASKS[name]
-    graphs.write_analysis(tmp_path, **TOLD[name].analysis)
+    options, said = FOUND[name]
+    assert choose_task(IngestOptions.model_validate(options)) is TASKS[name]
+    graphs.write_analysis(tmp_path, **said)
     assert find_task(str(tmp_path)) is TASKS[name]
 
 
@@ -116,20 +77,18 @@ def test_classes_are_the_task_where_nothing_says_otherwise(tmp_path):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_model_is_judged_over_all_records_by_the_task_s_measure_and_bound(name):
-    told = TOLD[name]
-    class_name, option = told.judged
+    metrics, option, compared = JUDGED[name]
     config = evaluation_config(EvaluationOptions(**{option: 0.7}), TASKS[name])
-    judged, *further = config.metrics_specs[0].metrics
-    assert judged.class_name == class_name
-    assert tuple(each.class_name for each in further) == told.further
-    (bound,) = judged.per_slice_thresholds
-    wanted = {"min": "lower_bound", "max": "upper_bound"}[option[:3]]
-    limits = bound.threshold.value_threshold
-    assert [(limit.name, value.value) for limit, value in limits.ListFields()] == [(wanted, 0.7)]
+    found = config.metrics_specs[0].metrics
+    assert [each.class_name for each in found] == [*metrics, "ExampleCount"]
+    (bound,) = found[0].per_slice_thresholds
+    limits = bound.threshold.value_threshold.ListFields()
+    side = "lower_bound" if option.startswith("min") else "upper_bound"
+    assert [(limit.name, value.value) for limit, value in limits] == [(side, 0.7)]
     slices = [list(each.feature_keys) for each in config.slicing_specs]
     assert slices == ([[], ["image/class/text"]] if name == "classification" else [[]])
     (spec,) = config.model_specs
-    assert (spec.label_key, spec.prediction_key) == told.compared
+    assert (spec.label_key, spec.prediction_key) == compared
 
 
 def test_values_need_no_bound():
@@ -142,9 +101,7 @@ def test_values_need_no_bound():
 def test_options_for_classes_are_refused_where_there_are_none(name):
     for what, (feeding, training) in OPTIONS.items():
         options = FeedingOptions.model_validate(feeding), TrainingOptions(**training)
-        # What is refused alone is refused together, too.
-        alone = "weights" if what == "mixed weights" else what
-        if rule := TOLD[name].refused.get(what, TOLD[name].refused.get(alone)):
+        if rule := REFUSED[name].get(what):
             with pytest.raises(UserError, match=rule):
                 TASKS[name].check_options(*options)
         else:

@@ -264,12 +264,6 @@ def test_logits_are_served_as_probabilities():
     np.testing.assert_allclose(outputs.numpy().sum(axis=-1), 1, rtol=1e-5)
 
 
-def test_what_is_refused_is_refused_before_training(graph_dir, tmp_path):
-    with pytest.raises(UserError, match="mixup, which blends the labels"):
-        trainer.run_fn(make_fn_args(tmp_path, graph_dir, {}, feeding={"augment": ["mixup"]}))
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("size", [(1, 1, 3), (9, 7, 1), (33, 47, 3), (64, 96, 3)])
 def test_images_of_any_size_get_masks_of_that_size(size):
     model = build_model(size, 2, TrainingOptions())
