@@ -67,9 +67,10 @@ FORMS: tuple[tuple[str, ...], ...] = (
     ("export", "out", "--output", "model.tflite", "--json"),
     ("doctor", "out", "--seconds", "0.1", "--json"),
 )
-# Times, memory and versions, which are the machine's and the moment's; and how far it was by then.
+# Times, memory and versions, which are the machine's and the moment's; and how far it was by then,
+# which is told of what takes long.
 _VARIES = (
-    (r"^  \w[\w ]* +[\d,]+ of [\d,]+ images?\n", ""),
+    (r"^  \w[\w ]* +[\d,]+ of [\d,]+ images?\b.*\n?", ""),
     (r"\d[\d,.]* (µs|ms|s|min)\b", r"N \1"),
     (r"\d[\d,.]* MB", "N MB"),
     (r'("[a-z_]*(?:seconds|_s|_mb|_ms|version|time)": )[^,\n}]+', r"\1…"),
