@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import re
 
 import hypothesis
 import pytest
@@ -18,10 +19,11 @@ def wide(*values: object) -> object:
 def thin_out(items: list[pytest.Item]) -> None:
     """Marks as wide what is combined more than it need be, where `parametrize` is stacked.
 
-    Of two lists each value is tried, of three and more each pair of values.
+    Of two lists each value is tried, of three and more each pair of values. What is wide anyway
+    tries nothing for others.
     """
     tried: dict[object, set[object]] = collections.defaultdict(set)
-    places = {item: _places(item) for item in items}
+    places = {item: _places(item) for item in items if not item.get_closest_marker("wide")}
     for is_new in (lambda own, seen: not own & seen, lambda own, seen: own - seen):
         for item, own in places.items():
             if own and is_new(own, tried[item.function]):
@@ -33,10 +35,15 @@ def thin_out(items: list[pytest.Item]) -> None:
 
 
 def _places(item: pytest.Item) -> set[object]:
-    """What an item tries of stacked lists: values or pairs of them; of one list alone, nothing."""
+    """What an item tries of stacked lists: values or pairs of them; of one list alone, nothing.
+
+    A row of several names is one value. Beside stacked lists, those of fixtures count as well.
+    """
     marks = [mark.args[0] for mark in item.iter_markers("parametrize")]
-    first = [name.split(",")[0].strip() if isinstance(name, str) else name[0] for name in marks]
-    values = [(name, id(item.callspec.params[name])) for name in sorted(first)]
-    return (
-        set(itertools.combinations(values, min(len(values) - 1, 2))) if len(values) > 1 else set()
-    )
+    lists = [tuple(re.findall(r"\w+", each) if isinstance(each, str) else each) for each in marks]
+    if len(lists) < 2:
+        return set()
+    params = item.callspec.params
+    lists += [(name,) for name in params if name not in itertools.chain(*lists)]
+    values = [(names, *(id(params[name]) for name in names)) for names in sorted(lists)]
+    return set(itertools.combinations(values, min(len(values) - 1, 2)))
