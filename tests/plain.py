@@ -18,10 +18,10 @@ def only_plain_functions() -> Iterator[None]:
     refused: list[tuple[Any, str]] = [
         (subprocess.Popen, "__init__"),
         (multiprocessing.process.BaseProcess, "start"),
-        (os, "fork"),
+        *((os, name) for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system")),
     ]
     if keras := sys.modules.get("keras"):
-        refused.append((keras.Model, "fit"))
+        refused += [(keras.Model, "fit"), (keras.Model, "train_on_batch")]
     with contextlib.ExitStack() as stack:
         for owner, name in refused:
             stack.enter_context(mock.patch.object(owner, name, _refuse(name)))

@@ -12,7 +12,7 @@ from image_pipeline.components.models.model import build_model
 from image_pipeline.components.models.options import TrainingOptions
 from image_pipeline.components.models.recipe import Optimizer
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 
 def _mean(labels, outputs):
