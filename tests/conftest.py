@@ -13,7 +13,7 @@ import pytest
 from tests.drawings import write_folder
 from tests.plain import only_plain_functions
 from tests.quick import is_quick, needs_tfx
-from tests.tiers import thin_out
+from tests.tiers import list_unmarked, thin_out
 
 # TensorFlow reads these when it is imported: where a store is made to fail for good, its ten tries
 # are not minutes apart.
@@ -78,6 +78,8 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the longest files and folders first; within them, and after them, the order stays."""
     thin_out(items)
+    if unmarked := list_unmarked(items):
+        raise pytest.UsageError(f"Mark as unit, beam or e2e: {', '.join(unmarked)}.")
     first = [config.rootpath / name for name in LONGEST]
     if gone := [str(path) for path in first if not path.exists()]:
         raise pytest.UsageError(f"LONGEST in tests/conftest.py names {gone}, which is not there.")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.tiers import thin_out, wide
+from tests.tiers import list_unmarked, thin_out, wide
 
 pytestmark = pytest.mark.unit
 
@@ -84,3 +84,8 @@ def test_the_values_of_a_fixture_are_each_tried():
 def test_a_wide_row_does_not_stand_for_others():
     tried = kept({"a": [wide(1), *rows_of(2, 3)], "b": rows_of("x", "y", "z")})
     assert {b for _, b in tried} == {"x", "y", "z"} and {a for a, _ in tried} == {2, 3}
+
+
+def test_a_test_without_a_kind_is_named():
+    marked = [Item([getattr(pytest.mark, kind)], {}) for kind in ("unit", "beam", "e2e")]
+    assert list_unmarked([*marked, Item([pytest.mark.wide], {})]) == ["test_it"]

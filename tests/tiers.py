@@ -34,6 +34,18 @@ def thin_out(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.wide)
 
 
+def list_unmarked(items: list[pytest.Item]) -> list[str]:
+    """The tests that do not say what they are: `unit`, `beam` or `e2e`."""
+    kinds = ("unit", "beam", "e2e")
+    return sorted(
+        {
+            item.nodeid.partition("[")[0]
+            for item in items
+            if not any(map(item.get_closest_marker, kinds))
+        }
+    )
+
+
 def _places(item: pytest.Item) -> set[object]:
     """What an item tries of stacked lists: values or pairs of them; of one list alone, nothing.
 

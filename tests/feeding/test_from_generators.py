@@ -16,6 +16,8 @@ import image_pipeline
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.from_generators import from_generators
 
+pytestmark = pytest.mark.e2e
+
 SIGNATURE = {
     "image": tf.TensorSpec((2, 3), tf.uint8),
     "said": (tf.TensorSpec((), tf.int64), tf.TensorSpec((), tf.string)),

@@ -19,6 +19,8 @@ from tests.drawings import write_folder
 from tests.ingest.test_retry import make_pipeline
 from tests.ingest_runs import ingest
 
+pytestmark = pytest.mark.beam
+
 VIEW = ViewOptions(height_px=8, width_px=10)
 
 

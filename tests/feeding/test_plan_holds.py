@@ -9,7 +9,7 @@ import pytest
 from tests import graphs, shards
 from tests.feeding import read_slowly
 
-pytestmark = pytest.mark.wide
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 VIEW = read_slowly.VIEW
 BATCH_SIZE = 256  # 50 MB of floats: much beside what else a process takes meanwhile

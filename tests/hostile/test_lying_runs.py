@@ -20,6 +20,8 @@ from image_pipeline.run_folder import RunFolder
 from image_pipeline.show.history import describe_runs, history_lines
 from image_pipeline.show.own_figures import read_figures, read_mislabelled, read_outliers
 
+pytestmark = pytest.mark.unit
+
 
 def test_a_score_with_half_an_interval_is_refused(tmp_path):
     path = tmp_path / "scores" / "6.json"

@@ -6,6 +6,8 @@ from PIL import Image
 from image_pipeline.components.images.resize import choose_blur, resize
 from tests.drawings import draw_smooth
 
+pytestmark = pytest.mark.unit
+
 
 @pytest.mark.parametrize("height", [375, 500, 900, 2100])  # 1.46 to 8.2 times the 256 wanted
 def test_shrinking_is_nearer_to_pillow_than_opencv_s_area(height):
