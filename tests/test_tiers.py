@@ -3,9 +3,10 @@
 import itertools
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 
-from tests.tiers import list_unmarked, thin_out, wide
+from tests.tiers import few, list_unmarked, thin_out, wide
 
 pytestmark = pytest.mark.unit
 
@@ -89,3 +90,7 @@ def test_a_wide_row_does_not_stand_for_others():
 def test_a_test_without_a_kind_is_named():
     marked = [Item([getattr(pytest.mark, kind)], {}) for kind in ("unit", "beam", "e2e")]
     assert list_unmarked([*marked, Item([pytest.mark.wide], {})]) == ["test_it"]
+
+
+def test_few_examples_are_a_third_of_those_of_the_tier():
+    assert few() == hypothesis.settings().max_examples // 3

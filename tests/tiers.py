@@ -7,8 +7,10 @@ import re
 import hypothesis
 import pytest
 
-# Of a property of which one example takes long.
-FEW = hypothesis.settings().max_examples // 3
+
+def few() -> int:
+    """How many examples of a property of which one takes long."""
+    return hypothesis.settings().max_examples // 3
 
 
 def wide(*values: object) -> object:

@@ -26,7 +26,7 @@ from tests import graphs
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
 from tests.shards import flip_bit
-from tests.tiers import FEW
+from tests.tiers import few
 
 pytestmark = pytest.mark.beam
 
@@ -61,7 +61,7 @@ def drawn(paths, epoch, feeding=None, training=True, seed=0):
     return [records.draw(epoch, step).rows.tolist() for step in range(records.steps)]
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=few())
 @given(seed=st.integers(0, 2**31 - 1), batch_size=st.integers(1, 30), epoch=st.integers(0, 9))
 def test_every_epoch_has_every_record_once(train_shards, seed, batch_size, epoch):
     batches = drawn(train_shards, epoch, {"batch_size": batch_size}, seed=seed)

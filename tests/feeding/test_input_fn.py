@@ -19,7 +19,7 @@ from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.views import graph as views
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
-from tests.tiers import FEW
+from tests.tiers import few
 
 pytestmark = pytest.mark.unit
 
@@ -124,7 +124,7 @@ def test_eval_ignores_augmentation_seed_and_remainder(pattern):
     )
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=few())
 @given(
     seed=st.integers(0, 2**31 - 1),
     window=st.integers(1, 30),

@@ -9,7 +9,7 @@ from image_pipeline.components.order.quality import (
     rank_correlation,
     repeats_in_batches,
 )
-from tests.tiers import FEW
+from tests.tiers import few
 
 pytestmark = pytest.mark.unit
 
@@ -62,7 +62,7 @@ def test_a_draw_hangs_on_nothing_but_its_position(count, views, epoch):
     assert (apart.views == whole.views[positions]).all()
 
 
-@settings(max_examples=FEW)
+@settings(max_examples=few())
 @given(SEEDS)
 def test_every_pass_is_shuffled_and_no_two_are_alike(seed):
     rows = epoch_of(ViewsOrder(range(2000), seed, 3)).rows.reshape(3, 2000)

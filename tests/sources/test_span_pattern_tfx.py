@@ -7,7 +7,7 @@ from tfx.components.example_gen import utils
 from tfx.proto import example_gen_pb2
 
 from image_pipeline.components.sources.span_pattern import choose_span
-from tests.tiers import FEW
+from tests.tiers import few
 
 pytestmark = pytest.mark.beam
 
@@ -22,7 +22,7 @@ def _ask_tfx(root, pattern):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=FEW)
+@settings(max_examples=few())
 @given(numbers=st.lists(st.tuples(st.integers(0, 999), st.integers(0, 99)), min_size=1))
 def test_the_latest_span_is_tfxs(tmp_path_factory, pattern, numbers):
     root = tmp_path_factory.mktemp("spans")
