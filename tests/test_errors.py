@@ -123,6 +123,7 @@ def test_a_damaged_shard_is_no_unforeseen_error(text, said):
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("damage", ["flip", "cut"])
 @pytest.mark.parametrize("compression", ["", "GZIP"])
 def test_what_tensorflow_says_of_damage_is_known(damage, compression, tmp_path):

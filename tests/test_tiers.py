@@ -87,6 +87,14 @@ def test_a_wide_row_does_not_stand_for_others():
     assert {b for _, b in tried} == {"x", "y", "z"} and {a for a, _ in tried} == {2, 3}
 
 
+def test_what_is_whole_stays_so():
+    items = list(collect({"a": rows_of(1, 2, 3), "b": rows_of("x", "y")}))
+    for item in items:
+        item.add_marker(pytest.mark.whole)
+    thin_out(items)
+    assert not any(item.get_closest_marker("wide") for item in items)
+
+
 def test_a_test_without_a_kind_is_named():
     marked = [Item([getattr(pytest.mark, kind)], {}) for kind in ("unit", "beam", "e2e")]
     assert list_unmarked([*marked, Item([pytest.mark.wide], {})]) == ["test_it"]

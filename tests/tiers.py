@@ -22,10 +22,11 @@ def thin_out(items: list[pytest.Item]) -> None:
     """Marks as wide what is combined more than it need be, where `parametrize` is stacked.
 
     Of two lists each value is tried, of three and more each pair of values. What is wide anyway
-    tries nothing for others.
+    tries nothing for others; what is marked as whole is left as it is.
     """
     tried: dict[object, set[object]] = collections.defaultdict(set)
-    places = {item: _places(item) for item in items if not item.get_closest_marker("wide")}
+    kept = ("wide", "whole")
+    places = {item: _places(item) for item in items if not any(map(item.get_closest_marker, kept))}
     for is_new in (lambda own, seen: not own & seen, lambda own, seen: own - seen):
         for item, own in places.items():
             if own and is_new(own, tried[item.function]):

@@ -141,6 +141,7 @@ def test_a_damaged_member_is_named(tmp_path):
     assert archive.read(refs["a/1.png"], 10**6) == CONTENT["a/1.png"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.6, 0.7])
 def test_a_cut_tar_gives_what_it_has_and_names_the_rest(tmp_path, name, share):
@@ -242,6 +243,7 @@ def test_a_gzip_file_whose_checksum_is_another_is_refused(tmp_path):
         list(Archive(str(path)).list())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("at", [0, 2, 4])
 @pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
 def test_a_damaged_header_after_a_long_name_costs_one_member(tmp_path, form, at):

@@ -125,6 +125,7 @@ def test_a_forecast_of_all_names_the_records_and_shards(sources, name):
     assert forecast.shards == {split: len(each.shards) for split, each in splits.items()}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("share", [0.03, wide(0.3), 0.6, wide(0.9)])
 def test_a_damaged_source_is_refused_or_its_losses_are_in_the_books(sources, name, share, tmp_path):

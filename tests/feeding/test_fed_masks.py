@@ -80,6 +80,7 @@ def damaged(folder, tmp_path):
     return tmp_path, int(row["source"][:2])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("verify", ["always", "none"])
 @pytest.mark.parametrize("hold_decoded", [True, False])
 def test_a_damaged_mask_stops_or_is_skipped_with_its_image(damaged, verify, hold_decoded):

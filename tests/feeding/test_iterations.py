@@ -234,6 +234,7 @@ def save_and_restore(data, taken, rest, tmp_path):
     return [(images.numpy(), None) for images, _ in going_on]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("taken", [0, 3])
 @pytest.mark.parametrize("iterations", [0, 2])
 def test_a_stored_iterator_goes_on_where_it_was(train_shards, tmp_path, iterations, taken):

@@ -137,6 +137,7 @@ def test_a_length_that_no_record_has(tmp_path):
     assert isinstance(second.cells["image"], HeldImage)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("before", [b"", b"\1", b"\0", b"\0\0\0\0\0\1" * 3])
 @pytest.mark.parametrize("zeros", [0, 1, 11, 12, 13, 4096, MIB - 20, MIB - 1, MIB])
 def test_the_next_header_is_found_behind_zeros(tmp_path, before, zeros):
@@ -190,6 +191,7 @@ def write_arrow(table, path):
         writer.write_table(table)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_attributes_of_a_tar_file_are_not_read_without_end(tmp_path, kind, is_first):

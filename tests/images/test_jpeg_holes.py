@@ -57,6 +57,7 @@ def test_zeros_up_to_the_end_marker_are_always_found(kind):
         assert is_refused(data[:at] + bytes(end - at) + data[end:]), percent
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hole_bytes", [512, 4096])
 def test_a_lost_block_of_a_disk_is_found(kind, hole_bytes):

@@ -234,6 +234,7 @@ def test_a_mask_that_is_cut_off_is_refused():
     check_refused(data[:900], TRUNCATED, "truncated", image=make_image(40, 50))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("file_format", ["PNG", "GIF", "TIFF", "BMP"])
 @pytest.mark.parametrize("frames", [1, 2])
 def test_damage_anywhere_is_the_mask_s_fault_and_of_a_png_never_unseen(file_format, frames):

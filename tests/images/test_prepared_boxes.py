@@ -93,6 +93,7 @@ def test_a_stated_size_that_the_image_has_not_is_refused():
         place((1, 1, 2, 2), size=(41, 20))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("numbers", "name", "problem"),
     [

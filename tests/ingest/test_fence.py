@@ -54,6 +54,7 @@ STAGES = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("is_over", [False, True], ids=["another is running", "another is over"])
 def test_a_worker_that_comes_back_changes_nothing(tmp_path, monkeypatch, stage, is_over):

@@ -354,6 +354,7 @@ def test_an_image_damaged_between_two_runs_gets_no_record(images, output, tmp_pa
     assert read_files(tmp_path) == read_files(output)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("pattern", ["index/**/*.arrow", "index/**/*.json", "prepared/*.json"])
 @pytest.mark.parametrize("is_cut", [True, False])
 def test_what_a_run_trusts_of_the_one_before_is_made_again_if_damaged(

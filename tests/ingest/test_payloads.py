@@ -75,6 +75,7 @@ def _open_copied(place, folder, file):
     return CopiedPayloads(_rows(place), str(folder), file)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("open_", [_open_in_place, _open_copied])
 @pytest.mark.parametrize("damage", ["cut", "bit", "gone"])
 def test_damage_is_told_with_the_file_and_the_way_out(work, open_, damage):

@@ -101,6 +101,7 @@ def test_a_large_file_of_which_a_part_is_refused_is_never_there(store, scheme):
     assert not files.exists(path)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("scheme", ["gs", "s3"])
 @pytest.mark.parametrize("size_bytes", [6, 20 * 2**20])
 def test_a_failed_write_leaves_nothing(store, size_bytes, scheme):

@@ -82,6 +82,7 @@ def test_our_own_requests_are_sent_again(store, kind, fault, scheme):
     assert files.is_file(uri) == (kind != "delete")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_large_file_whose_parts_fail_arrives_whole(store, fault, scheme):

@@ -13,7 +13,7 @@ import pytest
 
 from image_pipeline.components.dataset.manifest import read_manifest
 
-pytestmark = [pytest.mark.e2e, pytest.mark.wide]
+pytestmark = pytest.mark.e2e
 
 _MODULE = """
     import os, pathlib, time
@@ -50,6 +50,7 @@ def _start(folder, *arguments):
     return subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True)
 
 
+@pytest.mark.wide
 def test_a_generator_is_ingested_and_again(folder):
     arguments = ["ingest", "--images", "generator:my_records:records", "--output", "out", "--json"]
     arguments += ["--set", "ingest.generator={shards: 4}"]
@@ -63,6 +64,7 @@ def test_a_generator_is_ingested_and_again(folder):
     assert manifest.options["column_types"] == {"age": "int"}
 
 
+@pytest.mark.wide
 def test_other_commands_say_what_a_generator_is_not(folder):
     for command, said in (
         (["plan", "--images", "generator:my_records:records"], "nothing is forecast"),

@@ -244,10 +244,10 @@ def undisturbed(data):
     ("place", "number"),
     [
         wide("tensorflow_transform", signal.SIGHUP),
-        ("tensorflow_transform", signal.SIGKILL),
+        wide("tensorflow_transform", signal.SIGKILL),
         wide("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGINT),
         ("image_pipeline.components.transform.analysis:read_view_batches", signal.SIGKILL),
-        wide("image_pipeline.components.transform.finish:copy_tree", signal.SIGHUP),
+        ("image_pipeline.components.transform.finish:copy_tree", signal.SIGHUP),
         ("image_pipeline.components.transform.finish:copy_tree", signal.SIGKILL),
         ("image_pipeline.components.transform.finish:send_tree", signal.SIGKILL),
         wide("image_pipeline.components.transform.finish:write_summary", signal.SIGTERM),

@@ -296,6 +296,7 @@ def test_what_a_structure_has_beside_its_image_is_kept(tmp_path, name):
     assert empty.problem == "no_path"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize(
     ("cells", "message"),

@@ -173,6 +173,7 @@ def test_a_damaged_record_is_named_and_the_rest_goes_on(tmp_path):
     assert "25.png" not in found
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("ending", PACKINGS)
 @pytest.mark.parametrize("share", [0.31, 0.61, 0.99])
 def test_a_cut_file_names_its_end(tmp_path, ending, share):

@@ -72,10 +72,11 @@ def test_an_interrupted_training_ends_as_one_in_peace(in_peace, step, tmp_path, 
     assert len(done) == 6 - (step - 1 if step % 3 == 0 else step)
 
 
-@pytest.mark.wide
-@pytest.mark.parametrize(
-    "options", [{"model": "tests.training.models.build_dropout_model"}, {"steps_per_execution": 2}]
-)
+DROPOUT = {"model": "tests.training.models.build_dropout_model"}
+SEVERAL = {"steps_per_execution": 2}
+
+
+@pytest.mark.parametrize("options", [wide(DROPOUT), wide(SEVERAL), DROPOUT | SEVERAL])
 def test_random_layers_and_longer_executions_go_on_too(options, tmp_path, monkeypatch):
     feeding = {"batch_size": 2}  # five steps an epoch
     _, in_peace = train(tmp_path, training=options, feeding=feeding)

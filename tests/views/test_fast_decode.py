@@ -41,6 +41,7 @@ def test_a_memoryview_is_read_too(image_format):
     np.testing.assert_array_equal(decode_image(viewed, 3), decode_image(image, 3))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("image_format", ["jpeg", "png"])
 @pytest.mark.parametrize("kept", [0.5, 0.9])
 def test_what_is_cut_off_is_an_error_and_not_gray(image_format, kept):
