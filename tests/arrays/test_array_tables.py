@@ -250,6 +250,7 @@ def test_a_damaged_text_is_a_bad_row(tmp_path):
     assert [ref.message for ref in refs if ref.problem] == ["a.npz:0: 'y' has what is no text"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("columns", [{}, {"image": "x"}])
 @pytest.mark.parametrize(
     ("values", "hint"),

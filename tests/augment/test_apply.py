@@ -209,6 +209,7 @@ def test_boxes_may_be_moved_in_double_precision(user_module):
     np.testing.assert_array_equal(moved, np.array([[[0.25, 0, 0.5, 0.5]]] * 2, np.float32))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("result", "came"),
     [

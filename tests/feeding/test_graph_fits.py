@@ -76,6 +76,7 @@ def test_a_data_set_of_known_classes_is_fed_whichever_it_is(folder, data, source
     assert found == set(CLASSES[data])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("source", ["indexed", "streaming"])
 @pytest.mark.parametrize("data", ["more", "other"])
 def test_classes_that_the_graph_does_not_know_are_refused_by_name(folder, data, source):

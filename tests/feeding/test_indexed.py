@@ -341,6 +341,7 @@ def test_workers_mix_what_one_would_mix(train_shards, step, batch_size):
         np.testing.assert_array_equal(labels, same_labels)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("augment", [(), CROPPED], ids=["centre", "cropped"])
 @pytest.mark.parametrize("hold_decoded", [True, False])
 def test_an_image_of_another_size_than_is_noted_is_named(

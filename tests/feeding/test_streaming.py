@@ -85,6 +85,7 @@ def test_an_epoch_without_a_batch_is_refused_at_once(pattern, epochs):
     assert len(list(stream(pattern, epochs=1, batch_size=21))) == 1
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @pytest.mark.parametrize("epochs", [1, None])
 def test_shards_of_nothing_are_refused_at_once(tmp_path, mode, epochs):

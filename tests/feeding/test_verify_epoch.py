@@ -39,6 +39,7 @@ def test_the_remainder_is_told(train_shards):
     assert (padded.steps, padded.draws, padded.padded) == (full + 1, records, 4 - rest)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "feeding",
     [

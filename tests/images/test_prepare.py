@@ -93,6 +93,7 @@ def test_channels_that_were_merged_or_repeated_are_noted(name, color, notes):
     assert prepare(zoo.ZOO[name].data, color=color).notes == notes
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", [n for n, f in zoo.ZOO.items() if f.outcome == zoo.WRITTEN])
 @pytest.mark.parametrize("encoding", ["jpeg", "png"])
 def test_no_metadata_survives(name: str, encoding: str):

@@ -72,6 +72,7 @@ def test_a_range_of_any_length_takes_no_memory():
     assert len(set(draws.rows.tolist())) == 3
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("drawing", [SequentialOrder(range(5)), ShuffledOrder(range(5), 0)])
 @pytest.mark.parametrize("position", [-1, 5])
 def test_positions_outside_the_epoch_are_refused(drawing, position):

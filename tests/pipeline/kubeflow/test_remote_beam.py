@@ -15,6 +15,7 @@ def _spec(**runners: str) -> dict:
     return {"deploymentSpec": {"executors": executors}}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("root", ["s3://b/root", "minio://b/root"])
 @pytest.mark.parametrize("step", ["StatisticsGen", "ImageTransform", "Evaluator"])
 def test_workers_elsewhere_cannot_write_into_a_pod(root, step):
