@@ -13,7 +13,7 @@ from image_pipeline.components.inference import litert
 from image_pipeline.components.inference.exported import ExportedModel
 from tests.inference.exported_models import export
 
-pytestmark = [pytest.mark.beam, pytest.mark.wide]
+pytestmark = pytest.mark.beam
 
 # The most that an output may be off, which are probabilities.
 ENOUGH = {"float32": 1e-6, "float16": 2e-3, "int8": 2e-2}
@@ -24,6 +24,7 @@ def classifier():
     return ExportedModel(export("classification"))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("weights", ENOUGH)
 def test_answers_are_near_those_of_the_model(classifier, weights):
     content = litert.convert_model(classifier, weights)
@@ -49,6 +50,7 @@ def test_a_limit_on_files_is_not_taken_for_a_model_that_cannot_be_converted(clas
     assert "`ulimit -f`" in str(find_user_error(raised.value))
 
 
+@pytest.mark.wide
 def test_a_difference_is_measured_where_there_is_one(classifier):
     """Weights of another model give other answers, and the figures say so."""
     content = litert.convert_model(classifier)
@@ -58,6 +60,7 @@ def test_a_difference_is_measured_where_there_is_one(classifier):
     assert np.abs(theirs - ours).max() > 0.1
 
 
+@pytest.mark.wide
 def test_masks_travel_as_probabilities_of_each_pixel():
     model = ExportedModel(export("segmentation"))
     content = litert.convert_model(model)
@@ -69,6 +72,7 @@ def test_masks_travel_as_probabilities_of_each_pixel():
     np.testing.assert_array_equal(found.argmax(-1), served)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("weights", ["float32", "float16"])
 def test_boxes_and_scores_travel_as_they_are_before_suppression(weights):
     model = ExportedModel(export("detection"))
@@ -98,6 +102,7 @@ def test_where_no_file_can_be_written_nothing_is_converted(tmp_path, capfd, monk
     assert said.endswith("; choose another file.")
 
 
+@pytest.mark.wide
 def test_the_command_writes_the_file_and_what_it_takes(tmp_path, capfd):
     path = tmp_path / "model.tflite"
     model_dir = export("classification")
