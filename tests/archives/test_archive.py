@@ -198,6 +198,14 @@ def test_a_zip_files_list_and_members_agree_on_names(tmp_path, name):
         archive.read(first, 9)
 
 
+def test_names_of_before_utf_8_are_read_as_windows_wrote_them(tmp_path):
+    """Without the flag for UTF-8 they are in code page 437."""
+    data = write_zip(tmp_path / "a.zip", {"cat/zwXlf.jpg": b"x"}).read_bytes()
+    (tmp_path / "a.zip").write_bytes(data.replace(b"zwXlf", b"zw\x94lf"))
+    archive = Archive(str(tmp_path / "a.zip"))
+    assert {ref.path: archive.read(ref, 9) for ref in archive.list()} == {"cat/zw\xf6lf.jpg": b"x"}
+
+
 def test_a_length_that_cannot_be_takes_no_memory(tmp_path):
     archive = Archive(str(write_zip(tmp_path / "a.zip", {"a.jpg": b"x" * 5000})))
     (ref,) = archive.list()

@@ -22,6 +22,17 @@ def test_what_is_mixed_is_not_parted():
     assert Passes(mode="eval", workers=4).share_of_batch(feeding) == 3
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_of_a_shorter_last_batch_each_record_is_one_workers_and_pairs_stay_together(workers):
+    feeding = FeedingOptions(batch_size=12, augment=["mixup"])
+    for count in range(1, 13):
+        passes = [Passes(mode="train", worker=n, workers=workers) for n in range(workers)]
+        bounds = [[int(end) for end in each.cut_share(count, feeding)] for each in passes]
+        starts, stops = zip(*bounds, strict=True)
+        assert (*starts, count) == (0, *stops)
+        assert all(start % 2 == 0 for start in starts if start < count)
+
+
 @pytest.mark.parametrize("epochs", [3, None])
 def test_epochs_are_counted_from_the_first(epochs):
     numbers = Passes(mode="train", first_epoch=5, epochs=epochs).count_epochs()
