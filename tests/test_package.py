@@ -88,6 +88,7 @@ def test_the_api_and_the_command_work_beside_foreign_folders(site_dir, foreign):
     assert "intact" in said
 
 
+@pytest.mark.wide
 def test_the_components_for_a_persons_own_tfx_pipeline(site_dir, foreign):
     code = "from image_pipeline import ImageExampleGen, ImageTransform as t; print(t.__name__)"
     assert _python(site_dir, foreign, "-c", code) == "ImageTransform\n"

@@ -18,12 +18,14 @@ def test_one_that_is_there_is_not_made_again(tmp_path):
     assert make_environment(environment, tmp_path) == str(tmp_path / "bin" / "python")
 
 
+@pytest.mark.e2e
 def test_a_reason_where_it_cannot_be_made(tmp_path):
     environment = Environment(packages=(), base=str(tmp_path / "no-python"))
     with pytest.raises(NotInstalledError, match="no-python"):
         make_environment(environment, tmp_path / "env")
 
 
+@pytest.mark.e2e
 def test_one_of_other_packages_is_made_again(tmp_path):
     (tmp_path / ".ready").write_text(repr(Environment(packages=("old==1",))))
     other = Environment(packages=("new==1",), base=str(tmp_path / "no-python"))

@@ -12,6 +12,7 @@ from benchmarks.bench.raw import add_json_argument, describe_machine, find_commi
 pytestmark = pytest.mark.unit
 
 
+@pytest.mark.e2e
 def test_file_has_all_but_places(tmp_path):
     parser = argparse.ArgumentParser()
     parser.add_argument("--images")

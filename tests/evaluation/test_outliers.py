@@ -3,7 +3,7 @@ import pytest
 
 from image_pipeline.components.evaluation.outliers import find_outliers, measure_distances
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 
 def test_the_distance_is_the_mean_to_the_five_nearest_others():

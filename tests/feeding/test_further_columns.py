@@ -88,6 +88,7 @@ def test_a_batch_has_the_columns_of_its_images(folder, source, split):
     assert sorted(seen) == sorted(by_path)
 
 
+@pytest.mark.wide
 def test_keras_trains_a_model_of_image_and_column(folder):
     data = input_fn(
         str(folder / "data"), "train", str(folder / "graph"), batch_size=4, columns=["age"]

@@ -63,6 +63,7 @@ def test_a_column_that_is_called_as_lengths_are_is_refused(folder):
         input_fn(str(folder / "data"), "eval", columns=["words", "words_length"])
 
 
+@pytest.mark.wide
 def test_two_replicas_read_17_lists_without_sparse_tensors_and_with_the_same_loss(folder):
     command = [sys.executable, on_two_replicas.__file__, folder / "data"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)

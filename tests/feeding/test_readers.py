@@ -91,6 +91,7 @@ print(json.dumps([verified.draws, verified.records, collections.Counter(labels),
 """
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("feeding", "labels"),
     [({}, {"cat": 4400, "dog": 400}), wide({"balance": "uniform"}, {"cat": 2400, "dog": 2400})],
@@ -174,6 +175,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.wide
 def test_a_loop_keras_and_two_replicas_read_the_same_batches(train_shards):
     folder = train_shards[0].rpartition("/")[0]
     options = {"remainder": "pad", "augment": []}

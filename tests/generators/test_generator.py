@@ -10,7 +10,7 @@ from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.tables.table_columns import complete_options
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 _SOURCE = """
     def records(shard, shards):

@@ -56,6 +56,7 @@ def test_a_step_without_a_command_would_start_boot(check_image):
         check_image.list_commands(_write_spec(a="[x]", b="[]"))
 
 
+@pytest.mark.e2e
 def test_what_a_command_complains_of_is_told(check_image, tmp_path):
     image = check_image.Image(tmp_path, {"PATH": "/usr/bin:/bin"}, tmp_path)
     assert check_image.ask(["echo", "a"], image) == "a\n"

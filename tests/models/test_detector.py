@@ -106,6 +106,7 @@ def test_padding_changes_nothing():
     assert float(model.compute_loss(images, padded, outputs)) == float(expected)
 
 
+@pytest.mark.wide
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     "options",
@@ -134,6 +135,7 @@ def test_a_saved_model_goes_on_as_before(tmp_path):
     assert theirs == {key: pytest.approx(value, rel=1e-5) for key, value in ours.items()}
 
 
+@pytest.mark.wide
 @pytest.mark.e2e
 def test_halves_are_used_within_only():
     keras.config.set_dtype_policy("mixed_float16")

@@ -120,6 +120,7 @@ def build(input_shape, num_classes, options):
 """
 
 
+@pytest.mark.wide
 def test_a_model_in_the_working_folder_is_found_and_its_mistake_before_any_work(tmp_path, images):
     (tmp_path / "my_model.py").write_text(MODEL)
     command = ["run", "--images", images, "--output", tmp_path / "out", "--set"]

@@ -110,6 +110,7 @@ def test_ingested_data_is_named_and_ingested_once_more(tmp_path):
     assert again["splits"] == first["splits"] == {"train": 30, "eval": 10}
 
 
+@pytest.mark.wide
 def test_the_command_line_runs_from_anywhere(tmp_path, monkeypatch):
     """A second run from another folder, by another path, finds the same source."""
     (tmp_path / "in").mkdir()

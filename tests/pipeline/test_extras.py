@@ -70,6 +70,7 @@ def _run(code, folder, *arguments):
     )
 
 
+@pytest.mark.wide
 def test_the_core_ingests_analyses_feeds_and_shows_without_extras(tmp_path):
     write_folder(tmp_path / "images", per_class=20)
     done = _run(ABSENT + USE, tmp_path)

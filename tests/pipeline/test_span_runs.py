@@ -17,7 +17,7 @@ from image_pipeline.components.views.options import ViewOptions
 from image_pipeline.run.component_runs import open_metadata
 from tests.drawings import encode_png
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.wide]
 
 CONFIG = """
 ingest: {prepare: {encoding: png}, splits: {train: 0.7, eval: 0.3}, shards: 2}

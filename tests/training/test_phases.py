@@ -143,6 +143,7 @@ def test_several_steps_a_call_are_the_same_in_both_phases(fit, in_peace):
     assert not any(_differ(fit(steps_per_execution=2)[0], in_peace[0]))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "recipe", [{"use_ema": True, "ema_momentum": 0.5}, wide({"schedule": "cosine"})]
 )
@@ -166,6 +167,7 @@ def test_an_average_is_of_its_own_weight_in_the_second_phase(fit):
     assert not any(_differ(last, seen[3]))
 
 
+@pytest.mark.wide
 def test_epochs_of_the_head_alone_end_no_training(fit):
     stopping = {"early_stopping_patience": 1, "early_stopping_monitor": "val_loss"}
     tuning = {"head_epochs": 2, "learning_rate": 1e9}

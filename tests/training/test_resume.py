@@ -105,7 +105,7 @@ SCALED = {"model": RECIPE, "dtype_policy": "mixed_float16", "use_ema": True, "ep
         *(wide(AVERAGED, step) for step in (1, 3, 7)),
         (AVERAGED, 5),
         wide(AVERAGED | {"steps_per_execution": 2}, 2),
-        (SCALED, 3),
+        wide(SCALED, 3),
     ],
 )
 def test_every_part_of_the_recipe_goes_on(options, step, tmp_path, monkeypatch):
@@ -176,6 +176,7 @@ def test_a_finished_training_goes_on_with_more_epochs(tmp_path):
     np.testing.assert_array_equal(weights, at_once)
 
 
+@pytest.mark.wide
 def test_a_training_goes_on_with_other_steps_an_execution(tmp_path, monkeypatch):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints"), "checkpoint_steps": 1}
     _interrupt_at(monkeypatch, 1)

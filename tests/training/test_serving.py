@@ -176,6 +176,7 @@ def test_a_damaged_image_is_told_by_loaders_of_tensorflow_1_too(export_dir):
     assert answer.tolist() == [b"", b"corrupt", b""]
 
 
+@pytest.mark.wide
 def test_transparent_images_are_laid_on_the_analysed_data_sets_background(model, tmp_path):
     graph_dir = tmp_path / "graph"
     shutil.copytree(graphs.shared_graph_dir(), graph_dir)

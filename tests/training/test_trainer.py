@@ -189,6 +189,7 @@ def test_every_option_reaches_training(options, trained, train_only):
     assert train_only(**options) != trained[0]["metrics"]
 
 
+@pytest.mark.wide
 def test_the_default_model_is_reproducible_too(train_only):
     default = {"model": "image_pipeline.components.models.model.build_model"}
     assert train_only(training=default) == train_only(training=default)

@@ -113,6 +113,7 @@ def test_cached_sums_serve_a_function_that_has_further_analyzers(data, tmp_path,
     _assert_same(_bits(tmp_path / "added"), _bits(tmp_path / "whole"))
 
 
+@pytest.mark.wide
 def test_pixels_are_not_read_where_their_sums_suffice(data, tmp_path, monkeypatch):
     note, real = tmp_path / "wanted", analysis.read_view_batches
 
