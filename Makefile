@@ -35,7 +35,7 @@ PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder \
   --numprocesses $$($(BIN)/python -c "import os; print(os.cpu_count() + 1)")
 
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
-	$(BIN)/python -m pytest --quick -m "unit and not e2e" --numprocesses auto
+	$(BIN)/python -m pytest --quick -m "unit and not e2e and not wide" --numprocesses auto
 
 test: $(READY) check  ## all that protects data, goldens, a whole run a kind of label: before a commit
 	$(PYTEST) -m "not wide"

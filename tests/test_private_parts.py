@@ -1,6 +1,7 @@
 """What is touched of libraries beyond their public interface: all of it is listed here."""
 
 import ast
+import functools
 import pathlib
 import re
 import sys
@@ -117,10 +118,13 @@ REPLACED = {
 PUBLIC = {"_exit", "_held_functions", "_replace"}
 
 
+@functools.cache
 def list_files():
-    for folder in ("components", "pipeline", "kubeflow"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+    return [
+        (path.relative_to(ROOT).as_posix(), ast.parse(path.read_text()))
+        for folder in ("components", "pipeline", "kubeflow")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
 
 
 def is_private(module):

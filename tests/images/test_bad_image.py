@@ -34,6 +34,7 @@ from tests.images import zoo
 from tests.images.profiles import ADOBE_RGB, rgb_profile, table_curve
 from tests.images.test_mask_file import LEVELS, make_image, save, write_png
 from tests.sounds import build_wav, encode, make_tone
+from tests.tiers import wide
 
 pytestmark = pytest.mark.unit
 
@@ -155,7 +156,7 @@ def prepare_all() -> list[str]:
     return raised
 
 
-@pytest.mark.parametrize("kind", [MemoryError, TypeError, KeyError, ValueError])
+@pytest.mark.parametrize("kind", [MemoryError, wide(TypeError), KeyError, wide(ValueError)])
 def test_an_error_of_our_own_stops_the_run(kind, monkeypatch):
     for module, name in OWN:
         error = kind("a bug in " + name)
