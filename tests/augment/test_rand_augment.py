@@ -194,6 +194,7 @@ def test_a_turn_is_counterclockwise_and_pillows():
     assert apart.max() <= 1
 
 
+@pytest.mark.wide
 def test_boxes_move_with_their_images():
     """A white rectangle and its box are in the same place afterwards."""
     box, count = [8 / 32, 12 / 32, 20 / 32, 24 / 32], 60
@@ -222,6 +223,7 @@ def test_shapes_types_and_absent_parts_stay(channels):
     assert (after.images != batch.images.numpy()).any()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("settings", [{"steps": 1}, {"magnitude": 2.0}, {"fill": 77}])
 def test_every_option_changes_something(settings):
     batch, keys = make_batch(40, 12, 12), make_keys(40)

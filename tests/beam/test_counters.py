@@ -17,6 +17,7 @@ from image_pipeline.components.transform.options import TransformOptions
 from image_pipeline.components.transform.run import run_analysis
 from image_pipeline.components.views.options import ViewOptions
 from tests.drawings import write_folder
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
@@ -112,7 +113,7 @@ def worked_elsewhere(monkeypatch):
     monkeypatch.setattr(progress, "advance", lambda *_, **__: None)
 
 
-@pytest.mark.parametrize("beam_args", [PORTABLE, LOCAL_BEAM_ARGS], ids=["portable", "local"])
+@pytest.mark.parametrize("beam_args", [wide(PORTABLE), LOCAL_BEAM_ARGS], ids=["portable", "local"])
 def test_ingest_and_analysis_count_by_beam(tmp_path, beam_args, worked_elsewhere, monkeypatch):
     images = write_folder(tmp_path / "images", per_class=5)
     (images / "cat" / "bad.png").write_text("text")

@@ -26,7 +26,8 @@ FOLDER = pathlib.Path(__file__).parent / "results"
 VIEW = {"height_px": 16, "width_px": 24}
 FEEDING = {"batch_size": 4}
 EPOCHS = 3
-MESSAGES = "messages"
+# What commands say, and the form of what they say of a run.
+SAID = ("messages", "run")
 # Bytes that name the version of a library, or hash such bytes.
 _VERSIONS = ("code_version", "function_version", "manifests")
 _UNSTABLE = ("index.parquet", "manifest_sha256")
@@ -34,8 +35,8 @@ _UNSTABLE = ("index.parquet", "manifest_sha256")
 
 def freeze(name: str, folder: pathlib.Path) -> Any:
     """What a case gives, or what commands say, as JSON; `folder` is an empty one of any name."""
-    if name == MESSAGES:
-        return ask_commands(folder)
+    if name in SAID:
+        return ask_commands(name, folder)
     case = CASES[name]
     (folder / "source").mkdir()
     images = case.make(folder / "source")
@@ -49,9 +50,9 @@ def freeze(name: str, folder: pathlib.Path) -> Any:
     return found if not case.is_analysed else found | describe_graph(case, data, folder)
 
 
-def ask_commands(folder: pathlib.Path) -> Any:
+def ask_commands(name: str, folder: pathlib.Path) -> Any:
     """What commands say, in a process of its own: tests have changed how this one logs."""
-    call = [sys.executable, "-m", "tests.golden.messages", str(folder)]
+    call = [sys.executable, "-m", "tests.golden.messages", name, str(folder)]
     done = subprocess.run(call, stdout=subprocess.PIPE, check=True, cwd=FOLDER.parents[2])
     return json.loads(done.stdout)
 
@@ -169,7 +170,7 @@ def path_of(name: str) -> pathlib.Path:
 def main(names: list[str]) -> None:
     """Writes the goldens of these cases, or all."""
     FOLDER.mkdir(exist_ok=True)
-    for name in names or (*CASES, MESSAGES):
+    for name in names or (*CASES, *SAID):
         with tempfile.TemporaryDirectory() as folder:
             found = freeze(name, pathlib.Path(folder))
         path_of(name).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

@@ -83,20 +83,32 @@ _VARIES = (
 
 
 def list_messages(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
-    """What each command says, run in an empty folder."""
+    """What each of `COMMANDS` says, run in an empty folder."""
+    for arguments, code, said in _call_all(COMMANDS, folder):
+        shown = {name: _settle(text, folder).splitlines() for name, text in said.items()}
+        yield {"command": " ".join(arguments), "exit": code, **shown}
+
+
+def list_forms(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+    """The form of what each of `FORMS` says, run in an empty folder."""
+    for arguments, code, said in _call_all(FORMS, folder):
+        forms = [_form(json.loads(line), 2) for line in said["out"].splitlines()]
+        yield {"command": " ".join(arguments), "exit": code, "out": forms}
+
+
+LISTED = {"messages": list_messages, "run": list_forms}
+
+
+def _call_all(
+    commands: tuple[tuple[str, ...], ...], folder: pathlib.Path
+) -> Iterator[tuple[tuple[str, ...], int, dict[str, str]]]:
     (folder / "source").mkdir()
     CASES["folder"].make(folder / "source")
     with contextlib.chdir(folder), _quiet():
-        for arguments in COMMANDS:
+        for arguments in commands:
             with _captured() as said:
                 code = call(list(arguments))
-            shown = {name: _settle(text, folder).splitlines() for name, text in said.items()}
-            yield {"command": " ".join(arguments), "exit": code, **shown}
-        for arguments in FORMS:
-            with _captured() as said:
-                code = call(list(arguments))
-            forms = [_form(json.loads(line), 2) for line in said["out"].splitlines()]
-            yield {"command": " ".join(arguments), "exit": code, "out": forms}
+            yield arguments, code, said
 
 
 def _form(value: Any, levels: int) -> Any:
@@ -155,4 +167,4 @@ def _settle(text: str, folder: pathlib.Path) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(list(list_messages(pathlib.Path(sys.argv[1])))))
+    print(json.dumps(list(LISTED[sys.argv[1]](pathlib.Path(sys.argv[2])))))

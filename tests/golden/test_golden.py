@@ -8,14 +8,15 @@ import json
 import pytest
 
 from tests.golden.cases import CASES
-from tests.golden.freeze import FOLDER, MESSAGES, freeze, path_of
+from tests.golden.freeze import FOLDER, SAID, freeze, path_of
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
-NAMES = (*CASES, MESSAGES)
+NAMES = (*CASES, *SAID)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES[:-1], wide(NAMES[-1])])
 def test_the_case_gives_what_it_gave(name, tmp_path):
     found = json.loads(json.dumps(freeze(name, tmp_path)))
     assert found == json.loads(path_of(name).read_text())

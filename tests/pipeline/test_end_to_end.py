@@ -202,6 +202,7 @@ def _probabilities_of_records(summary):
     return dict(zip(names, outputs["probabilities"].numpy(), strict=True))
 
 
+@pytest.mark.wide
 def test_tfx_s_own_bulk_inferrer_reads_the_artifacts(finished, tmp_path):
     import tensorflow as tf
     from tensorflow_serving.apis import prediction_log_pb2

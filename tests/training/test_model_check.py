@@ -10,6 +10,7 @@ from image_pipeline.components.training import serving, trainer
 from image_pipeline.components.training.model_check import build_checked_model
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
+from tests.tiers import wide
 from tests.training.test_trainer import make_fn_args, train
 
 pytestmark = pytest.mark.beam
@@ -125,7 +126,7 @@ def test_a_subclass_is_trained_exported_and_answers(tmp_path):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["noisy", "scaled"])
+@pytest.mark.parametrize("name", ["noisy", wide("scaled")])
 def test_state_that_is_no_weight_is_exported_too(tmp_path, name):
     """It was found only after training: "references an 'untracked' resource"."""
     _, probabilities = train(tmp_path, training={"model": f"{ZOO}.{name}"})

@@ -161,6 +161,7 @@ def test_the_recipe_holds_in_both_phases(recipe, fit, tmp_path, monkeypatch):
     assert not any(_differ(fit(**recipe, **checkpoints)[0], in_peace))
 
 
+@pytest.mark.wide
 def test_an_average_is_of_its_own_weight_in_the_second_phase(fit):
     recipe = {"model": "tests.training.test_phases.build_by_recipe", "use_ema": True}
     last, seen, _, _ = fit(**recipe, ema_momentum=0.0)  # the average is the last step's weights
@@ -190,6 +191,7 @@ def test_a_schedule_is_scaled():
     assert float(optimizer.learning_rate) == pytest.approx(0.01)
 
 
+@pytest.mark.wide
 def test_a_schedule_goes_on_though_the_optimizer_counts_anew(fit):
     recipe = {"model": "tests.training.test_phases.build_by_recipe", "schedule": "cosine"}
     # Of 12 steps, at the end of each epoch; a tenth of it in the second phase.

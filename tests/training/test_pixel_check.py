@@ -5,13 +5,17 @@ from image_pipeline.components.training.pixel_check import check_pixels
 from image_pipeline.components.transform import fixed
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
 VIEW = ViewOptions(height_px=8, width_px=8)
 
 
-@pytest.fixture(scope="module", params=["imagenet", "caffe", "minus_one_to_one", "keep_levels"])
+@pytest.fixture(
+    scope="module",
+    params=["imagenet", wide("caffe"), wide("minus_one_to_one"), wide("keep_levels")],
+)
 def graph(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     return request.param, graphs.write_graph(folder, preprocessing_fn=getattr(fixed, request.param))

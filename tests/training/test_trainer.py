@@ -13,6 +13,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.graph import read_class_names
 from image_pipeline.components.training import trainer
 from tests import graphs, shards
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
@@ -176,12 +177,12 @@ def test_training_again_gives_the_same_model(trained, tmp_path):
         {"training": {"seed": 1}},
         {"training": {"learning_rate": 0.01}},
         {"training": {"epochs": 3}},
-        {"training": {"model": "image_pipeline.components.models.model.build_model"}},
+        wide({"training": {"model": "image_pipeline.components.models.model.build_model"}}),
         {"feeding": {"batch_size": 5}},
-        {"feeding": {"remainder": "drop"}},
-        {"feeding": {"augment": ["flip_horizontal"]}},
-        {"feeding": {"dtype": "bfloat16"}},
-        {"view": {"crop_fraction": 0.5}},
+        wide({"feeding": {"remainder": "drop"}}),
+        wide({"feeding": {"augment": ["flip_horizontal"]}}),
+        wide({"feeding": {"dtype": "bfloat16"}}),
+        wide({"view": {"crop_fraction": 0.5}}),
     ],
     ids=str,
 )

@@ -15,6 +15,7 @@ from image_pipeline.components.views.options import ViewOptions
 from tests import graphs, shards
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.tiers import wide
 from tests.training.test_trainer import make_fn_args, train, trainer
 
 pytestmark = pytest.mark.beam
@@ -157,7 +158,7 @@ def test_who_has_a_class():
     assert has_class(shares).numpy().tolist() == [True, False]
 
 
-@pytest.mark.parametrize("name", ["build_linear_model", "build_dropout_model"])
+@pytest.mark.parametrize("name", ["build_linear_model", wide("build_dropout_model")])
 def test_training_takes_records_of_unknown_class_and_counts_them(name, tmp_path):
     """Keras's own sparse cross entropy would fail on the id -1."""
     fn_args = make_fn_args(tmp_path, training={"model": f"tests.training.models.{name}"})

@@ -35,6 +35,7 @@ from image_pipeline.components.transform.view_reader import ALL_PIXELS
 from image_pipeline.components.views.options import ViewOptions
 from tests import graphs
 from tests.drawings import draw_smooth
+from tests.tiers import wide
 from tests.transform.analyze import make_pipeline
 
 pytestmark = pytest.mark.beam
@@ -98,7 +99,7 @@ def _ingest(folder: pathlib.Path, encoding: str) -> DataSet:
     )
 
 
-@pytest.fixture(scope="module", params=["png", "jpeg"])
+@pytest.fixture(scope="module", params=[wide("png"), "jpeg"])
 def data_set(request, tmp_path_factory):
     return _ingest(tmp_path_factory.mktemp(request.param), request.param)
 
@@ -108,7 +109,7 @@ def _hand_pixels_through(inputs):
     return {contract.IMAGE_OUTPUT: images, contract.LABEL_OUTPUT: label_ids(inputs["label"])}
 
 
-@pytest.fixture(scope="module", params=[VIEW, RESIZING_VIEW], ids=["cropping", "resizing"])
+@pytest.fixture(scope="module", params=[VIEW, wide(RESIZING_VIEW)], ids=["cropping", "resizing"])
 def view(request):
     return request.param
 

@@ -7,6 +7,7 @@ from PIL import Image
 
 from image_pipeline.preview import plots
 from image_pipeline.preview.samples import RecordViews
+from tests.tiers import wide
 
 
 def make_views(epochs: int = 2, channels: int = 3, size: int = 8, label: str = "cat"):
@@ -32,7 +33,7 @@ def texts(figure):
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", [wide(1), 3])
 def test_the_file_has_every_pixel_of_every_panel(channels):
     # In figures, pixels may be resampled or stretched; here each one must be found as it was.
     views = make_views(channels=channels, size=160)
