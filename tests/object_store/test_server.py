@@ -10,7 +10,7 @@ from google.cloud import storage
 
 from tests.object_store.server import BUCKET
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 UPLOAD = f"/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name="
 LIST = f"/storage/v1/b/{BUCKET}/o"
