@@ -192,6 +192,18 @@ def test_mode_seed_and_place_are_passed_on(folder):
     assert any((a[0] != b[0]).any() for a, b in zip(shuffled, _eval(data, common), strict=True))
 
 
+def test_a_seed_of_0_is_one(folder, tmp_path):
+    (tmp_path / "c.yaml").write_text("training: {seed: 5}")
+    data, common = str(folder / "data"), {"view": VIEW, "batch_size": 4}
+    configured = common | {"config": str(tmp_path / "c.yaml")}
+    _assert_equal(
+        _numbers(input_fn(data, seed=0, **configured)), _numbers(input_fn(data, seed=0, **common))
+    )
+    _assert_equal(
+        _numbers(input_fn(data, **configured)), _numbers(input_fn(data, seed=5, **common))
+    )
+
+
 def test_a_second_iteration_is_the_next_epoch_or_the_same(folder):
     data, common = str(folder / "data"), {"view": VIEW, "batch_size": 4, "seed": 3}
     going_on, same = input_fn(data, **common), input_fn(data, again="same", **common)

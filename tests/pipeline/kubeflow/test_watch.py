@@ -82,6 +82,22 @@ def test_a_server_that_restarts_is_asked_again(server):
     assert _watch(server) == ([], None) and len(refused) == 3
 
 
+def test_a_server_that_refuses_every_other_question_is_asked_to_the_end(server):
+    """Only questions in a row are counted."""
+    server.states = [*[{"state": "RUNNING"}] * 12, {"state": "SUCCEEDED"}]
+    answer, asked = server.answer, []
+
+    def answer_every_other(method, url, body, headers):
+        if "/runs/" in url:
+            asked.append(url)
+            if len(asked) % 2:
+                return 503, {"message": "busy"}
+        return answer(method, url, body, headers)
+
+    server.answer = answer_every_other
+    assert _watch(server) == ([], None) and len(asked) == 26
+
+
 def test_a_server_that_answers_no_more_ends_the_waiting_alone(server):
     server.states = [{"state": "RUNNING"}]
     answer = server.answer
