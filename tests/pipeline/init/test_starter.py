@@ -56,6 +56,16 @@ def _measure(folder, *names):
     return measure_sizes(Folder(str(folder)), [ImageRef(name, 1, 0) for name in names])
 
 
+def test_sides_are_those_of_upright_images(tmp_path):
+    exif = Image.Exif()
+    for orientation in range(1, 9):
+        exif[0x0112] = orientation
+        Image.new("RGB", (20, 10)).save(tmp_path / f"{orientation}.jpg", exif=exif)
+    found = [_measure(tmp_path, f"{orientation}.jpg") for orientation in range(1, 9)]
+    sides = [(each.height_px, each.width_px) for each in found]
+    assert sides == [(10, 20)] * 4 + [(20, 10)] * 4
+
+
 def test_sizes_are_medians_of_headers(tmp_path):
     for number, (height, width) in enumerate([(8, 10), (8, 12), (20, 30)]):
         (tmp_path / f"{number}.png").write_bytes(encode_png(draw(number, height, width)))

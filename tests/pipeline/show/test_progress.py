@@ -75,6 +75,16 @@ def test_the_time_before_the_first_count_is_left_out():
     assert told[3] == "20 of 363 records, 20/s, 0:17 left"
 
 
+def test_another_piece_of_work_of_the_same_unit_is_measured_anew():
+    clock = _Clock()
+    speed = Speed(clock)
+    _describe(speed, clock, (0, 0), (1, 100), (2, 300))
+    clock.now_s = 3
+    assert speed.describe(Progress("records", 500, 0)) == "0 of 500 records"
+    clock.now_s = 4
+    assert speed.describe(Progress("records", 500, 50)) == "50 of 500 records, 50/s, 0:09 left"
+
+
 def test_an_evaluation_whose_model_is_loaded_after_the_first_record_is_estimated_soon():
     clock = _Clock()
     looks = [(0, 0), (1, 1), (50, 1), (104, 1), (105, 3), (106, 33), (107, 83), (140, 183)]
