@@ -1,16 +1,22 @@
 """Runs ingest on a small folder as one Beam job, for tests."""
 
+import contextlib
 import json
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 import apache_beam as beam
+import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
 from image_pipeline.components.dataset.manifest import Manifest
+from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
+from image_pipeline.components.ingest.shards import write_shard
 
 OPTIONS = {"prepare": {"encoding": "png"}, "splits": {"train": 0.7, "eval": 0.3}, "shards": 2}
 
@@ -25,6 +31,20 @@ def ingest(images: pathlib.Path, output: pathlib.Path, **options) -> Manifest:
         complete_options(str(images), chosen),
         make_pipeline,
     )
+
+
+@contextlib.contextmanager
+def stopped_at_a_shard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Has an ingest fail when it has written its first shard, and expects it to."""
+
+    def stop(*arguments: Any) -> None:
+        write_shard(*arguments)
+        raise UserError("stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("image_pipeline.components.ingest.transforms.write_shard", stop)
+        with pytest.raises(UserError, match="stopped"):
+            yield
 
 
 def make_pipeline() -> beam.Pipeline:

@@ -60,7 +60,6 @@ def test_without_tfdv_nothing_is_done(monkeypatch):
 
 @pytest.mark.wide
 @pytest.mark.e2e
-@pytest.mark.e2e
 def test_a_clone_imports_tfdv_without_tfx():
     code = "import tensorflow_data_validation, sys; print('tfx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -14,12 +14,11 @@ import pytest
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest import shards
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
 from image_pipeline.components.ingest.options import IngestOptions
 from tests.golden.cases import CASES, OPTIONS
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, stopped_at_a_shard
 from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
@@ -98,16 +97,9 @@ def test_neither_threads_nor_a_second_run_change_a_byte(sources, name, tmp_path)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_that_stopped_goes_on_to_the_same_bytes(sources, name, tmp_path, monkeypatch):
-    source, write = sources(name), shards.write_shard
-
-    def stop(*arguments):
-        write(*arguments)
-        raise UserError("stopped")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("image_pipeline.components.ingest.transforms.write_shard", stop)
-        with pytest.raises(UserError, match="stopped"):
-            source.ingest(tmp_path / "out")
+    source = sources(name)
+    with stopped_at_a_shard(monkeypatch):
+        source.ingest(tmp_path / "out")
     assert not (tmp_path / "out" / "manifest.json").exists()
     source.ingest(tmp_path / "out")
     assert contents(tmp_path / "out") == contents(source.data)

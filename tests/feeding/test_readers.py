@@ -15,7 +15,6 @@ from image_pipeline.components.dataset.index import read_index
 from image_pipeline.components.dataset.index_file import INDEX_SCHEMA
 from image_pipeline.components.dataset.tfrecord import frame
 from tests import shards
-from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
@@ -94,7 +93,7 @@ print(json.dumps([verified.draws, verified.records, collections.Counter(labels),
 @pytest.mark.wide
 @pytest.mark.parametrize(
     ("feeding", "labels"),
-    [({}, {"cat": 4400, "dog": 400}), wide({"balance": "uniform"}, {"cat": 2400, "dog": 2400})],
+    [({}, {"cat": 4400, "dog": 400}), ({"balance": "uniform"}, {"cat": 2400, "dog": 2400})],
     ids=str,
 )
 def test_two_thousand_shards_are_read_with_256_open_files(two_thousand_shards, feeding, labels):

@@ -17,7 +17,7 @@ from image_pipeline.components.dataset.verify import verify_data_set
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
-from image_pipeline.components.ingest import prepare, shards
+from image_pipeline.components.ingest import prepare
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import fingerprint, open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -26,7 +26,7 @@ from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest.test_retry import make_pipeline
-from tests.ingest_runs import ingest, read_lines
+from tests.ingest_runs import ingest, read_lines, stopped_at_a_shard
 
 pytestmark = pytest.mark.beam
 
@@ -269,16 +269,8 @@ def test_an_interrupted_ingest_goes_on_by_the_options_of_now(
     table = _write_csv(tmp_path / "t.csv", [*said, {"path": "nope.png", "label": "x"}])
     halves = {"train": 0.5, "test": 0.5}
     common = {"root_dir": str(images), "max_bad_fraction": 1, "splits": halves}
-    real = shards.write_shard
-
-    def stop(*arguments):
-        real(*arguments)
-        raise UserError("stopped")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("image_pipeline.components.ingest.transforms.write_shard", stop)
-        with pytest.raises(UserError, match="stopped"):
-            ingest(table, tmp_path / "out", **common | first)
+    with stopped_at_a_shard(monkeypatch):
+        ingest(table, tmp_path / "out", **common | first)
     try:
         ingest(table, tmp_path / "out", **common | second)
     except UserError as resumed:

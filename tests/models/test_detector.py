@@ -12,7 +12,6 @@ import tensorflow as tf
 from image_pipeline.components.models.box_loss import make_points
 from image_pipeline.components.models.detector import PlaceBoxes, build_model
 from image_pipeline.components.models.options import TrainingOptions
-from tests.tiers import wide
 from tests.training.box_data import CLASSES, MOST, draw_boxes
 
 pytestmark = pytest.mark.unit
@@ -110,7 +109,7 @@ def test_padding_changes_nothing():
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     "options",
-    [wide({"jit_compile": True}), {"steps_per_execution": 2}, wide({"run_eagerly": True})],
+    [{"jit_compile": True}, {"steps_per_execution": 2}, {"run_eagerly": True}],
     ids=str,
 )
 def test_it_is_compiled_as_keras_allows(options):

@@ -159,7 +159,6 @@ def test_a_model_is_compared_with_the_latest_that_passed(first, second):
     assert second.baselines == [None, first["paths"]["model"]]  # For the first, there was none.
 
 
-@pytest.mark.wide
 def test_a_model_that_gains_too_little_is_not_pushed(folder, second):
     pushed = sorted((folder / "out/pushed_model").iterdir())
     arguments = ["--from", "Evaluator", "--set", "evaluation.min_improvement=1"]
@@ -192,7 +191,6 @@ def test_an_epoch_over_both_spans_has_each_record_once_in_an_order_of_its_own(se
     assert in_first != sorted(in_first) and in_first != sorted(in_first, reverse=True)  # Mixed.
 
 
-@pytest.mark.wide
 def test_a_part_takes_what_comes_before_from_the_latest_run(folder, second):
     summary = second.summary
     part = _run(folder, "--from", "Trainer", "--set", "training.epochs=1")
@@ -218,7 +216,6 @@ def test_an_earlier_span_is_run_again_up_to_a_component(folder, first, second):
     assert (folder / "out/summary.json").read_bytes() == before
 
 
-@pytest.mark.wide
 def test_other_options_ingest_all_spans_again(folder, second):
     part = _run(folder, "--set", "ingest.seed=1", "--to", "SpanResolver")
     assert _ran(part) == ["ImageExampleGen 1", "ImageExampleGen"]
