@@ -10,12 +10,13 @@ import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.archive_members import ENDINGS, list_members
+from image_pipeline.components.archives.byte_ranges import read_gzipped, read_plain, read_zipped
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.file_pattern import find_matching
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.held import Place
-from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import SourceKind, read_place
 
 LISTED_TWICE = "listed_twice"
 _NO_CRC = -1
@@ -136,3 +137,18 @@ def _name_twice(ref: ImageRef, later: ImageRef) -> ImageRef:
     which = "a later member" if first == again else f"one of {again!r}"
     message = f"{which} has the same name, and would replace it if {first!r} were unpacked"
     return dataclasses.replace(ref, problem=LISTED_TWICE, message=message)
+
+
+ARCHIVE = SourceKind(
+    name="an archive",
+    endings=ENDINGS,
+    recognise=is_archive,
+    open=lambda images, _: Archive(images),
+    places={
+        "bytes": read_plain,
+        "zip": read_zipped,
+        "zip_deflated": read_zipped,
+        "gzip": read_gzipped,
+    },
+    is_dated=True,
+)

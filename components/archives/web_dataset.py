@@ -16,16 +16,23 @@ from image_pipeline.components.archives.archive_members import list_members, nam
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.json_text import parse_json
+from image_pipeline.components.sources.file_pattern import find_matching
 from image_pipeline.components.sources.held import HeldImage
-from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import LOST, NAME, Row
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
+from image_pipeline.components.sources.source_kinds import (
+    Asked,
+    SourceKind,
+    ending_of,
+    is_folder,
+    read_place,
+)
 
 IMAGE = "image"
 """The column of the sample's image, which is called as its member."""
 
-_OBJECT = ".json"
+_ENDING, _OBJECT = ".tar", ".json"
 _TEXTS = (".cls", ".txt", ".text", ".caption", ".cap", ".id", ".index")
 _BESIDE = (_OBJECT, *_TEXTS)
 _MOST_BYTES = 2**20  # of what is beside an image
@@ -36,14 +43,12 @@ class _Damaged(ValueError):
     """Why a sample cannot be used."""
 
 
-def is_web_dataset(path: str) -> bool:
-    """Tells whether samples have a text, a class or an object beside an image, by the first ones.
-
-    Raises:
-      UserError: if it cannot be read as an archive.
-    """
+def _is_web_dataset(images: str) -> bool:
+    """Whether samples have a text, a class or an object beside an image, by the first ones."""
+    if ending_of(images) != _ENDING or is_folder(images) or not (found := find_matching(images)):
+        return False
     try:
-        return _look_at(path, files.stat_file(path)[1])
+        return _look_at(found[0], files.stat_file(found[0])[1])
     except (FileNotFoundError, NotADirectoryError):
         return False  # Whoever lists it will say so.
 
@@ -58,7 +63,7 @@ def _look_at(path: str, modified_ns: int) -> bool:
     return any(IMAGE_ENDINGS & own and own.intersection(_BESIDE) for own in map(set, endings))
 
 
-def read_samples(path: str) -> Iterator[Row]:
+def read_samples(path: str, columns: Asked) -> Iterator[Row]:
     """Reads an archive's samples in their order.
 
     Raises:
@@ -127,3 +132,8 @@ def _plain(value: Any) -> Any:
     items = value if isinstance(value, list) else []
     is_nested = isinstance(value, dict) or any(isinstance(each, dict | list) for each in items)
     return json.dumps(value, ensure_ascii=False) if is_nested else value
+
+
+WEB_DATASET = SourceKind(
+    name="a WebDataset", endings=(_ENDING,), recognise=_is_web_dataset, rows=read_samples
+)

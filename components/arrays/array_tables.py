@@ -28,6 +28,7 @@ from image_pipeline.components.arrays.arrays import (
     StoredArray,
     count_file_bytes,
     modified_at,
+    read_row,
     reopen_arrays,
 )
 from image_pipeline.components.errors import UserError
@@ -36,6 +37,7 @@ from image_pipeline.components.messages import suggest
 from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.held import HeldImage, Place, name_of, split_of
 from image_pipeline.components.sources.rows import Row, check_rows
+from image_pipeline.components.sources.source_kinds import SourceKind
 
 # Rows of fewer values than a square of so many pixels a side are features, and no images.
 _LEAST_SIDE = 8
@@ -290,3 +292,10 @@ def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:
         if isinstance(value, _Damaged):
             return Row(line, cells={}, problem=value.problem)
     return Row(line, cells)
+
+
+HDF5 = SourceKind(
+    name="a table", endings=(".h5", ".hdf5"), rows=read_array_rows, places={"array": read_row}
+)
+NUMPY = SourceKind(name="a table", endings=(".npy", ".npz"), rows=read_array_rows)
+ZARR = SourceKind(name="a table", endings=(".zarr", ".zarr.zip"), rows=read_array_rows)

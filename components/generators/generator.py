@@ -21,6 +21,7 @@ from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, Source
 from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import SourceKind
 from image_pipeline.components.tables.column_names import USUAL_OF_HELD, usable_name
 from image_pipeline.components.tables.table import Table, check_bad_row
 
@@ -32,11 +33,6 @@ GENERATOR_FAILED = "generator_failed"
 _PREFIX = "generator:"
 _KIND = "generator"
 _SAMPLE = 32  # items that say what the columns are
-
-
-def is_generator(images: str) -> bool:
-    """Tells whether what is given as images names a generator."""
-    return images.startswith(_PREFIX)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,3 +261,18 @@ def _check_count(name: str, seen: int, sent: int) -> None:
 
 def _tell(failure: Failure) -> str:
     return f"{failure.what} ({failure.where})" if failure.where else failure.what
+
+
+def open_generator(images: str, options: Any) -> Generator:
+    """The source of `generator:MODULE:FUNCTION`, by ingest's options."""
+    return Generator(images, options, options.generator or GeneratorOptions())
+
+
+GENERATOR = SourceKind(
+    name="a generator",
+    prefix=_PREFIX,
+    open=open_generator,
+    has_parts=False,
+    lists_images=False,
+    is_dated=True,
+)

@@ -4,18 +4,17 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.source_kind import (
     GENERATOR,
-    TABLE,
     Kind,
     kind_of,
     open_generator,
 )
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
+from image_pipeline.components.sources.source_kinds import name_endings
 from image_pipeline.components.sources.span_pattern import check_one_source
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 from image_pipeline.components.tables import table_columns
 from image_pipeline.components.tables.table_files import SPLIT, list_tables
-from image_pipeline.components.tables.table_rows import TABLE_ENDINGS
 
 _UNSET = TableOptions()
 
@@ -35,7 +34,7 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
     _check_masks(images, kind, options)
     if kind is GENERATOR:
         options = _complete_generator(images, options)
-    elif kind is TABLE:
+    elif kind.is_table:
         options = _map_splits(images, table_columns.complete_options(images, options))
     _check_label(options)
     _check_boxes(images, options)
@@ -65,7 +64,7 @@ def _check_kind(images: str, kind: Kind, options: IngestOptions) -> None:
     set_ = [n for n in TableOptions.model_fields if getattr(options, n) != getattr(_UNSET, n)]
     if set_ and not kind.has_rows:
         raise UserError(
-            f"ingest.{set_[0]} is for a table of images ({', '.join(TABLE_ENDINGS)}), but "
+            f"ingest.{set_[0]} is for a table of images ({name_endings(is_table=True)}), but "
             f"{images!r} is none; leave it out."
         )
     if options.in_place and not kind.has_parts:
@@ -123,7 +122,7 @@ def check_splits(images: str, options: IngestOptions) -> None:
 
 def _list_splits(images: str, options: IngestOptions) -> list[str]:
     """The splits that the names of tables name, unless a pattern or a column says more."""
-    if kind_of(images) is not TABLE or SPLIT in images:
+    if not kind_of(images).is_table or SPLIT in images:
         return []
     if "split" in options.columns:
         return []

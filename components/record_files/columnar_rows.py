@@ -4,6 +4,7 @@ An image is a binary cell, or as in Hugging Face's data sets a structure of `byt
 is not read here: of a Parquet file the other columns are, and an Arrow file is mapped into memory.
 """
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,19 +21,29 @@ from image_pipeline.components.record_files.columnar_kinds import PATH, Columns,
 from image_pipeline.components.record_files.columnar_places import (
     open_arrow,
     open_parquet,
+    read_arrow_cell,
     read_chunk_header,
+    read_parquet_cell,
     split_column,
 )
+from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.held import HeldImage, Place
 from image_pipeline.components.sources.rows import NAME, Row, check_rows, plain
+from image_pipeline.components.sources.source_kinds import (
+    Asked,
+    Files,
+    SourceKind,
+    read_rows,
+)
 
 _ROWS_AT_ONCE = 4096
 _LOOKED_AT = 16  # rows by which it is told whether binary cells are images
 _FEATURES = b"huggingface"  # the key of a schema's metadata
 _Cells = Iterator[dict[str, Any]]
+_STATE, _SPLITS = "state.json", "dataset_dict.json"  # of `datasets`
 
 
-def read_parquet(path: str) -> Iterator[Row]:
+def read_parquet(path: str, columns: Asked) -> Iterator[Row]:
     """Reads a Parquet file's rows; images stay where they are."""
     modified_ns = files.stat_file(path)[1]
     with files.open_input(path) as file:
@@ -47,17 +58,17 @@ def read_parquet(path: str) -> Iterator[Row]:
             count = parquet.metadata.row_group(group).num_rows
             if not 0 <= count <= parquet.metadata.num_rows - start:
                 raise OSError(f"its row groups have not its {parquet.metadata.num_rows:,} rows")
-            columns = {
+            images = {
                 name: _hold(path, "parquet", inside, start, modified_ns, sizes)
                 for name, inside in found.images.items()
                 for sizes in [_sizes_of_group(parquet, group, inside)]
             }
             rows = _read_others(checked, group, found, count)
-            yield from _join(rows, columns, found, start, features)
+            yield from _join(rows, images, found, start, features)
             start += count
 
 
-def read_arrow(path: str) -> Iterator[Row]:
+def read_arrow(path: str, columns: Asked) -> Iterator[Row]:
     """Reads the rows of an Arrow file, a stream or a file of batches; images stay where they are.
 
     Raises:
@@ -72,11 +83,11 @@ def read_arrow(path: str) -> Iterator[Row]:
     features = _read_features(table.schema)
     start = 0
     for batch in table.to_batches(_ROWS_AT_ONCE):
-        columns = {
+        images = {
             name: _hold(path, "arrow", inside, start, modified_ns, _lengths(batch, inside))
             for name, inside in found.images.items()
         }
-        yield from _join(_leave_out(batch, found), columns, found, start, features)
+        yield from _join(_leave_out(batch, found), images, found, start, features)
         start += batch.num_rows
 
 
@@ -215,3 +226,52 @@ def _name(cell: Any, feature: Any) -> Any:
             for key, each in cell.items()
         }
     return cell
+
+
+def _is_saved(images: str) -> bool:
+    """Whether Hugging Face's `datasets` saved a folder (`save_to_disk`)."""
+    return any(os.path.isfile(f"{images}/{name}") for name in (_STATE, _SPLITS))
+
+
+def _list_saved(folder: str) -> Files:
+    if not os.path.isfile(f"{folder}/{_SPLITS}"):
+        return [(path, None) for path in _list_split(folder)]
+    splits = json.loads(files.read_file(f"{folder}/{_SPLITS}"))["splits"]
+    return [(path, s) for s in splits for path in _list_split(_name_below(folder, s))]
+
+
+def _list_split(folder: str) -> list[str]:
+    state = json.loads(files.read_file(f"{folder}/{_STATE}"))
+    return [_name_below(folder, each["filename"]) for each in state["_data_files"]]
+
+
+def _name_below(folder: str, name: str) -> str:
+    """A file that a data set's own list names."""
+    if leads_out(folder, name):
+        raise UserError(
+            f"The data set {folder!r} names {name!r}, which leads out of it; save it again, or "
+            "give that file itself."
+        )
+    return f"{folder}/{name}"
+
+
+SAVED = SourceKind(
+    name="a data set that Hugging Face's datasets saved",
+    recognise=_is_saved,
+    files=_list_saved,
+    rows=read_rows,
+)
+PARQUET = SourceKind(
+    name="a table",
+    endings=(".parquet", ".pq"),
+    fills_folders=True,
+    rows=read_parquet,
+    places={"parquet": read_parquet_cell},
+)
+ARROW = SourceKind(
+    name="a table of Arrow files",
+    endings=(".arrow", ".feather"),
+    fills_folders=True,
+    rows=read_arrow,
+    places={"arrow": read_arrow_cell},
+)

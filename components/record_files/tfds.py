@@ -17,8 +17,9 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.box_cells import BOXES, CLASSES, FORMAT, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
+from image_pipeline.components.sources.source_kinds import Files, SourceKind, read_rows
 
-PREFIX = "tfds:"
+_PREFIX = "tfds:"
 _INFO, _FEATURES, _LABELS = "dataset_info.json", "features.json", ".labels.txt"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _DATA_DIR = "TFDS_DATA_DIR"
@@ -74,24 +75,26 @@ def is_tfds(folder: str) -> bool:
     return all(os.path.isfile(f"{folder}/{name}") for name in (_INFO, _FEATURES))
 
 
-def find_folder(images: str) -> str:
+def _find_folder(images: str) -> str:
     """The folder of a data set.
 
     Args:
-      images: `tfds:NAME`, with `/CONFIG` and `:VERSION` behind it, or neither; without a version
-        the newest one.
+      images: itself, or `tfds:NAME`, with `/CONFIG` and `:VERSION` behind it, or neither; without
+        a version the newest one.
 
     Raises:
       UserError: if it was never prepared, or it has several configs.
     """
-    name, _, version = images.removeprefix(PREFIX).partition(":")
+    if not images.startswith(_PREFIX):
+        return images
+    name, _, version = images.removeprefix(_PREFIX).partition(":")
     data_dir = os.path.expanduser(os.environ.get(_DATA_DIR) or "~/tensorflow_datasets")
     folder = f"{data_dir}/{name}"
     versions = _list(folder, _VERSION.fullmatch)
     if not versions and len(configs := [c for c in _list(folder) if _list(f"{folder}/{c}")]):
         if len(configs) > 1:
             raise UserError(
-                f"{images!r} has several configs; name one, as in {PREFIX}{name}/{configs[0]}: "
+                f"{images!r} has several configs; name one, as in {_PREFIX}{name}/{configs[0]}: "
                 f"{', '.join(configs)}."
             )
         folder = f"{folder}/{configs[0]}"
@@ -107,19 +110,20 @@ def find_folder(images: str) -> str:
     return f"{folder}/{chosen}"
 
 
-def list_shards(folder: str) -> list[tuple[str, str]]:
+def _list_shards(images: str) -> Files:
     """The files of a data set and the split of each.
 
     Raises:
       UserError: if some are missing, or they are no TFRecords.
     """
+    folder = _find_folder(images)
     info = _read_json(f"{folder}/{_INFO}")
     if (kind := info.get("fileFormat", "tfrecord")) != "tfrecord":
         raise UserError(
             f"The data set {folder!r} has files of the format {kind}, which are not read; prepare "
             "it with file_format='tfrecord', or convert it by TFDS's script convert_format."
         )
-    found = []
+    found: Files = []
     for split in info.get("splits", []):
         pattern = re.compile(rf".+-{re.escape(split['name'])}\.tfrecord(-\d+-of-\d+)?")
         shards = sorted(_list(folder, pattern.fullmatch))
@@ -184,3 +188,13 @@ def _list(folder: str, is_meant: Any = lambda name: True) -> list[str]:
         return [name for name in sorted(os.listdir(folder)) if is_meant(name)]
     except OSError:
         return []
+
+
+TFDS = SourceKind(
+    name="a TFDS data set",
+    prefix=_PREFIX,
+    recognise=lambda images: images.startswith(_PREFIX) or is_tfds(images),
+    files=_list_shards,
+    folder=lambda images: _find_folder(images.rstrip("/")),
+    rows=read_rows,
+)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from image_pipeline.components import files
-from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset import paths, record
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.record_files.examples import Feature, parse_example
 from image_pipeline.components.record_files.tfds import NO_NAME, Described, describe
@@ -21,11 +21,22 @@ from image_pipeline.components.record_files.tfrecord_frames import (
     list_frames,
 )
 from image_pipeline.components.record_files.tfrecord_pixels import find_pixels
-from image_pipeline.components.record_files.tfrecord_places import make_place
+from image_pipeline.components.record_files.tfrecord_places import make_place, read_image
 from image_pipeline.components.sources.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
+from image_pipeline.components.sources.file_pattern import find_matching
 from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.rows import BOX_COLUMN, Row, is_text
+from image_pipeline.components.sources.source_kinds import (
+    TFRECORD_PREFIX,
+    Asked,
+    Files,
+    SourceKind,
+    is_folder,
+    kind_of,
+    list_files,
+    read_rows,
+)
 
 # The records of a file by which it is told what of them are images.
 _LOOKED_AT = 16
@@ -48,7 +59,7 @@ _OPAQUE = (
 )
 
 
-def read_examples(path: str) -> Iterator[Row]:
+def read_examples(path: str, columns: Asked) -> Iterator[Row]:
     """Reads a file's records; one that is damaged is a row with a problem.
 
     Raises:
@@ -216,3 +227,42 @@ def _join_boxes(cells: dict[str, Any]) -> dict[str, Any]:
         joined = StatedBoxes(stated)
     kept = {name: cell for name, cell in cells.items() if name not in _OF_BOXES}
     return kept | {BOX_COLUMN: joined}
+
+
+def _list_files(images: str) -> Files:
+    """TFRecords by their names, or whatever is called so; of a data set those that it lists."""
+    if not images.startswith(TFRECORD_PREFIX):
+        return list_files(images)
+    path = images.removeprefix(TFRECORD_PREFIX)
+    if not is_folder(path):
+        found = list_files(path)
+    elif (kind := kind_of(path)).is_table:
+        found = kind.files(path)
+    else:
+        found = [(each, None) for each in find_matching(f"{path}/*")]
+    return [(f"{TFRECORD_PREFIX}{each}", split) for each, split in found]
+
+
+def _list_shards(folder: str) -> Files:
+    return [
+        (p, paths.parse_split(p)) for p in find_matching(files.join(folder, paths.in_split("*")))
+    ]
+
+
+TFRECORD = SourceKind(
+    name="TFRecords",
+    prefix=TFRECORD_PREFIX,
+    endings=(".tfrecord",),
+    fills_folders=True,
+    files=_list_files,
+    rows=read_examples,
+    places=dict.fromkeys(("record", "record_gzip", "record_zlib"), read_image),
+)
+INGESTED = SourceKind(
+    name="a data set that was ingested",
+    recognise=lambda images: (
+        os.path.isfile(files.join(images, paths.MANIFEST)) and bool(_list_shards(images))
+    ),
+    files=_list_shards,
+    rows=read_rows,
+)

@@ -8,6 +8,7 @@ from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import SourceKind, name_endings
 from image_pipeline.components.stores.remote import UnknownStoreError
 
 NOT_A_FILE = "not_a_file"  # a broken link, a circular link, a pipe, a device
@@ -125,8 +126,8 @@ def _explain_no_folder(path: str) -> str:
     folder = os.path.dirname(path) or "."
     return (
         "is not a folder but a file; give a folder as --images, such as "
-        f"{folder!r} that holds it, an archive (.tar, .tar.gz, .zip) or a table "
-        "(.csv, .tsv, .jsonl, .parquet, .txt)."
+        f"{folder!r} that holds it, an archive ({name_endings(is_table=False)}) or a table "
+        f"({name_endings(is_table=True)})."
     )
 
 
@@ -219,3 +220,12 @@ def listing_key(path: str, images_dir: str) -> str:
     """Sorting paths by this key gives the order of `list_images`."""
     # Locally a folder's contents come where its name does; no character sorts before "\0".
     return path.replace("/", "\0") if files.is_local(images_dir) else path
+
+
+FOLDER = SourceKind(
+    name="a folder",
+    recognise=lambda images: True,
+    open=lambda images, options: Folder(images, options.follow_links),
+    has_parts=False,
+    is_dated=True,
+)

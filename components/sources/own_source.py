@@ -13,17 +13,13 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import UNSUPPORTED, BadImage
 from image_pipeline.components.messages import describe_error
 from image_pipeline.components.sources.references import ImageRef, Said
+from image_pipeline.components.sources.source_kinds import SourceKind
 
 _PREFIX = "source:"
 _END = object()
 # Types of what is listed.
 _OF_REF = {"path": str, "size_bytes": int, "modified_ns": int, "said": Said | None}
 _OF_SAID = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
-
-
-def is_own_source(images: str) -> bool:
-    """Tells whether what is given as images names a function that opens a source."""
-    return images.startswith(_PREFIX)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,3 +106,11 @@ def _explain_wrong(ref: object) -> str:
         if not isinstance(value := getattr(each, name), kind):
             return f"{name} as {getattr(kind, '__name__', kind)}, but gave {value!r}"
     return ""
+
+
+OWN_SOURCE = SourceKind(
+    name="a source of your own",
+    prefix=_PREFIX,
+    open=lambda images, _: OwnSource(images),
+    has_parts=False,
+)

@@ -44,6 +44,16 @@ class Row:
     problem: str | None = None
 
 
+class TableError(ValueError):
+    """Where a file cannot be read any further: its line, and why."""
+
+    def __init__(self, line: int, problem: str):
+        """Keeps both."""
+        super().__init__(line, problem)
+        self.line = line
+        self.problem = problem
+
+
 def check_rows(path: str, rows: int, count_bytes: Callable[[], int]) -> None:
     """Refuses a file that says it has more rows than it can have images; see `FREE_ROWS`.
 

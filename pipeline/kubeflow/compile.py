@@ -16,7 +16,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.args import complete_beam_args
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.source_kind import TABLE, kind_of
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST
 from image_pipeline.kubeflow import parameters
 from image_pipeline.kubeflow.platform import platform_spec
@@ -42,7 +42,7 @@ def prepare_options(
     Raises:
       UserError: if the table cannot be read, or flags are missing that Dataflow needs.
     """
-    if kind_of(images_dir) is TABLE:  # What its columns are is then part of the pipeline.
+    if kind_of(images_dir).is_table:  # What its columns are is then part of the pipeline.
         ingest = complete_options(images_dir, config.ingest)
         config = config.model_copy(update={"ingest": ingest})
     beam_args = complete_beam_args(beam_flags)

@@ -11,7 +11,7 @@ from typing import Any
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.source_kind import TABLE, kind_of
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.sources.span_pattern import LATEST, choose_span, has_span
 from image_pipeline.config import PipelineConfig, load_config
 from image_pipeline.kubeflow.overrides import GROUPS, override_config
@@ -99,7 +99,7 @@ def _check_columns(values: Mapping[str, str], options: IngestOptions) -> None:
     images = values["images_dir"]
     if has_span(images):
         images = choose_span(images, values.get("span", LATEST)).path
-    if kind_of(images) is not TABLE:
+    if not kind_of(images).is_table:
         return
     found = complete_options(images, options).column_types
     if found != options.column_types:

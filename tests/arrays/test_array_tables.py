@@ -12,9 +12,9 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.held import name_of, split_of
 from image_pipeline.components.sources.options import TableOptions
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
-from image_pipeline.components.tables.table_files import is_table
 from tests.array_files import IMAGES, NAMES, WRITERS, write_files, write_hdf5, write_npy, write_npz
 
 pytestmark = pytest.mark.unit
@@ -36,7 +36,7 @@ def read_pixels(table):
 def test_rows_are_npy_files(tmp_path, name):
     table = open_table(WRITERS[name](tmp_path / name, {"X": IMAGES, "name": NAMES}))
     refs = list(table.list())
-    assert is_table(table.path)
+    assert kind_of(table.path).is_table
     assert table.options.columns == {"image": "X", "path": "name"}
     assert [ref.path for ref in refs] == NAMES
     assert [ref.said.row for ref in refs[:2]] == [f"{name}:0", f"{name}:1"]

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator import Generator, is_generator
+from image_pipeline.components.generators.generator import GENERATOR, Generator
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.options import GeneratorOptions, TableOptions
 from image_pipeline.components.tables.table_columns import complete_options
@@ -30,7 +30,7 @@ def source(tmp_path, monkeypatch):
 
 
 def test_what_names_a_generator():
-    assert is_generator("generator:a:b") and not is_generator("generator/a.csv")
+    assert GENERATOR.names("generator:a:b") and not GENERATOR.names("generator/a.csv")
 
 
 def test_the_shards_are_listed(source):

@@ -18,8 +18,8 @@ from image_pipeline.components.sources.frames import Frames
 from image_pipeline.components.sources.options import VideoOptions
 from image_pipeline.components.sources.reading import try_read
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import list_tables
 from image_pipeline.components.sources.video import read_video_header
-from image_pipeline.components.tables.table_files import list_tables
 from tests.drawings import draw, encode_png
 from tests.ingest_runs import ingest, read_lines
 from tests.videos import encode

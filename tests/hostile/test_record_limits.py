@@ -19,8 +19,8 @@ from image_pipeline.components.record_files.tfrecord_pixels import find_tensor
 from image_pipeline.components.record_files.tfrecord_rows import read_examples
 from image_pipeline.components.sources import rows
 from image_pipeline.components.sources.held import HeldImage, Unusable
-from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import read_place
 from tests.images import zoo
 
 pytestmark = pytest.mark.unit
@@ -82,7 +82,7 @@ def test_zeros_are_no_tensor():
 
 
 def read(path):
-    return list(read_examples(str(path)))
+    return list(read_examples(str(path), {}))
 
 
 def test_large_texts_and_what_is_beside_an_image(tmp_path, monkeypatch):
@@ -168,9 +168,9 @@ def test_a_parquet_file_of_more_rows_than_bytes_is_refused(tmp_path, monkeypatch
             read_all = read_parquet if ending == ".parquet" else read_arrow
             if is_bad and ending == ".parquet":  # Arrow's file has the image in each row.
                 with pytest.raises(UserError, match=r"10,001 rows, in [\d,]+ bytes"):
-                    list(read_all(str(path)))
+                    list(read_all(str(path), {}))
             else:
-                assert len(list(read_all(str(path)))) == count
+                assert len(list(read_all(str(path), {}))) == count
 
 
 @pytest.mark.parametrize("lying", ["image", "label"])
@@ -183,7 +183,7 @@ def test_sizes_that_lie_do_not_end_the_process(tmp_path, lying):
     damaged = path.read_bytes().replace(optional + name, b"\x25\x00\x18" + name)
     path.write_bytes(damaged)
     with pytest.raises(OSError, match="histogram size mismatch"):
-        list(read_parquet(str(path)))
+        list(read_parquet(str(path), {}))
 
 
 def write_arrow(table, path):

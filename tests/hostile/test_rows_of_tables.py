@@ -13,10 +13,10 @@ from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.record_files import columnar_rows
 from image_pipeline.components.record_files.columnar_kinds import Columns
 from image_pipeline.components.sources.options import TableOptions
-from image_pipeline.components.tables import table_rows
+from image_pipeline.components.sources.source_kinds import read_rows
+from image_pipeline.components.tables import text_rows
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
-from image_pipeline.components.tables.table_rows import read_rows
 from tests.drawings import draw, encode_png
 
 pytestmark = pytest.mark.unit
@@ -141,7 +141,7 @@ def test_a_line_of_csv_costs_its_row(tmp_path, row, says, monkeypatch):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.txt"])
 def test_a_line_without_end_is_not_held(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(table_rows, "_MOST_CHARACTERS", 2**18)
+    monkeypatch.setattr(text_rows, "_MOST_CHARACTERS", 2**18)
     (tmp_path / name).write_bytes(b"path,label\nx,y\n" + b"x" * 2**20)
     with pytest.raises(UserError, match=rf"{name}:3: a line may have 262,144 bytes"):
         list(read_rows(str(tmp_path / name)))

@@ -10,7 +10,7 @@ from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import split_of
-from image_pipeline.components.tables.table_files import is_table, list_tables
+from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from tests.data_set_files import write_tfrecord
 from tests.drawings import draw, encode_png
 
@@ -93,7 +93,7 @@ def test_a_name_stands_for_the_newest_version(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
     for version in ("1.0.0", "1.9.0", "1.10.0"):
         write_tfds(tmp_path / "tiny" / version)
-    assert is_table("tfds:tiny")
+    assert kind_of("tfds:tiny").is_table
     assert {path.split("/")[-2] for path, _ in list_tables("tfds:tiny")} == {"1.10.0"}
     assert {path.split("/")[-2] for path, _ in list_tables("tfds:tiny:1.0.0")} == {"1.0.0"}
     source, _ = _open("tfds:tiny")

@@ -4,7 +4,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
-from image_pipeline.components.sources.own_source import OwnSource, is_own_source
+from image_pipeline.components.sources.own_source import OWN_SOURCE, OwnSource
 from image_pipeline.components.sources.references import ImageRef, Said
 
 pytestmark = pytest.mark.unit
@@ -61,7 +61,7 @@ def read(source, path, most_bytes=100):
 
 def test_what_it_lists_and_reads_is_passed_on(module):
     source = OwnSource(f"source:{module}:Photos:s3:x")
-    assert is_own_source(source.root)
+    assert OWN_SOURCE.names(source.root)
     assert list(source.list()) == [ImageRef("a.png", 3, 7, said=Said("photos:1", label="s3:x"))]
     assert read(source, "a.png") == b"abcdef" and read(source, "a.png", 2) == b"ab"
     assert next(iter(OwnSource(f"source:{module}:Photos").list())).said.label == "none"

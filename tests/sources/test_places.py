@@ -6,8 +6,8 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.held import Place
-from image_pipeline.components.sources.places import check_unchanged
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import check_unchanged
 
 pytestmark = pytest.mark.unit
 

@@ -7,9 +7,9 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.box_cells import read_boxes
 from image_pipeline.components.sources.column_types import BoxGuess
-from image_pipeline.components.sources.rows import Row
-from image_pipeline.components.tables.coco import CocoError, read_coco
-from image_pipeline.components.tables.table_rows import read_rows
+from image_pipeline.components.sources.rows import Row, TableError
+from image_pipeline.components.sources.source_kinds import read_rows
+from image_pipeline.components.tables.json_rows import read_coco
 
 pytestmark = pytest.mark.unit
 
@@ -47,13 +47,13 @@ def test_a_category_that_is_not_listed_is_called_by_its_id():
 
 def test_an_annotation_of_no_image_is_refused():
     stray = [{"image_id": 77, "category_id": 3, "bbox": [1, 2, 3, 4]}]
-    with pytest.raises(CocoError, match=r"1 images have annotations, but are not listed.* id 77"):
+    with pytest.raises(TableError, match=r"1 images have annotations, but are not listed.* id 77"):
         read_coco(make_coco(annotations=stray))
 
 
 def test_an_annotation_of_two_images_is_refused():
     images = [{"id": 5, "file_name": name} for name in ("a.jpg", "b.jpg")]
-    with pytest.raises(CocoError, match="2 images have the id 5, which annotations name"):
+    with pytest.raises(TableError, match="2 images have the id 5, which annotations name"):
         read_coco(make_coco(images=images))
     first, second = read_coco(make_coco(images=images, annotations=[]))
     assert first["boxes"]["boxes"] == second["boxes"]["boxes"] == []
@@ -61,7 +61,7 @@ def test_an_annotation_of_two_images_is_refused():
 
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_ids_that_are_lists_are_refused(key):
-    with pytest.raises(CocoError, match=f"its '{key}' is none"):
+    with pytest.raises(TableError, match=f"its '{key}' is none"):
         read_coco(make_coco(**{key: [{"id": [1]}]}))
 
 
@@ -96,7 +96,7 @@ def test_a_size_is_stated_if_it_can_be_one(width, height, size):
 @pytest.mark.parametrize("key", ["images", "annotations", "categories"])
 def test_what_is_no_coco_file_is_refused(key):
     for value in (None, {}, [1]):
-        with pytest.raises(CocoError, match=f"must be a COCO file.* but its '{key}' is none"):
+        with pytest.raises(TableError, match=f"must be a COCO file.* but its '{key}' is none"):
             read_coco(make_coco(**{key: value}))
 
 

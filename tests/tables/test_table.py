@@ -12,9 +12,9 @@ from image_pipeline.components.sources.held import HeldImage, Place, Unusable
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.references import ImageRef, Said, fingerprint_refs
 from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from image_pipeline.components.tables.table import Table
 from image_pipeline.components.tables.table_columns import complete_options
-from image_pipeline.components.tables.table_files import is_table, list_tables
 
 pytestmark = pytest.mark.unit
 
@@ -44,11 +44,11 @@ def photos(tmp_path):
 
 
 def test_a_table_is_told_by_its_ending_and_a_folder_by_being_one(tmp_path):
-    assert all(is_table(f"x.{e}") for e in ("txt", "lst", "csv", "TSV", "jsonl", "parquet"))
-    assert is_table("gs://bucket/x.csv") and is_table("list.{SPLIT}.txt")
-    assert not is_table("photos") and not is_table("x.tar")
+    assert all(kind_of(f"x.{e}").is_table for e in ("txt", "lst", "csv", "TSV", "jsonl", "parquet"))
+    assert kind_of("gs://bucket/x.csv").is_table and kind_of("list.{SPLIT}.txt").is_table
+    assert not kind_of("photos").is_table and not kind_of("x.tar").is_table
     (tmp_path / "odd.csv").mkdir()
-    assert not is_table(str(tmp_path / "odd.csv"))
+    assert not kind_of(str(tmp_path / "odd.csv")).is_table
 
 
 def test_rows_become_references_in_their_order(photos):

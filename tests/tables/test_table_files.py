@@ -8,8 +8,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import check_splits, complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 from image_pipeline.components.sources.split_names import find_split
-from image_pipeline.components.tables.table_files import folder_of, is_table, list_tables
 from tests.data_set_files import (
     make_table,
     write_arrow,
@@ -42,6 +42,10 @@ def test_splits_are_found_in_names(path, split):
     assert find_split(path) == split
 
 
+def _folder_of(images):
+    return kind_of(images).folder(images)
+
+
 def _touch(folder, *names):
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +58,7 @@ def _touch(folder, *names):
 def test_tfrecords_have_several_endings(tmp_path, name):
     """Kaggle's end in `.tfrec`."""
     write_tfrecord(tmp_path / name, [])
-    assert is_table(str(tmp_path / name)) and is_table(str(tmp_path))
+    assert kind_of(str(tmp_path / name)).is_table and kind_of(str(tmp_path)).is_table
     assert list_tables(str(tmp_path)) == [(str(tmp_path / name), None)]
 
 
@@ -72,9 +76,9 @@ def test_patterns_name_several_tables(tmp_path):
     assert names("a-{9..11}.csv") == ["a-10.csv", "a-11.csv", "a-9.csv"]
     with pytest.raises(UserError, match=r"There is no table '.*/z-\*.csv'; check --images"):
         list_tables(f"{tmp_path}/z-*.csv")
-    assert folder_of(f"{tmp_path}/a-*.csv") == str(tmp_path)
-    assert folder_of(f"{tmp_path}/*/a.csv") == str(tmp_path)
-    assert folder_of("tfrecord:a/b-{0..9}") == "a" and folder_of("x.csv") == "."
+    assert _folder_of(f"{tmp_path}/a-*.csv") == str(tmp_path)
+    assert _folder_of(f"{tmp_path}/*/a.csv") == str(tmp_path)
+    assert _folder_of("tfrecord:a/b-{0..9}") == "a" and _folder_of("x.csv") == "."
 
 
 def test_files_that_are_called_as_a_pattern_are_themselves(tmp_path):
@@ -105,15 +109,15 @@ def test_one_split_says_nothing_and_several_say_which(tmp_path):
 )
 def test_a_folder_of_tables_only_is_a_data_set(tmp_path, names, is_one):
     _touch(tmp_path, *names)
-    assert is_table(str(tmp_path)) == is_one
+    assert kind_of(str(tmp_path)).is_table == is_one
 
 
 def test_archives_are_data_sets_if_something_is_beside_images(tmp_path):
     write_tar(tmp_path / "a.tar", {"x/1.jpg": b"1", "x/1.cls": b"0"})
     write_tar(tmp_path / "b.tar", {"cat/1.jpg": b"1", "dog/2.jpg": b"2", "readme.txt": b"3"})
     (tmp_path / "c.tar").write_bytes(b"none")
-    assert is_table(f"{tmp_path}/a.tar") and is_table(f"{tmp_path}/a*.tar")
-    assert not any(is_table(f"{tmp_path}/{name}.tar") for name in "bcd")
+    assert kind_of(f"{tmp_path}/a.tar").is_table and kind_of(f"{tmp_path}/a*.tar").is_table
+    assert not any(kind_of(f"{tmp_path}/{name}.tar").is_table for name in "bcd")
 
 
 def _write_hub(folder, *splits):
@@ -167,7 +171,7 @@ def write_saved(folder):
 
 def test_what_datasets_saved_is_read(tmp_path):
     images = write_saved(tmp_path / "saved")
-    assert is_table(images) and _splits_of(images) == ["train", "eval"]
+    assert kind_of(images).is_table and _splits_of(images) == ["train", "eval"]
     options = complete_options(images, IngestOptions())
     source = open_source(images, options)
     assert {ref.path: source.read(ref, 10**9) for ref in source.list()} == {

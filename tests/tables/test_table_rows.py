@@ -10,7 +10,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.sources.rows import Row
-from image_pipeline.components.tables.table_rows import read_rows
+from image_pipeline.components.sources.source_kinds import read_rows
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,333 @@
+"""Kinds of sources: which one it is that is given as images, its files, and their rows.
+
+Each is a `SourceKind` in the file that reads it. A new one is such a file, and a line in `_KINDS`.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import glob
+import importlib
+import os
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from image_pipeline.components import files
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.file_pattern import WILD, find_matching
+from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.sources.rows import Row, TableError
+from image_pipeline.components.sources.split_names import find_split
+
+# By room, module and name; the first that recognises what is given is its kind. What is needed for
+# reading only, such as h5py, a kind imports when it reads.
+_KINDS = (
+    "sources.own_source.OWN_SOURCE",
+    "generators.generator.GENERATOR",
+    "record_files.tfrecord_rows.INGESTED",
+    "record_files.tfds.TFDS",
+    "record_files.columnar_rows.SAVED",
+    "tables.text_rows.LIST",
+    "tables.text_rows.CSV",
+    "tables.text_rows.TSV",
+    "tables.json_rows.JSON_LINES",
+    "tables.json_rows.JSON",
+    "record_files.columnar_rows.PARQUET",
+    "record_files.columnar_rows.ARROW",
+    "record_files.tfrecord_rows.TFRECORD",
+    "archives.web_dataset.WEB_DATASET",
+    "arrays.array_tables.HDF5",
+    "arrays.array_tables.NUMPY",
+    "arrays.array_tables.ZARR",
+    "archives.archive.ARCHIVE",
+    "sources.folder.FOLDER",
+)
+SPLIT = "{SPLIT}"
+TFRECORD_PREFIX = "tfrecord:"
+"""Stands before paths of TFRecords, whose names have no ending: `train-00000-of-00010`."""
+
+Asked = Mapping[str, str | None]
+"""A table's columns by what they are for ingest, as far as this was given."""
+Files = list[tuple[str, str | None]]
+"""Paths, and the split that each one's name names."""
+Reader = Callable[[ImageRef, int], bytes]
+"""Reads so many of an image's first bytes; it has no fewer. Raises as `read_place`."""
+
+_NONE: Asked = types.MappingProxyType({})
+_ZARR_ZIP = ".zarr.zip"
+_FOLDERS_AS_FILES = (".zarr",)
+_BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside a folder's tables
+_BELOW = "data"
+# Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
+_NUMBER = r"[\d*?\[\]{},.]+"
+_OTHER_ENDINGS = re.compile(
+    rf"[._-](?P<tfrecord>tfrec(?:ords?)?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
+    r"|\.(?:tar\.gz|tgz)$"
+)
+
+
+def list_files(images: str) -> Files:
+    """The files of a pattern, or of a folder of tables; what is neither is a file."""
+    found = _list_folder(images) if is_folder(images) else find_matching(images)
+    return [(path, find_split(path)) for path in found]
+
+
+def find_folder(images: str) -> str:
+    """The folder that files are in, of all of a pattern; a folder of tables itself."""
+    images = images.removeprefix(TFRECORD_PREFIX).rstrip("/")
+    if is_folder(images):
+        return images
+    if wild := WILD.search(images):
+        images = images[: wild.start()]
+    return images.rpartition("/")[0] or ("/" if images[:1] == "/" else ".")
+
+
+def _open_table(images: str, options: Any) -> Source:
+    return _load("tables.table.Table")(images, options, options.follow_links)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SourceKind:
+    """How sources of a kind are told, opened and read. Most are files of rows, a row an image.
+
+    Attributes:
+      name: what it is called in messages.
+      prefix: what is given may begin so, such as "tfds:".
+      endings: or may end so, see `ending_of`.
+      recognise: whether what is given is of this kind, if prefix and ending do not say that.
+      fills_folders: whether a folder of such files, and no others, is of this kind, too.
+      files: the files that are given, with the splits that their names name.
+      folder: the one that relative paths in them start from.
+      rows: reads a file's rows; None if images are no rows of files. Raises TableError, OSError,
+        UnicodeError or pa.ArrowException if it cannot be read on, or UserError.
+      open: makes the source of what is given, by ingest's options; reads nothing yet.
+      places: how its images are read that have no file of their own, by `Place.kind`.
+      has_parts: whether images may be parts of a file, and so be left in place.
+      lists_images: whether `list` gives images, which can be read again. Of a generator it gives
+        shards: how many images these hold, and what they are, is known when they have run.
+      is_dated: whether references have sizes and times, so that an image that was replaced is
+        noticed whatever the root is called.
+    """
+
+    name: str
+    prefix: str = ""
+    endings: tuple[str, ...] = ()
+    recognise: Callable[[str], bool] | None = None
+    fills_folders: bool = False
+    files: Callable[[str], Files] = list_files
+    folder: Callable[[str], str] = find_folder
+    rows: Callable[[str, Asked], Iterator[Row]] | None = None
+    open: Callable[[str, Any], Source] = _open_table
+    places: Mapping[str, Reader] = dataclasses.field(default_factory=dict)
+    has_parts: bool = True
+    lists_images: bool = True
+    is_dated: bool = False
+
+    @property
+    def is_table(self) -> bool:
+        """Whether images are rows of files."""
+        return self.rows is not None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether images are rows with columns, which say what they are; or else their paths do."""
+        return self.is_table or not self.lists_images
+
+    def names(self, path: str) -> bool:
+        """Whether a path is named as those of this kind are."""
+        is_named = self.prefix != "" and path.startswith(self.prefix)
+        return is_named or ending_of(path) in self.endings
+
+    def is_given(self, images: str) -> bool:
+        """Whether what is given as images is of this kind."""
+        if self.recognise is not None:
+            return self.recognise(images)
+        if is_folder(images):
+            return self.fills_folders and any(map(self.names, _list_folder(images)[:1]))
+        return self.names(images)
+
+
+@functools.cache
+def all_kinds() -> tuple[SourceKind, ...]:
+    """Each kind, in the order in which they are asked."""
+    return tuple(map(_load, _KINDS))
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(f"image_pipeline.components.{module}"), attribute)
+
+
+def kind_of(images: str) -> SourceKind:
+    """The kind of what is given as images; a folder, if it is nothing else."""
+    return next(kind for kind in all_kinds() if kind.is_given(images))
+
+
+def name_endings(is_table: bool) -> str:
+    """The endings of tables' names, or of archives', for messages."""
+    kinds = (kind for kind in all_kinds() if kind.is_table == is_table)
+    return ", ".join(ending for kind in kinds for ending in kind.endings)
+
+
+def is_folder(images: str) -> bool:
+    """Whether it is a folder on this machine, and not one that is read as a file."""
+    is_one = files.is_local(images) and os.path.isdir(images)
+    return is_one and ending_of(images) not in _FOLDERS_AS_FILES
+
+
+def ending_of(path: str) -> str:
+    """A path's ending, such as ".csv"; ".tfrecord" and ".tar" of all names that mean those."""
+    path = path.rstrip("/").lower()
+    if usual := _OTHER_ENDINGS.search(path):
+        return ".tfrecord" if usual["tfrecord"] else ".tar"
+    return _ZARR_ZIP if path.endswith(_ZARR_ZIP) else os.path.splitext(path)[1]
+
+
+def _list_folder(folder: str) -> list[str]:
+    """The tables of a folder, or of its `data`, that has these only, and what tells of them."""
+    return _list_tables_only(folder) or _list_tables_only(f"{folder.rstrip('/')}/{_BELOW}")
+
+
+def _list_tables_only(folder: str) -> list[str]:
+    found, of_tables = [], [kind for kind in all_kinds() if kind.fills_folders]
+    try:
+        for entry in os.scandir(folder):
+            if entry.name.startswith("."):
+                continue
+            is_table = any(kind.names(entry.name) for kind in of_tables)
+            if entry.is_dir() or not (is_table or ending_of(entry.name) in _BESIDE):
+                return []
+            found += [entry.path] * is_table
+    except OSError:
+        return []
+    return sorted(found)
+
+
+def list_tables(images: str) -> Files:
+    """The tables with the split that each one's name names, if several splits are named.
+
+    Raises:
+      UserError: if there is none.
+    """
+    if SPLIT in images:
+        return _list_splits(images)
+    found = kind_of(images).files(images.rstrip("/"))
+    if not found:
+        raise UserError(f"There is no table {images!r}; check --images.")
+    is_said = len({split for _, split in found if split is not None}) > 1
+    return found if is_said else [(path, None) for path, _ in found]
+
+
+def _list_splits(path: str) -> Files:
+    """The tables of a pattern with `{SPLIT}`."""
+    before, _, after = path.partition(SPLIT)
+    if "/" in after or SPLIT in after:
+        raise UserError(f"{SPLIT} must be once in the name of a table, got {path!r}.")
+    if files.is_local(path):
+        found = glob.glob(f"{glob.escape(before)}*{glob.escape(after)}")
+    else:
+        folder, _, name = path.rpartition("/")
+        found = files.list_files(folder, name.replace(SPLIT, "*"))
+    pattern = re.compile(f"{re.escape(before)}(\\w+){re.escape(after)}")
+    named: Files = [
+        (each, match[1]) for each in sorted(found) if (match := pattern.fullmatch(each))
+    ]
+    if not named:
+        raise UserError(f"No table is called {path!r} with a split's name for {SPLIT}.")
+    return named
+
+
+def name_tables(tables: Sequence[str]) -> list[str]:
+    """What to call tables in messages: their names, with the folders that tell them apart."""
+    bare = [path.removeprefix(TFRECORD_PREFIX) for path in tables]
+    names = [path.rpartition("/")[2] for path in bare]
+    if len(set(names)) == len(names):
+        return names
+    common = os.path.commonpath([path.rpartition("/")[0] for path in bare])
+    return [path[len(common) :].lstrip("/") for path in bare]
+
+
+def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:
+    """Reads a table.
+
+    Args:
+      path: of the file, or its URI, as `list_tables` gives it.
+      columns: those that are asked for; a file of arrays may have several tables.
+
+    Yields:
+      The rows in their order; blank lines are none.
+
+    Raises:
+      UserError: if there is no such file, or it cannot be read on; it names the line.
+    """
+    named = [kind for kind in all_kinds() if kind.is_table and kind.names(path)]
+    kind = next((each for each in named[:-1] if each.is_given(path)), named[-1])
+    path = path.removeprefix(kind.prefix)
+    is_there = files.is_local(path) and os.path.exists(path)
+    if is_there and (is_folder(path) or not (os.path.isfile(path) or os.path.isdir(path))):
+        raise UserError(f"The table {path!r} is no regular file; check --images.")
+    try:
+        assert kind.rows is not None
+        yield from kind.rows(path, columns)
+    except TableError as error:
+        raise UserError(f"{path}:{error.line}: {error.problem}") from error
+    except FileNotFoundError as error:
+        raise UserError(f"The table {path!r} does not exist; check --images.") from error
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        why = " ".join(str(error).split())  # Arrow says it in several lines.
+        raise UserError(f"The table {path!r} cannot be read: {why}") from error
+
+
+@functools.cache
+def _readers() -> Mapping[str, Reader]:
+    """How places of each kind are read."""
+    return {name: read for kind in all_kinds() for name, read in kind.places.items()}
+
+
+def read_place(ref: ImageRef, most_bytes: int) -> bytes:
+    """The first bytes of an image that has a place; at most so many, or all if there are fewer.
+
+    Raises:
+      BadImage: if they are damaged.
+      OSError: if the file that holds them cannot be read.
+      UserError: if its store refuses it or does not answer.
+    """
+    assert ref.place is not None
+    return _readers()[ref.place.kind](ref, min(ref.size_bytes, most_bytes))
+
+
+def check_unchanged(refs: Sequence[ImageRef]) -> None:
+    """Makes sure that what holds images was not changed between its listing and now.
+
+    Called when the images were read: a change before that would go unseen, and another image's
+    bytes would pass for one's own. A file that is gone is left to whoever reads it.
+
+    Raises:
+      UserError: if one was.
+    """
+    held = ((_holder_of(ref), ref.modified_ns) for ref in refs)
+    masks = ((_holder_of(ref.mask), ref.mask.modified_ns) for ref in refs if ref.mask is not None)
+    for path, modified_ns in {*held, *masks}:
+        if not path or not modified_ns:
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            # A folder's time is that of the last of its files, and says nothing of it as a whole.
+            is_one = files.is_local(path) and os.path.isdir(path)
+            if not is_one and files.stat_file(path)[1] != modified_ns:
+                raise UserError(
+                    f"{path!r} was changed after its images were listed, so they may be elsewhere "
+                    "in it now; run again once nothing writes to it."
+                )
+
+
+def _holder_of(ref: ImageRef) -> str:
+    """The file that an image is in; empty if it has one of its own."""
+    if ref.place is None:
+        return ""
+    if ref.place.within is not None:
+        return ref.place.within.file
+    return ref.place.file if ref.place.kind in _readers() else ""

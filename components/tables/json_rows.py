@@ -1,0 +1,181 @@
+"""Rows of JSON: an object a line, a list of objects, or a COCO file's images with their boxes.
+
+COCO's form: https://cocodataset.org/#format-data.
+"""
+
+import collections
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from image_pipeline.components import files
+from image_pipeline.components.json_text import once, parse_json
+from image_pipeline.components.messages import show
+from image_pipeline.components.names import decode_name
+from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
+from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind
+from image_pipeline.components.tables.text_rows import as_text, open_lines
+
+_MOST_PX = 2**31  # of a side: more is no size
+
+
+def _read_json_lines(path: str, columns: Asked) -> Iterator[Row]:
+    """An object a line."""
+    with open_lines(path) as lines:
+        yield from (_parse_line(line, text) for line, text in enumerate(lines, 1) if text.strip())
+
+
+def _parse_line(line: int, text: str) -> Row:
+    try:
+        found = parse_json(text)
+        if "\\u" in text or not text.isascii():
+            json.dumps(found, ensure_ascii=False).encode()  # Half a surrogate pair is no text.
+    except UnicodeEncodeError:
+        return Row(line, {}, "it is no JSON object (it has what is no text in UTF-8)")
+    except (ValueError, RecursionError) as error:
+        return Row(line, {}, f"it is no JSON object ({error})")
+    if not isinstance(found, dict):
+        return Row(line, {}, "it is no JSON object")
+    if len(found) > MOST_COLUMNS:
+        return Row(line, {}, f"it has {len(found):,} keys; a row may have {MOST_COLUMNS:,}")
+    return Row(line, found)
+
+
+def _read_json(path: str, columns: Asked) -> Iterator[Row]:
+    """A COCO file's images, or a list of objects; `line` is an object's number. Held in memory."""
+    with files.open_input(path) as file:
+        text = as_text(file).read()
+    try:
+        found = parse_json(text, _without_outlines)
+    except ValueError as error:
+        raise TableError(getattr(error, "lineno", 1), f"it is no JSON ({error}).") from error
+    if isinstance(found, dict):
+        rows = read_coco(found)
+    elif isinstance(found, list):
+        rows = found
+    else:
+        raise TableError(1, "it must be a COCO file or a list of objects, a row each.")
+    has_halves = "\\ud" in text.lower()
+    for number, cells in enumerate(rows, 1):
+        if isinstance(cells, dict) and not (has_halves and _has_half(cells)):
+            yield Row(number, cells)
+        else:
+            yield Row(number, {}, "it is no JSON object")
+
+
+def _has_half(cells: dict[str, Any]) -> bool:
+    """Whether any text has half a surrogate pair, which is none."""
+    try:
+        os.fsencode(json.dumps(cells, ensure_ascii=False))
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _without_outlines(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Leaves out what is most of a COCO file, and not used."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        once(pairs)  # Says which key is there twice; asked for here, it would take its time always.
+    read.pop("segmentation", None)
+    read.pop("keypoints", None)
+    return read
+
+
+def read_coco(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Joins images, annotations and categories.
+
+    Args:
+      content: the whole file.
+
+    Returns:
+      A row an image, in the order of the file: `file_name`, `image_id` and `boxes`, see
+      `box_cells.read_boxes`. The first one also tells all classes, in the order of their ids.
+
+    Raises:
+      TableError: if it is none, or an annotation is of an image that is not listed, or of two.
+    """
+    images, annotations, categories = (
+        _list_objects(content, key) for key in ("images", "annotations", "categories")
+    )
+    names = {each.get("id"): _name_of(each) for each in sorted(categories, key=_id_of)}
+    boxes: dict[Any, list[dict[str, Any]]] = collections.defaultdict(list)
+    for each in annotations:
+        boxes[each.get("image_id")].append(_take_box(each, names))
+    _check_ids(collections.Counter(each.get("id") for each in images), boxes)
+    rows = [_take_image(each, boxes.get(each.get("id"), [])) for each in images]
+    for row in rows[:1]:
+        row[BOXES][CLASSES] = list(names.values())
+    return rows
+
+
+def _list_objects(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    listed = content.get(key)
+    if not isinstance(listed, list) or not all(map(_is_object, listed)):
+        raise TableError(
+            1,
+            f"it must be a COCO file, with lists of images, annotations and categories, but its "
+            f"{key!r} is none; other annotations can be a table with a column of boxes.",
+        )
+    return listed
+
+
+def _is_object(each: Any) -> bool:
+    ids = ("id", "image_id", "category_id")
+    return isinstance(each, dict) and not any(isinstance(each.get(id_), list | dict) for id_ in ids)
+
+
+def _check_ids(listed: Mapping[Any, int], boxes: Iterable[Any]) -> None:
+    """Checks that it is plain which image each annotation is of."""
+    if stray := [id_ for id_ in boxes if id_ not in listed]:
+        raise TableError(
+            1,
+            f"{len(stray)} images have annotations, but are not listed, such as the one with the "
+            f"id {show(stray[0])}; list each image once.",
+        )
+    if shared := [id_ for id_ in boxes if listed[id_] > 1]:
+        raise TableError(
+            1,
+            f"{listed[shared[0]]} images have the id {show(shared[0])}, which annotations name; "
+            "give each an id of its own.",
+        )
+
+
+def _id_of(category: Mapping[str, Any]) -> tuple[bool, Any]:
+    """What puts ids in order: numbers, even as text, before names."""
+    id_ = category.get("id")
+    try:
+        return (False, float(id_))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return (True, str(id_))
+
+
+def _name_of(category: Mapping[str, Any]) -> str:
+    """As a box has it, see `read_boxes`; the id, if it has none."""
+    name = category.get("name")
+    return decode_name(str(category.get("id") if name is None else name).strip())
+
+
+def _take_box(annotation: Mapping[str, Any], names: Mapping[Any, Any]) -> dict[str, Any]:
+    category = annotation.get("category_id")
+    return {
+        "bbox": annotation.get("bbox"),
+        "category": names.get(category, category),
+        "iscrowd": annotation.get("iscrowd", 0),
+    }
+
+
+def _take_image(image: Mapping[str, Any], boxes: list[dict[str, Any]]) -> dict[str, Any]:
+    sides = [image.get("width"), image.get("height")]
+    is_stated = all(isinstance(side, int | float) and 1 <= side < _MOST_PX for side in sides)
+    return {
+        "file_name": image.get("file_name"),
+        "image_id": image.get("id"),
+        BOXES: StatedBoxes({SIZE: sides if is_stated else [], BOXES: boxes}),
+    }
+
+
+JSON_LINES = SourceKind(name="a table", endings=(".jsonl", ".ndjson"), rows=_read_json_lines)
+JSON = SourceKind(name="a table", endings=(".json",), rows=_read_json)

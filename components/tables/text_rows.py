@@ -1,0 +1,142 @@
+"""Rows of text: lists of paths, and CSV in its many forms; one after another, in bounded memory."""
+
+import codecs
+import collections
+import contextlib
+import csv
+import functools
+import io
+import os
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from image_pipeline.components import files
+from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
+from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, ending_of
+
+_BUFFER_BYTES = 2**16
+_MOST_CHARACTERS = 2**25
+"""Of a cell in quotes, and of a line: what is held where quotes or line ends are missing."""
+csv.field_size_limit(_MOST_CHARACTERS)
+
+
+class _Lines(io.RawIOBase):
+    """A file's bytes, which end in a `TableError` where a line has too many."""
+
+    def __init__(self, file: BinaryIO):
+        """Begins where the file stands."""
+        self._file, self._line_bytes, self._lines = file, 0, 0
+
+    def readable(self) -> bool:
+        """See `io.RawIOBase`; so do the others."""
+        return True
+
+    def seekable(self) -> bool:
+        """It can be read again."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """To the beginning of a line."""
+        self._line_bytes = self._lines = 0
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        """Reads some bytes."""
+        data = self._file.read(len(buffer))
+        ended = max(data.rfind(b"\n"), data.rfind(b"\r"))
+        self._line_bytes = len(data) - ended + (self._line_bytes if ended < 0 else 0)
+        if self._line_bytes > _MOST_CHARACTERS:
+            most = f"{_MOST_CHARACTERS:,} bytes"
+            raise TableError(self._lines + 1, f"a line may have {most}, this has more; shorten it.")
+        self._lines += data.count(b"\n")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextlib.contextmanager
+def open_lines(path: str) -> Iterator[io.TextIOWrapper]:
+    """A file's lines, of bounded length, see `as_text`."""
+    with files.open_input(path) as file:
+        yield as_text(io.BufferedReader(_Lines(file), _BUFFER_BYTES))  # type: ignore[type-var,arg-type]
+
+
+def as_text(file: BinaryIO) -> io.TextIOWrapper:
+    """Text with the line ends that it has; bytes that are not UTF-8 as `os.fsdecode` gives them."""
+    # A mark at the beginning says UTF-16, which Excel's "Unicode text" is.
+    start = file.read(2)
+    file.seek(0)
+    is_wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if is_wide:
+        return io.TextIOWrapper(file, "utf-16", newline="")
+    return io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
+
+
+def _read_list(path: str, columns: Asked) -> Iterator[Row]:
+    """`path label`, with white space between; the label is what follows the last of it."""
+    with open_lines(path) as lines:
+        for line, text in enumerate(lines, 1):
+            named, label = (*text.rsplit(None, 1), "", "")[:2]
+            if ending_of(label) in IMAGE_ENDINGS:  # The path has a space, and there is no label.
+                named, label = text, ""
+            if named:
+                yield Row(line, {"path": named.strip()} | ({"label": label} if label else {}))
+
+
+def _read_separated(path: str, columns: Asked, delimiter: str | None = None) -> Iterator[Row]:
+    """A line of names, and then rows; the delimiter is the one that the names have most of."""
+    with open_lines(path) as lines:
+        names_line = lines.readline()
+        lines.seek(0)
+        delimiter = delimiter or max(",;\t|", key=names_line.count)
+        yield from _read_cells(
+            csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+        )
+
+
+def _read_cells(reader: Any) -> Iterator[Row]:
+    header: list[str] = []
+    line, is_done = 1, False
+    while not is_done:
+        try:
+            header = header or _check_header([name.strip() for name in next(reader, [])])
+            line = reader.line_num + 1
+            for cells in reader:
+                if len(cells) == len(header):
+                    yield Row(line, {name: cells[at] for at, name in enumerate(header) if name})
+                elif cells:
+                    counted = f"the first line names {len(header)} columns, but it has {len(cells)}"
+                    yield Row(line, {}, counted)
+                line = reader.line_num + 1
+            is_done = True
+        except csv.Error as error:
+            # Where the row ends is known if the error is on its only line.
+            if not header or reader.line_num > line or "end of data" in str(error):
+                problem = f"no row of a table ({error}); correct its quotes."
+                raise TableError(line, problem) from error
+            yield Row(line, {}, f"it is no row ({error}); correct its quotes")
+
+
+def _check_header(names: list[str]) -> list[str]:
+    """The names; those of no name, such as a data frame's index has, are left out later."""
+    if len(names) > MOST_COLUMNS:
+        problem = f"the first line names {len(names):,} columns; a table may have {MOST_COLUMNS:,}"
+        raise TableError(1, f"{problem}: leave out those that are not used.")
+    if not any(names):
+        raise TableError(1, "the first line must name the columns, and is empty.")
+    if path := next((name for name in names if ending_of(name) in IMAGE_ENDINGS), None):
+        problem = f"the first line must name the columns, got {path!r}; add one such as path,label."
+        raise TableError(1, problem)
+    counts = collections.Counter(filter(None, names))
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise TableError(1, f"two columns are called {repeated[0]!r}; rename one.")
+    return names
+
+
+LIST = SourceKind(name="a table", endings=(".txt", ".lst", ".list"), rows=_read_list)
+CSV = SourceKind(name="a table", endings=(".csv",), rows=_read_separated)
+TSV = SourceKind(
+    name="a table",
+    endings=(".tsv", ".tab"),
+    rows=functools.partial(_read_separated, delimiter="\t"),
+)
