@@ -3,7 +3,6 @@
 import array
 import dataclasses
 import functools
-import os
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,12 +19,6 @@ from image_pipeline.components.sources.source_kinds import SourceKind, read_plac
 
 LISTED_TWICE = "listed_twice"
 _NO_CRC = -1
-
-
-def is_archive(images: str) -> bool:
-    """Tells whether what is given as images is an archive, or a pattern of archives."""
-    is_folder = files.is_local(images) and os.path.isdir(images)
-    return not is_folder and images.lower().endswith(ENDINGS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +135,7 @@ def _name_twice(ref: ImageRef, later: ImageRef) -> ImageRef:
 ARCHIVE = SourceKind(
     name="an archive",
     endings=ENDINGS,
-    recognise=is_archive,
+    recognise=lambda images: images[-1:] != "/",
     open=lambda images, _: Archive(images),
     places={
         "bytes": read_plain,
@@ -152,3 +145,8 @@ ARCHIVE = SourceKind(
     },
     is_dated=True,
 )
+
+
+def is_archive(images: str) -> bool:
+    """Tells whether what is given as images is an archive, or a pattern of archives."""
+    return ARCHIVE.is_given(images)

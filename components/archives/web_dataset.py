@@ -24,8 +24,6 @@ from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
 from image_pipeline.components.sources.source_kinds import (
     Asked,
     SourceKind,
-    ending_of,
-    is_folder,
     read_place,
 )
 
@@ -45,7 +43,7 @@ class _Damaged(ValueError):
 
 def _is_web_dataset(images: str) -> bool:
     """Whether samples have a text, a class or an object beside an image, by the first ones."""
-    if ending_of(images) != _ENDING or is_folder(images) or not (found := find_matching(images)):
+    if not (found := find_matching(images)):
         return False
     try:
         return _look_at(found[0], files.stat_file(found[0])[1])

@@ -34,11 +34,11 @@ from image_pipeline.components.ingest.prepared_rows import (
     sum_rows,
 )
 from image_pipeline.components.ingest.sealed import read_sealed, write_sealed
-from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.references import ImageRef, Source, make_chunks
 from image_pipeline.components.sources.rows import LOST
+from image_pipeline.components.sources.source_kinds import kind_of
 
 _MARKER = "retry.json"
 

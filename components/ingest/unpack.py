@@ -43,9 +43,9 @@ from image_pipeline.components.ingest.prepared_rows import (
     name_anew,
     read_rows,
 )
-from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import kind_of
 
 _ROWS_AT_ONCE = 100_000
 _INDEXED = [name for name in INDEX_SCHEMA.names if name in ROW_SCHEMA.names]

@@ -35,6 +35,7 @@ _KINDS = (
     "tables.text_rows.CSV",
     "tables.text_rows.TSV",
     "tables.json_rows.JSON_LINES",
+    "tables.json_rows.COCO",
     "tables.json_rows.JSON",
     "record_files.columnar_rows.PARQUET",
     "record_files.columnar_rows.ARROW",
@@ -98,7 +99,8 @@ class SourceKind:
       name: what it is called in messages.
       prefix: what is given may begin so, such as "tfds:".
       endings: or may end so, see `ending_of`.
-      recognise: whether what is given is of this kind, if prefix and ending do not say that.
+      recognise: whether what ends so is of this kind; of a kind without endings, whether anything
+        is. None: all that ends so is.
       fills_folders: whether a folder of such files, and no others, is of this kind, too.
       files: the files that are given, with the splits that their names name.
       folder: the one that relative paths in them start from.
@@ -144,11 +146,13 @@ class SourceKind:
 
     def is_given(self, images: str) -> bool:
         """Whether what is given as images is of this kind."""
-        if self.recognise is not None:
-            return self.recognise(images)
-        if is_folder(images):
+        if self.prefix and images.startswith(self.prefix):
+            return True
+        if self.endings and is_folder(images):
             return self.fills_folders and any(map(self.names, _list_folder(images)[:1]))
-        return self.names(images)
+        if self.endings and not self.names(images):
+            return False
+        return self.endings != () if self.recognise is None else self.recognise(images)
 
 
 @functools.cache
@@ -170,7 +174,16 @@ def kind_of(images: str) -> SourceKind:
 def name_endings(is_table: bool) -> str:
     """The endings of tables' names, or of archives', for messages."""
     kinds = (kind for kind in all_kinds() if kind.is_table == is_table)
-    return ", ".join(ending for kind in kinds for ending in kind.endings)
+    return ", ".join(dict.fromkeys(ending for kind in kinds for ending in kind.endings))
+
+
+def read_head(images: str, most_bytes: int = 2**12) -> bytes:
+    """How the first file begins that is given; nothing if there is none, which its reader says."""
+    try:
+        found = _list_splits(images) if SPLIT in images else list_files(images)
+        return files.read_file(found[0][0], 0, most_bytes) if found else b""
+    except (UserError, OSError):
+        return b""
 
 
 def is_folder(images: str) -> bool:

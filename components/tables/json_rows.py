@@ -3,6 +3,7 @@
 COCO's form: https://cocodataset.org/#format-data.
 """
 
+import codecs
 import collections
 import json
 import os
@@ -15,7 +16,7 @@ from image_pipeline.components.messages import show
 from image_pipeline.components.names import decode_name
 from image_pipeline.components.sources.box_cells import BOXES, CLASSES, SIZE, StatedBoxes
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
-from image_pipeline.components.sources.source_kinds import Asked, SourceKind
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_head
 from image_pipeline.components.tables.text_rows import as_text, open_lines
 
 _MOST_PX = 2**31  # of a side: more is no size
@@ -63,6 +64,11 @@ def _read_json(path: str, columns: Asked) -> Iterator[Row]:
             yield Row(number, cells)
         else:
             yield Row(number, {}, "it is no JSON object")
+
+
+def _holds_object(images: str) -> bool:
+    """Whether a file holds one object, where a list of them is a table."""
+    return read_head(images).lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"{")
 
 
 def _has_half(cells: dict[str, Any]) -> bool:
@@ -178,4 +184,10 @@ def _take_image(image: Mapping[str, Any], boxes: list[dict[str, Any]]) -> dict[s
 
 
 JSON_LINES = SourceKind(name="a table", endings=(".jsonl", ".ndjson"), rows=_read_json_lines)
+COCO = SourceKind(
+    name="a COCO file",
+    endings=(".json",),
+    recognise=_holds_object,
+    rows=_read_json,
+)
 JSON = SourceKind(name="a table", endings=(".json",), rows=_read_json)

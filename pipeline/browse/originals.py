@@ -20,10 +20,10 @@ from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.images.prepare import BadImage, prepare_image
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.source_kind import FOLDER, kind_of
 from image_pipeline.components.names import decode_name
-from image_pipeline.components.sources.folder import Folder
+from image_pipeline.components.sources.folder import FOLDER, Folder
 from image_pipeline.components.sources.references import ImageRef, Source
+from image_pipeline.components.sources.source_kinds import kind_of
 from image_pipeline.show.shown_values import show_values
 
 # What every browser draws, and none of which can hold a script.
