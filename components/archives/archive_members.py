@@ -3,19 +3,18 @@
 import contextlib
 import dataclasses
 import io
-import os
 import posixpath
 import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Self
 
 from indexed_gzip.indexed_gzip import CrcError
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.packed_files import open_packed
+from image_pipeline.components.archives.file_bytes import ReadAt, open_packed
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import CORRUPT, UNSUPPORTED
 from image_pipeline.components.sources.folder import NOT_A_FILE
@@ -69,44 +68,27 @@ def list_members(path: str, modified_ns: int) -> Iterator[ImageRef]:
 @contextlib.contextmanager
 def _open(path: str, modified_ns: int) -> Iterator[BinaryIO]:
     if path.lower().endswith(_GZIPPED):
-        yield io.BufferedReader(_Unpacked(path, modified_ns), 2**16)  # type: ignore[type-var,misc]
+        packed: Any = ReadAt(_read_packed(path, modified_ns))
+        yield io.BufferedReader(packed, 2**16)
         return
     with files.open_input(path) as file:
         yield file
 
 
-class _Unpacked(io.RawIOBase):
-    """What a gzip file unpacks to; the file itself is shared with whoever reads members."""
+def _read_packed(path: str, modified_ns: int) -> Callable[[int, int], bytes]:
+    """Reads what a gzip file unpacks to; the file itself is shared with whoever reads members."""
+    file = open_packed(path, "gzip", modified_ns, is_checked=True)
 
-    def __init__(self, path: str, modified_ns: int):
-        """Begins at the first byte."""
-        self._file, self._at = open_packed(path, "gzip", modified_ns, is_checked=True), 0
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase`; so do the others."""
-        return True
-
-    def seekable(self) -> bool:
-        """It can be read from anywhere."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """To a place from the beginning, or from here."""
-        self._at = offset + (self._at if whence == os.SEEK_CUR else 0)
-        return self._at
-
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        """As many bytes as there are."""
+    def read(start: int, most_bytes: int) -> bytes:
         try:
-            data = self._file.pread(len(buffer), self._at)
+            return file.pread(most_bytes, start)
         except OSError as error:
             if error.errno is not None:  # Of the disk; by their class, the library's own are, too.
                 raise
             is_sum = isinstance(error, CrcError) or _WRONG_SUM in str(error)
             raise tarfile.ReadError(_SUM_MESSAGE if is_sum else str(error)) from error
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+
+    return read
 
 
 def _list_tar(file: BinaryIO, path: str) -> Iterator[ImageRef]:

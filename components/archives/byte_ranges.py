@@ -9,8 +9,7 @@ import zlib
 from collections.abc import Callable
 
 from image_pipeline.components.archives.archive_members import clean_name
-from image_pipeline.components.archives.file_bytes import FileBytes
-from image_pipeline.components.archives.packed_files import open_packed
+from image_pipeline.components.archives.file_bytes import FileBytes, open_packed
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef

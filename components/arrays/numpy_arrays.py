@@ -12,9 +12,8 @@ import indexed_gzip
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.as_gzip import AsGzip
 from image_pipeline.components.archives.byte_ranges import find_zipped
-from image_pipeline.components.archives.file_bytes import FileBytes
+from image_pipeline.components.archives.file_bytes import FileBytes, as_gzip
 from image_pipeline.components.arrays.arrays import StoredArray, read_nothing, read_range
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.npy import is_npy, read_array_header
@@ -112,7 +111,7 @@ def _open_packed(source: FileBytes, member: zipfile.ZipInfo) -> tuple[_ReadBytes
     """
     offset, _ = find_zipped(source.read_some, member.header_offset)
     end = struct.pack("<II", member.CRC, member.file_size % 2**32)
-    packed = AsGzip(
+    packed = as_gzip(
         lambda start, most: source.read(offset + start, most), member.compress_size, end
     )
     unpacked = indexed_gzip.IndexedGzipFile(fileobj=packed, spacing=_BLOCK_BYTES)

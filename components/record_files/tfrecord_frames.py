@@ -12,7 +12,7 @@ import google_crc32c
 import numpy as np
 
 from image_pipeline.components import files
-from image_pipeline.components.archives.packed_files import open_packed
+from image_pipeline.components.archives.file_bytes import ReadAt, open_packed
 from image_pipeline.components.dataset.tfrecord import (
     FOOTER_BYTES,
     HEADER_BYTES,
@@ -72,7 +72,7 @@ def list_frames(path: str) -> Iterator[Frame]:
     packing = find_packing(path)
     if packing:
         file = open_packed(path, packing, files.stat_file(path)[1])
-        unpacked: Any = io.BufferedReader(Unpacked(file), 2**16)
+        unpacked: Any = io.BufferedReader(ReadAt(lambda at, most: file.pread(most, at)), 2**16)
         yield from _stream(unpacked, file.pread)
     elif not files.is_local(path):
         with files.open_input(path) as file:
@@ -189,31 +189,3 @@ def _may_begin(block: np.ndarray) -> np.ndarray:
     ends = [is_filled[at : at + count] for at in range(_ZEROS_AT, HEADER_BYTES)]
     upper, crc = ends[:_LENGTH_ZEROS], ends[_LENGTH_ZEROS:]
     return np.flatnonzero(np.logical_or.reduce(crc) & ~np.logical_or.reduce(upper))
-
-
-class Unpacked(io.RawIOBase):
-    """What a packed file unpacks to, from its first byte on; the file itself is shared."""
-
-    def __init__(self, file: Any):
-        """Takes what `open_packed` gives."""
-        self._file, self._at = file, 0
-
-    def readable(self) -> bool:
-        """See `io.RawIOBase`."""
-        return True
-
-    def seekable(self) -> bool:
-        """See `io.RawIOBase`; what is behind the end is found out when it is read."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """To a place from the beginning, or from here."""
-        self._at = offset + (self._at if whence == os.SEEK_CUR else 0)
-        return self._at
-
-    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
-        """As many bytes as there are."""
-        data = self._file.pread(len(buffer), self._at)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from image_pipeline.components.archives.byte_ranges import read_range
-from image_pipeline.components.archives.packed_files import open_packed
+from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.sources.held import Place
