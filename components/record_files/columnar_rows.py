@@ -4,9 +4,10 @@ An image is a binary cell, or as in Hugging Face's data sets a structure of `byt
 is not read here: of a Parquet file the other columns are, and an Arrow file is mapped into memory.
 """
 
+import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ import pyarrow.parquet as pq
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.images.kind import tell_kind
 from image_pipeline.components.json_text import parse_json
-from image_pipeline.components.record_files.columnar_kinds import PATH, Columns, find_columns
 from image_pipeline.components.record_files.columnar_places import (
+    BYTES,
     open_arrow,
     open_parquet,
     read_arrow_cell,
@@ -27,8 +29,8 @@ from image_pipeline.components.record_files.columnar_places import (
     split_column,
 )
 from image_pipeline.components.sources.folder import leads_out
-from image_pipeline.components.sources.held import HeldImage, Place
-from image_pipeline.components.sources.rows import NAME, Row, check_rows, plain
+from image_pipeline.components.sources.held import HeldImage, Place, Unusable
+from image_pipeline.components.sources.rows import NAME, Row, check_rows, is_text, plain
 from image_pipeline.components.sources.source_kinds import (
     Asked,
     Files,
@@ -41,6 +43,43 @@ _LOOKED_AT = 16  # rows by which it is told whether binary cells are images
 _FEATURES = b"huggingface"  # the key of a schema's metadata
 _Cells = Iterator[dict[str, Any]]
 _STATE, _SPLITS = "state.json", "dataset_dict.json"  # of `datasets`
+_PATH = "path"  # The field of a structure that says what its image is called.
+# Views are how Polars writes bytes.
+_BINARIES = (
+    *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
+    pa.types.is_fixed_size_binary,
+)
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+_SEVERAL = Unusable(
+    "a row may have one image, but it holds a list of them; write a row for each", is_images=True
+)
+_OPAQUE = Unusable(
+    "its bytes are neither text nor the file of an image; write pixels as PNG or .npy files"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """What some columns are.
+
+    Attributes:
+      images: those that hold images, and where in them the bytes are, such as `image.bytes`.
+      unusable: those that nothing can be made of; they are not read.
+    """
+
+    images: dict[str, str] = dataclasses.field(default_factory=dict)
+    unusable: dict[str, Unusable] = dataclasses.field(default_factory=dict)
+
+    def fields_beside(self, field: pa.Field) -> list[str]:
+        """The fields of a structure with an image that are read with the other columns."""
+        inside = self.images[field.name]
+        if not pa.types.is_struct(field.type):
+            return []
+        return [
+            each.name
+            for each in field.type
+            if f"{field.name}.{each.name}" != inside and not _is_binary(each.type)
+        ]
 
 
 def read_parquet(path: str, columns: Asked) -> Iterator[Row]:
@@ -185,7 +224,7 @@ def _join(
         made = {n: plain(_name(c, features.get(n))) for n, c in cells.items() if n not in images}
         for name, held in images.items():
             beside = cells.get(name) or {}
-            said, image = beside.pop(PATH, None), next(held)
+            said, image = beside.pop(_PATH, None), next(held)
             made[name] = said if image is None else image
             if image is not None and said and NAME not in made:
                 made[NAME] = said
@@ -226,6 +265,64 @@ def _name(cell: Any, feature: Any) -> Any:
             for key, each in cell.items()
         }
     return cell
+
+
+def find_columns(schema: pa.Schema, read_first: Callable[[str], Any]) -> Columns:
+    """Looks at a file's columns.
+
+    Args:
+      schema: the file's.
+      read_first: gives a column's first cells.
+    """
+    found = Columns()
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            if below := _find_field(field, read_first):
+                found.images[field.name] = f"{field.name}.{below}"
+        elif any(is_list(field.type) for is_list in _LISTS):
+            item = field.type.value_type
+            if (_is_binary(item) or pa.types.is_struct(item)) and any(
+                map(_is_image, _list_bytes(read_first(field.name).to_pylist()))
+            ):
+                found.unusable[field.name] = _SEVERAL
+        elif _is_binary(field.type):
+            heads = [cell for cell in read_first(field.name).to_pylist() if cell]
+            if any(map(_is_image, heads)):
+                found.images[field.name] = field.name
+            elif heads and not any(map(is_text, heads)):
+                found.unusable[field.name] = _OPAQUE
+    return found
+
+
+def _find_field(field: pa.Field, read_first: Callable[[str], Any]) -> str:
+    """The field of a structure that has an image's bytes; "" if none has.
+
+    That of Hugging Face's is one whatever its first cells are: all may be paths.
+    """
+    if {each.name for each in field.type} == {BYTES, _PATH}:
+        return BYTES
+    names = [each.name for each in field.type if _is_binary(each.type)]
+    cells = [cell for cell in read_first(field.name).to_pylist() if cell] if names else []
+    return next((name for name in names if any(_is_image(cell[name]) for cell in cells)), "")
+
+
+def _list_bytes(cell: Any) -> Iterator[bytes]:
+    """All bytes in a cell, at any depth."""
+    if isinstance(cell, bytes):
+        yield cell
+    elif isinstance(cell, list | dict):
+        for each in cell.values() if isinstance(cell, dict) else cell:
+            yield from _list_bytes(each)
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return any(is_kind(type_) for is_kind in _BINARIES)
+
+
+def _is_image(data: bytes | None) -> bool:
+    return bool(data) and tell_kind(data or b"").group in ("image", "unsupported_image")
 
 
 def _is_saved(images: str) -> bool:

@@ -20,8 +20,11 @@ from image_pipeline.components.record_files.tfrecord_frames import (
     find_packing,
     list_frames,
 )
-from image_pipeline.components.record_files.tfrecord_pixels import find_pixels
-from image_pipeline.components.record_files.tfrecord_places import make_place, read_image
+from image_pipeline.components.record_files.tfrecord_images import (
+    find_pixels,
+    make_place,
+    read_image,
+)
 from image_pipeline.components.sources.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
 from image_pipeline.components.sources.file_pattern import find_matching

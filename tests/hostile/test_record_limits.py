@@ -15,7 +15,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.record_files import tfrecord_frames, tfrecord_rows
 from image_pipeline.components.record_files.columnar_rows import read_arrow, read_parquet
 from image_pipeline.components.record_files.examples import Parts, parse_example
-from image_pipeline.components.record_files.tfrecord_pixels import find_tensor
+from image_pipeline.components.record_files.tfrecord_images import find_tensor
 from image_pipeline.components.record_files.tfrecord_rows import read_examples
 from image_pipeline.components.sources import rows
 from image_pipeline.components.sources.held import HeldImage, Unusable

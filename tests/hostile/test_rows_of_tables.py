@@ -11,7 +11,7 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.json_text import parse_json
 from image_pipeline.components.record_files import columnar_rows
-from image_pipeline.components.record_files.columnar_kinds import Columns
+from image_pipeline.components.record_files.columnar_rows import Columns
 from image_pipeline.components.sources.options import TableOptions
 from image_pipeline.components.sources.source_kinds import read_rows
 from image_pipeline.components.tables import text_rows

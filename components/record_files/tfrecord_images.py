@@ -1,17 +1,32 @@
-"""Pixels in tf.Examples that are no file of an image: a tensor's, or bytes beside their shape."""
+"""Images in TFRecords: bytes of a record that are a file, or pixels by what else the record says.
 
+Pixels are a serialized tensor, or bytes beside their shape. The checksum of a record is looked at
+when its image is read.
+"""
+
+import dataclasses
+import io
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from image_pipeline.components.archives.byte_ranges import read_range
+from image_pipeline.components.archives.file_bytes import open_packed
 from image_pipeline.components.dataset import record
+from image_pipeline.components.dataset.tfrecord import FOOTER_BYTES, masked_crc
+from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.record_files.examples import (
     Feature,
     Parts,
     iterate_fields,
     read_varint,
 )
-from image_pipeline.components.record_files.tfrecord_places import Pixels
+from image_pipeline.components.sources.held import Place
+from image_pipeline.components.sources.references import ImageRef
 
+_KIND = "record"
 # By `image/format`, of arrays that are stored as their bytes; the lowest byte is the first.
 _DTYPES = {b"raw_uint16": "uint16", b"raw_float16": "float16", b"raw_float32": "float32"}
 # What says the sides of arrays that are stored as their bytes, the first that there are.
@@ -29,6 +44,33 @@ _TENSOR_DTYPES |= {9: "int64", 17: "uint16", 19: "float16", 22: "uint32", 23: "u
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 _DIM, _SIZE = 2, 1
 _MOST_PARTS = 64  # of a picture's tensor; what has more is another's bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pixels:
+    """What bytes are that are no file of an image: an array in C order.
+
+    Attributes:
+      dtype: as NumPy names it.
+      shape: height, width, and channels if it has that axis.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes they are."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    @property
+    def header(self) -> bytes:
+        """What an `.npy` file of them begins with."""
+        buffer = io.BytesIO()
+        descr = np.lib.format.dtype_to_descr(np.dtype(self.dtype).newbyteorder("<"))
+        fields = {"descr": descr, "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(buffer, fields)
+        return buffer.getvalue()
 
 
 class Found(NamedTuple):
@@ -114,3 +156,57 @@ def _number(feature: Feature | None) -> int:
 def _fit(pixels: Pixels, at: int, end: int) -> Found | None:
     is_right = min(pixels.shape) > 0 and pixels.size_bytes == end - at
     return Found(at, end, pixels) if is_right else None
+
+
+def make_place(
+    path: str, packing: str, start: int, length: int, around: tuple[int, int], pixels: Pixels | None
+) -> Place:
+    """The place of bytes in a record.
+
+    Args:
+      path: of the file.
+      packing: how it is packed, see `find_packing`.
+      start: of the bytes, in the unpacked file.
+      length: of the bytes.
+      around: how many bytes of the record are before and behind them.
+      pixels: what they are, if they are no file.
+    """
+    inside = ["{}+{}".format(*around)]
+    if pixels is not None:
+        inside += [pixels.dtype, "x".join(map(str, pixels.shape))]
+    kind = f"{_KIND}_{packing}" if packing else _KIND
+    return Place(path, kind, start, length, " ".join(inside))
+
+
+def read_image(ref: ImageRef, wanted: int) -> bytes:
+    """Reads an image in a record; see `places.Reader`."""
+    assert ref.place is not None
+    place = ref.place
+    (before, after), pixels = _parse(place)
+    header = b"" if pixels is None else pixels.header
+    if wanted < ref.size_bytes:
+        return (header + _read(ref, place.start, max(0, wanted - len(header))))[:wanted]
+    size = before + place.length + after
+    record = _read(ref, place.start - before, size + FOOTER_BYTES)
+    data, crc = record[:size], record[size:]
+    if len(record) < size + FOOTER_BYTES:
+        raise BadImage(CORRUPT, f"{place.file!r} ends within its record")
+    if masked_crc(data) != crc:
+        raise BadImage(CORRUPT, f"its record's data or checksum in {place.file!r} is damaged")
+    return header + data[before : before + place.length]
+
+
+def _read(ref: ImageRef, start: int, size: int) -> bytes:
+    assert ref.place is not None
+    packing = ref.place.kind.removeprefix(_KIND).lstrip("_")
+    if not packing:
+        return read_range(ref, start, size)
+    return open_packed(ref.place.file, packing, ref.modified_ns).pread(size, start)
+
+
+def _parse(place: Place) -> tuple[tuple[int, int], Pixels | None]:
+    around, *rest = place.inside.split()
+    before, after = map(int, around.split("+"))
+    if not rest:
+        return (before, after), None
+    return (before, after), Pixels(rest[0], tuple(map(int, rest[1].split("x"))))
