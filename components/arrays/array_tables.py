@@ -25,6 +25,7 @@ from image_pipeline.components.arrays.array_labels import (
     is_simple,
 )
 from image_pipeline.components.arrays.arrays import (
+    OPENERS,
     StoredArray,
     count_file_bytes,
     modified_at,
@@ -294,8 +295,6 @@ def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:
     return Row(line, cells)
 
 
-HDF5 = SourceKind(
-    name="a table", endings=(".h5", ".hdf5"), rows=read_array_rows, places={"array": read_row}
+ARRAYS = SourceKind(
+    name="a table", endings=tuple(OPENERS), rows=read_array_rows, places={"array": read_row}
 )
-NUMPY = SourceKind(name="a table", endings=(".npy", ".npz"), rows=read_array_rows)
-ZARR = SourceKind(name="a table", endings=(".zarr", ".zarr.zip"), rows=read_array_rows)

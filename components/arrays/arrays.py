@@ -1,5 +1,11 @@
-"""Arrays in files, of which each row is an image: an `.npy` file by itself, or an encoded file."""
+"""Arrays in files, of which each row is an image: an `.npy` file by itself, or an encoded file.
 
+Blocks of rows that are unpacked together are kept for the rows that are read next: whoever reads
+row after row, in a few threads, unpacks each block once, and memory stays bounded.
+"""
+
+import collections
+import concurrent.futures
 import dataclasses
 import functools
 import importlib
@@ -8,21 +14,21 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
-from image_pipeline.components.arrays.array_blocks import BLOCKS
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
 from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.source_kinds import ending_of
 
 # The function that opens a file, by the module of this room that it is in, which is imported only
 # then; and the extra that the module needs, if it needs one.
-_OPENERS = {
+OPENERS = {
     ".h5": ("hdf5_arrays.open_hdf5", "hdf5"),
     ".hdf5": ("hdf5_arrays.open_hdf5", "hdf5"),
     ".npy": ("numpy_arrays.open_npy", None),
@@ -37,6 +43,8 @@ _MOST_BLOCK_BYTES = 256 * 2**20
 _MOST_DIMENSIONS, _MOST_ROW_BYTES = 32, 2**48
 _MOST_FILE_BYTES = 32 * 2**20  # of each row of an array of files, filled up to the same length
 _MOST_PARTS = 2**16  # chunks that a row may lie in
+# Rows are prepared in their order, so few blocks are in use at a time; but a block may be large.
+_MOST_HELD_BYTES = 128 * 2**20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,6 +113,75 @@ class StoredArray:
         return [len(self.header) + self.row_bytes] * (stop - start)
 
 
+class BlockCache:
+    """The blocks that were used last; a block that several threads ask for is read once."""
+
+    def __init__(self, most_bytes: int = _MOST_HELD_BYTES):
+        """Is empty; the newest block is kept however large it is."""
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
+        self._lock = threading.Lock()
+        self._blocks: collections.OrderedDict[
+            Hashable, concurrent.futures.Future[np.ndarray | BadImage]
+        ] = collections.OrderedDict()
+
+    def get(self, key: Hashable, read: Callable[[], np.ndarray]) -> np.ndarray:
+        """A block's rows.
+
+        Args:
+          key: what is read.
+          read: reads it; a block that is damaged is not tried again for each of its rows.
+
+        Raises:
+          BadImage: if it is damaged.
+        """
+        with self._lock:
+            block, is_new = self._blocks.get(key), key not in self._blocks
+            if block is None:
+                block = self._blocks[key] = concurrent.futures.Future()
+            self._blocks.move_to_end(key)
+        if is_new:
+            self._fill(key, block, read)
+        found = block.result()
+        if isinstance(found, BadImage):
+            raise BadImage(found.reason, found.message)
+        return found
+
+    def _fill(
+        self,
+        key: Hashable,
+        block: concurrent.futures.Future[np.ndarray | BadImage],
+        read: Callable[[], np.ndarray],
+    ) -> None:
+        try:
+            rows = read()
+        except BadImage as error:
+            block.set_result(error)
+            return
+        except BaseException as error:  # It may go better the next time.
+            with self._lock:
+                del self._blocks[key]
+            block.set_exception(error)
+            return
+        block.set_result(rows)
+        with self._lock:
+            self._held_bytes += rows.nbytes
+            self._drop(key)
+
+    def _drop(self, newest: Hashable) -> None:
+        """Forgets the blocks that were not used for longest; those being read are no burden yet."""
+        for key in list(self._blocks):
+            if self._held_bytes <= self._most_bytes:
+                return
+            if key != newest and self._blocks[key].done():
+                found = self._blocks.pop(key).result()
+                self._held_bytes -= 0 if isinstance(found, BadImage) else found.nbytes
+
+
+BLOCKS = BlockCache()
+"""Of all arrays that this process reads."""
+
+
 def read_row(ref: ImageRef, wanted: int) -> bytes:
     """Reads an image that is a row of an array; see `places.Reader`."""
     place = ref.place
@@ -160,7 +237,7 @@ def reopen_arrays(path: str) -> dict[str, StoredArray]:
 @functools.lru_cache(_OPEN_FILES)
 def _open_arrays(path: str, modified_ns: int) -> dict[str, StoredArray]:
     """`modified_ns` is for the cache only."""
-    opener, extra = _OPENERS[array_ending(path)]
+    opener, extra = OPENERS[ending_of(path)]
     if extra is not None:
         need(extra, f"Reading {path!r}")
     module, name = opener.split(".")
@@ -266,12 +343,6 @@ def count_file_bytes(path: str) -> int:
         return files.stat_file(path)[0]
     below = ((folder, name) for folder, _, names in os.walk(path) for name in names)
     return sum(os.lstat(os.path.join(folder, name)).st_size for folder, name in below)
-
-
-def array_ending(path: str) -> str:
-    """The ending of a file of arrays, such as ".h5"; empty if the path is none's."""
-    name = path.rstrip("/").lower()
-    return max((each for each in _OPENERS if name.endswith(each)), key=len, default="")
 
 
 def modified_at(path: str) -> int:

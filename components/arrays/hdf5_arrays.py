@@ -9,32 +9,31 @@ import functools
 import math
 import os
 import weakref
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import h5py
 import numpy as np
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.file_bytes import FileBytes
-from image_pipeline.components.arrays.array_blocks import BLOCKS
 from image_pipeline.components.arrays.arrays import (
     StoredArray,
     find_misfit,
-    list_corners,
-    read_chunks,
     read_nothing,
     read_range,
 )
-from image_pipeline.components.arrays.hdf5_chunks import HDF5_LOCK, ChunkList
-from image_pipeline.components.arrays.hdf5_heap import MOST_TEXT_BYTES, POINTER, Heap
+from image_pipeline.components.arrays.hdf5_bytes import (
+    DEFLATE,
+    HDF5_LOCK,
+    MOST_TEXT_BYTES,
+    POINTER,
+    SHUFFLE,
+    ChunkReader,
+    Heap,
+    filters_of,
+)
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
-_DEFLATE, _SHUFFLE = h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE
-_FLETCHER32, _FLETCHER32_BYTES = h5py.h5z.FILTER_FLETCHER32, 4
-# What filters add to a chunk that they do not make smaller.
-_MOST_ADDED_BYTES = 2**16
 # Of data sets that only HDF5 itself can read: rows that are read together.
 _BLOCK_BYTES = 4 * 2**20
 _MOST_ITEMS, _MOST_DEEP = 100_000, 100
@@ -181,8 +180,8 @@ def _read_directly(item: h5py.Dataset, dtype: np.dtype, source: FileBytes) -> _R
     offset = item.id.get_offset()
     if offset is not None:
         return read_range(source, offset, item.shape, dtype)
-    is_known = item.chunks and {*_filters_of(item)} <= {_DEFLATE, _SHUFFLE}
-    return _ChunkReader(item, dtype, source).read if is_known else None
+    is_known = item.chunks and {*filters_of(item)} <= {DEFLATE, SHUFFLE}
+    return ChunkReader(item, dtype, source).read if is_known else None
 
 
 def _count_together(item: h5py.Dataset, is_direct: bool) -> int:
@@ -193,16 +192,11 @@ def _count_together(item: h5py.Dataset, is_direct: bool) -> int:
     return 1 if is_direct else max(1, _BLOCK_BYTES // row_bytes)
 
 
-def _filters_of(item: h5py.Dataset) -> list[int]:
-    properties = item.id.get_create_plist()
-    return [properties.get_filter(number)[0] for number in range(properties.get_nfilters())]
-
-
 def _by_library(item: h5py.Dataset, source: FileBytes) -> _Read:
     """Reads by HDF5, which unpacks a chunk to whatever size it has: so that is looked at before."""
     parts = None
-    if item.chunks and _filters_of(item):
-        parts = _ChunkReader(item, np.dtype(("V", item.id.get_type().get_size())), source)
+    if item.chunks and filters_of(item):
+        parts = ChunkReader(item, np.dtype(("V", item.id.get_type().get_size())), source)
 
     def read(start: int, stop: int) -> np.ndarray:
         if parts is not None:
@@ -255,93 +249,3 @@ def _follow(pointers: _Read, heap: Heap, are_texts: bool = False) -> _Read:
 def _read_sizes(pointers: _Read) -> Callable[[int, int], Sequence[int]]:
     """The lengths of rows of varying length, of which the rows themselves are not read."""
     return lambda start, stop: pointers(start, stop)["length"].tolist()
-
-
-class _ChunkReader:
-    """Rows of a data set in chunks, which may be packed by deflate and shuffled."""
-
-    def __init__(self, item: h5py.Dataset, dtype: np.dtype, source: FileBytes):
-        """Holds nothing of the data."""
-        self._item, self._dtype, self._source = item, dtype, source
-        self._shape, self._chunk = item.shape, item.chunks
-        self._chunks = ChunkList(item)
-        self._filters = _filters_of(item)
-        self._has_pointers = dtype == POINTER
-        self._checked: set[tuple[int, ...]] = set()
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Rows from one number up to another; see `StoredArray.read`."""
-        return read_chunks(self._shape, self._chunk, self._dtype, (start, stop), self._take_chunk)
-
-    def check(self, start: int, stop: int) -> None:
-        """Raises BadImage if chunks of these rows are, or unpack to, more than they can have."""
-        for corner in list_corners(self._shape, self._chunk, start, stop):
-            found = None if corner in self._checked else self._chunks.find(corner)
-            if found is not None:
-                self._check_chunk(*found)
-            self._checked.add(corner)
-
-    def _check_chunk(self, offset: int, size: int, skipped_filters: int) -> None:
-        if size > self._chunk_bytes + _MOST_ADDED_BYTES:
-            message = f"a chunk of {self._item.name!r} has {size:,} bytes, packed"
-            raise BadImage(CORRUPT, f"{message}, where {self._chunk_bytes:,} are all its values")
-        if _DEFLATE not in self._filters:
-            return
-        data = self._source.read(offset, size)
-        for place, code in reversed(list(enumerate(self._filters))):
-            if code == _FLETCHER32 and not skipped_filters & 1 << place:
-                data = data[:-_FLETCHER32_BYTES]
-            elif code == _DEFLATE and not skipped_filters & 1 << place:
-                self._inflate(data)
-                return
-
-    def _take_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
-        """A whole chunk; pointers are kept, since files are mostly read one by one."""
-        if self._has_pointers:
-            return BLOCKS.get((self, corner), lambda: self._read_chunk(corner))
-        return self._read_chunk(corner)
-
-    def _read_chunk(self, corner: tuple[int, ...]) -> np.ndarray:
-        """A whole chunk; those that were never written have the value that stands for that."""
-        found = self._chunks.find(corner)
-        if found is None:
-            return np.full(self._chunk, self._fill, self._dtype)
-        offset, size, skipped_filters = found
-        data = self._source.read(offset, size)
-        for place, code in reversed(list(enumerate(self._filters))):
-            if not skipped_filters & 1 << place:
-                data = self._inflate(data) if code == _DEFLATE else self._unshuffle(data)
-        if len(data) != self._chunk_bytes:
-            raise BadImage(CORRUPT, f"a chunk of {self._item.name!r} has {len(data)} bytes")
-        return np.frombuffer(data, self._dtype).reshape(self._chunk)
-
-    @functools.cached_property
-    def _fill(self) -> Any:
-        if self._has_pointers:
-            return np.zeros((), self._dtype)
-        with HDF5_LOCK:
-            return self._item.fillvalue
-
-    @property
-    def _chunk_bytes(self) -> int:
-        return self._dtype.itemsize * math.prod(self._chunk)
-
-    def _inflate(self, data: bytes) -> bytes:
-        unpacking = zlib.decompressobj()
-        try:
-            # One byte more than there is: at the last one it would stop, before the checksum.
-            unpacked = unpacking.decompress(data, self._chunk_bytes + 1)
-        except zlib.error as error:
-            message = f"a chunk of {self._item.name!r} cannot be unpacked ({error})"
-            raise BadImage(CORRUPT, message) from error
-        if not unpacking.eof:
-            message = f"a chunk of {self._item.name!r} has no end, or unpacks to more than"
-            raise BadImage(CORRUPT, f"{message} {self._chunk_bytes:,} bytes")
-        return unpacked
-
-    def _unshuffle(self, data: bytes) -> bytes:
-        """The first byte of every value, then the second …: back into their order."""
-        size = self._dtype.itemsize
-        if size == 1 or len(data) % size:
-            return data
-        return np.frombuffer(data, np.uint8).reshape(size, -1).T.tobytes()

@@ -41,9 +41,7 @@ _KINDS = (
     "record_files.columnar_rows.ARROW",
     "record_files.tfrecord_rows.TFRECORD",
     "archives.web_dataset.WEB_DATASET",
-    "arrays.array_tables.HDF5",
-    "arrays.array_tables.NUMPY",
-    "arrays.array_tables.ZARR",
+    "arrays.array_tables.ARRAYS",
     "archives.archive.ARCHIVE",
     "sources.folder.FOLDER",
 )

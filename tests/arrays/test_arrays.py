@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from image_pipeline.components.arrays.array_blocks import BlockCache
+from image_pipeline.components.arrays.arrays import BlockCache
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 
 pytestmark = pytest.mark.unit
