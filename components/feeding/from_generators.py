@@ -14,10 +14,13 @@ import tensorflow as tf
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.python_calls import count_call, when_quiet
-from image_pipeline.components.generators.generator_code import send_function
-from image_pipeline.components.generators.generator_pool import run_generators
-from image_pipeline.components.generators.generator_process import Sent, kill_all
-from image_pipeline.components.generators.generator_structure import Leaf, encode_structure
+from image_pipeline.components.generators.generator_items import Leaf, encode_structure
+from image_pipeline.components.generators.generator_process import (
+    Sent,
+    kill_all,
+    run_generators,
+    send_function,
+)
 from image_pipeline.components.generators.generator_worker import END, FAILED, WRONG
 from image_pipeline.components.messages import describe_error
 

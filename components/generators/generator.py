@@ -160,7 +160,7 @@ class Generator:
         raise UserError(f"{self.root} yields nothing in any of its {self.options.shards} shards.")
 
     def _run(self, shards: Sequence[int], most_items: int | None = None) -> Any:
-        from image_pipeline.components.generators.generator_pool import run_generators
+        from image_pipeline.components.generators.generator_process import run_generators
 
         load = functools.partial(load_named, "--images", self.dotted_path)
         encode = functools.partial(encode_record, image_columns=self._image_columns)

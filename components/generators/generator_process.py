@@ -1,7 +1,13 @@
-"""A process that runs Python generators, seen from its parent."""
+"""Runs Python generators in processes of their own, and takes their items in one order.
+
+A user's function is sent by its code, not by the name of the module that it is in. So it may be a
+script's, a notebook's or a local one, and the worker does not import all that the module imports:
+TensorFlow alone takes five seconds and 400 MB.
+"""
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pickle
@@ -11,21 +17,28 @@ import socket
 import subprocess
 import sys
 import time
+import types
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators.generator_worker import (
     ACKNOWLEDGED,
+    END,
+    FAILED,
     NO_SHARD,
     PART,
     Failure,
+    Ring,
+    Work,
+    allocate,
 )
-from image_pipeline.components.generators.ring import Ring, allocate
+from image_pipeline.components.threads import usable_cores
 
 _RING_BYTES = 16 * 2**20
 # Each acknowledgement wakes a thread of the worker, which its generator has to wait for. A worker
@@ -192,3 +205,95 @@ def kill_all() -> None:
 
 
 _LIVE: weakref.WeakSet[GeneratorProcess] = weakref.WeakSet()
+
+
+def run_generators(
+    name: str,
+    load: Callable[[], Callable[[int, int], Any]],
+    shards: Sequence[int],
+    of: int,
+    encode: Callable[[Any], Any],
+    timeout_s: float,
+    *,
+    workers: int | None = None,
+    most_items: int | None = None,
+) -> Iterator[Sent]:
+    """Runs the generators of some shards, as many at a time as there are cores.
+
+    Their items are taken in turn, one of each shard, until each has ended. So the order depends on
+    the shards only. When the iterator is closed or forgotten, the processes are ended.
+
+    Args:
+      name: what the generators are called in messages.
+      load: see `Work`; so are `of`, `encode` and `most_items`.
+      shards: their numbers.
+      timeout_s: the longest wait for an item.
+      workers: the number of processes; None for one a core.
+
+    Yields:
+      Items, and how each shard ended.
+
+    Raises:
+      UserError: if a worker cannot start, dies, or does not answer in time.
+    """
+    count = min(workers or usable_cores(), len(shards))
+    pool: list[GeneratorProcess] = []
+    try:
+        for number in range(count):
+            own = tuple(shards[number::count])
+            work = cloudpickle.dumps(Work(load, own, of, encode, most_items), 5)
+            pool.append(GeneratorProcess(name, work))
+        turns = {shard: pool[number % count] for number, shard in enumerate(shards)}
+        taken = dict.fromkeys(shards, 0)
+        while turns:
+            for shard, worker in list(turns.items()):
+                sent = worker.receive(shard, taken[shard], timeout_s)
+                if sent.kind in (END, FAILED):
+                    del turns[shard]
+                taken[shard] += 1
+                yield sent
+    finally:
+        _stop(pool)
+
+
+def _stop(workers: Sequence[GeneratorProcess]) -> None:
+    for worker in workers:
+        worker.hang_up()
+    for worker in workers:
+        worker.end()
+
+
+def send_function(function: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
+    """What gives the function in another process, with the values that its module has now.
+
+    Where these cannot be sent, and for installed packages, its module is imported there.
+
+    Raises:
+      Exception: whatever is raised by what the function holds, if it cannot be sent either way.
+    """
+    with _by_value(_module_of(function)), contextlib.suppress(Exception):
+        return functools.partial(pickle.loads, cloudpickle.dumps(function, 5))
+    return functools.partial(pickle.loads, cloudpickle.dumps(function, 5))
+
+
+def _module_of(function: Any) -> types.ModuleType | None:
+    """The module that the user wrote it in; None for an installed package's."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__module__", None) or type(function).__module__
+    module = sys.modules.get(name)
+    path = getattr(module, "__file__", None) or ""
+    is_own = path.endswith(".py") and "site-packages" not in path and name != "__main__"
+    return module if is_own and not path.startswith(sys.base_prefix) else None
+
+
+@contextlib.contextmanager
+def _by_value(module: types.ModuleType | None) -> Iterator[None]:
+    if module is None or module.__name__ in cloudpickle.list_registry_pickle_by_value():
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)

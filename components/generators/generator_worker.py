@@ -6,12 +6,16 @@ processes. It ends when the parent does, however that ends.
 
 import contextlib
 import dataclasses
+import io
 import itertools
+import mmap
 import os
 import pickle
 import select
 import signal
 import struct
+import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -22,8 +26,6 @@ from typing import Any
 import numpy as np
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators.generator_output import Output
-from image_pipeline.components.generators.ring import Ring
 from image_pipeline.components.messages import describe_error
 
 ITEM, WRONG, END, FAILED = "item", "wrong", "end", "failed"
@@ -38,6 +40,8 @@ _AHEAD = 64  # items that the parent has not taken yet
 _PARTS = 4  # that a ring has room for
 _LOOK_S = 1.0
 _GRACE_S = 1.0
+_STDERR = 2
+_MOST_LINE_BYTES = 2**16  # of a line that does not end
 
 
 class WrongItem(Exception):
@@ -75,6 +79,50 @@ class Failure:
 
 class _Stopped(Exception):
     """The parent wants no more."""
+
+
+def allocate(size_bytes: int) -> int:
+    """Makes memory to share; returns its file descriptor."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("image-pipeline", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size_bytes)
+    return descriptor
+
+
+class Ring:
+    """One end of the memory. Whoever uses it says when there is room, or data."""
+
+    def __init__(self, descriptor: int, size_bytes: int):
+        """Maps the memory; the descriptor may then be closed."""
+        self.size_bytes = size_bytes
+        self._memory = np.frombuffer(mmap.mmap(descriptor, size_bytes), np.uint8)
+        self._at = 0
+
+    def write(self, data: np.ndarray) -> None:
+        """Writes bytes, uint8 [n], behind those written before."""
+        done = 0
+        while done < len(data):
+            room = self._next(len(data) - done)
+            room[:] = data[done : done + len(room)]
+            done += len(room)
+
+    def read(self, size_bytes: int) -> np.ndarray:
+        """Copies the next bytes: uint8 [n]."""
+        data, done = np.empty(size_bytes, np.uint8), 0
+        while done < size_bytes:
+            found = self._next(size_bytes - done)
+            data[done : done + len(found)] = found
+            done += len(found)
+        return data
+
+    def _next(self, most_bytes: int) -> np.ndarray:
+        """The next bytes up to the end of the memory, which are then passed."""
+        part = self._memory[self._at : self._at + most_bytes]
+        self._at = (self._at + len(part)) % self.size_bytes
+        return part
 
 
 class Link:
@@ -153,6 +201,73 @@ def end_group() -> None:
     """Ends this process and the programs that its generators have started, which have its group."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
+
+
+class Output:
+    """Where all that Python prints in this process goes from now on: to stderr, line by line.
+
+    Attributes:
+      printing: who prints; begins each line.
+    """
+
+    def __init__(self, printing: str):
+        """Takes the place of both streams."""
+        self.printing = printing
+        self._lines = _Lines(self), _Lines(self)
+        self._streams = sys.stdout, sys.stderr = tuple(
+            # Unbuffered, so that whoever prints next does not end a line that another has begun.
+            io.TextIOWrapper(each, "utf-8", "backslashreplace", "\n", write_through=True)  # type: ignore[type-var]
+            for each in self._lines
+        )
+
+    def end(self) -> None:
+        """Writes what was begun."""
+        for stream in (*self._streams, sys.stdout, sys.stderr):
+            # The user's code may have closed it, or put anything in its place.
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                stream.flush()
+        for each in self._lines:
+            each.end()
+
+
+class _Lines(io.RawIOBase):
+    """Writes a line by one call, so that those of several processes do not mix.
+
+    Of a line that is drawn again and again, such as a progress bar, only its last state is written.
+    """
+
+    def __init__(self, output: Output):
+        self._output = output
+        self._begun: dict[str, bytes] = {}  # by who prints
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:  # For programs that it starts, which write there themselves.
+        return _STDERR
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        printing = self._output.printing
+        *lines, begun = (self._begun.pop(printing, b"") + bytes(data)).split(b"\n")
+        for line in lines:
+            _write_line(printing, line)
+        begun = begun[begun.rstrip(b"\r").rfind(b"\r") + 1 :]
+        if len(begun) > _MOST_LINE_BYTES:
+            _write_line(printing, begun)
+        elif begun:
+            self._begun[printing] = begun
+        return len(data)
+
+    def end(self) -> None:
+        for printing, begun in self._begun.items():
+            if begun.strip():
+                _write_line(printing, begun)
+        self._begun.clear()
+
+
+def _write_line(printing: str, line: bytes) -> None:
+    said = line.rstrip(b"\r").rpartition(b"\r")[2]
+    os.write(_STDERR, f"{printing}: ".encode() + said + b"\n")
 
 
 def run(work: Work, link: Link, output: Output) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from image_pipeline.components.generators.ring import Ring, allocate
+from image_pipeline.components.generators.generator_worker import Ring, allocate
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.generators import generator_pool
+from image_pipeline.components.generators import generator_process
 from image_pipeline.components.ingest import generated, prepared_rows
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
@@ -98,7 +98,7 @@ def test_arrays_are_stored_exactly_with_their_columns(module, tmp_path):
 def test_the_order_depends_on_the_shards_and_not_on_the_cores(module, tmp_path, monkeypatch):
     generator = module(_ARRAYS)
     for cores in (1, 3):
-        monkeypatch.setattr(generator_pool, "usable_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(generator_process, "usable_cores", lambda cores=cores: cores)
         ingest(generator, tmp_path / f"{cores}", generator={"shards": 5}, duplicates="keep_all")
     files = ("index.parquet", "manifest.json")
     assert _shards(tmp_path / "1") == _shards(tmp_path / "3")

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from image_pipeline.components.generators.generator_code import send_function
+from image_pipeline.components.generators.generator_process import send_function
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,7 @@ import pytest
 
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.generators import generator_process
-from image_pipeline.components.generators.generator_pool import run_generators
+from image_pipeline.components.generators.generator_process import run_generators
 from image_pipeline.components.generators.generator_worker import (
     END,
     FAILED,
@@ -235,7 +235,7 @@ def test_a_reader_that_stops_closes_the_generators(tmp_path):
 
 _PARENT = """
 import os, signal, sys, time
-from image_pipeline.components.generators.generator_pool import run_generators
+from image_pipeline.components.generators.generator_process import run_generators
 
 def load():
     def make(shard, shards):
@@ -279,7 +279,7 @@ def test_a_process_that_ends_while_it_reads_leaves_nothing():
 
 def test_what_a_generator_prints_says_of_which_shard_it_is():
     script = """
-        from image_pipeline.components.generators.generator_pool import run_generators
+        from image_pipeline.components.generators.generator_process import run_generators
 
         def load():
             print("loaded")

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.e2e
 
 def _print(script):
     """What a process writes to stdout, and to stderr, that runs this."""
-    begin = "from image_pipeline.components.generators.generator_output import Output\n"
+    begin = "from image_pipeline.components.generators.generator_worker import Output\n"
     begin += "import sys\noutput = Output('shard 3')\n"
     done = subprocess.run(
         [sys.executable, "-c", begin + textwrap.dedent(script)], capture_output=True
