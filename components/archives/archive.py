@@ -11,7 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.archives.archive_members import ENDINGS, list_members
 from image_pipeline.components.archives.byte_ranges import read_gzipped, read_plain, read_zipped
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.file_pattern import find_matching
+from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.folder import listing_key
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import ImageRef

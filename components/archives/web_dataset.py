@@ -16,16 +16,12 @@ from image_pipeline.components.archives.archive_members import list_members, nam
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.bad_image import BadImage
 from image_pipeline.components.json_text import parse_json
-from image_pipeline.components.sources.file_pattern import find_matching
+from image_pipeline.components.sources.file_names import find_matching
 from image_pipeline.components.sources.held import HeldImage
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.components.sources.rows import LOST, NAME, Row
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
-from image_pipeline.components.sources.source_kinds import (
-    Asked,
-    SourceKind,
-    read_place,
-)
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_place
 
 IMAGE = "image"
 """The column of the sample's image, which is called as its member."""

@@ -23,8 +23,8 @@ from image_pipeline.components.archives.file_bytes import FileBytes
 from image_pipeline.components.extras import need
 from image_pipeline.components.images.bad_image import CORRUPT, BadImage
 from image_pipeline.components.images.kind import HEAD_BYTES, tell_kind
+from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.source_kinds import ending_of
 
 # The function that opens a file, by the module of this room that it is in, which is imported only
 # then; and the extra that the module needs, if it needs one.

@@ -17,7 +17,7 @@ from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.sources.file_pattern import WILD, find_matching
+from image_pipeline.components.sources.file_names import WILD, find_matching
 from image_pipeline.components.sources.folder import FOLDER, Folder, locate
 from image_pipeline.components.sources.reading import MISSING_FILE, SkippedFile, try_read
 from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs

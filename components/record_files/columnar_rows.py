@@ -28,15 +28,11 @@ from image_pipeline.components.record_files.columnar_places import (
     read_parquet_cell,
     split_column,
 )
+from image_pipeline.components.sources.file_names import Files
 from image_pipeline.components.sources.folder import leads_out
 from image_pipeline.components.sources.held import HeldImage, Place, Unusable
 from image_pipeline.components.sources.rows import NAME, Row, check_rows, is_text, plain
-from image_pipeline.components.sources.source_kinds import (
-    Asked,
-    Files,
-    SourceKind,
-    read_rows,
-)
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind, read_rows
 
 _ROWS_AT_ONCE = 4096
 _LOOKED_AT = 16  # rows by which it is told whether binary cells are images

@@ -27,15 +27,17 @@ from image_pipeline.components.record_files.tfrecord_images import (
 )
 from image_pipeline.components.sources.box_cells import BOXES, FORMAT, IDS, SIZE, StatedBoxes
 from image_pipeline.components.sources.column_types import Items
-from image_pipeline.components.sources.file_pattern import find_matching
+from image_pipeline.components.sources.file_names import (
+    TFRECORD_PREFIX,
+    Files,
+    find_matching,
+    is_folder,
+)
 from image_pipeline.components.sources.held import HeldImage, Unusable
 from image_pipeline.components.sources.rows import BOX_COLUMN, Row, is_text
 from image_pipeline.components.sources.source_kinds import (
-    TFRECORD_PREFIX,
     Asked,
-    Files,
     SourceKind,
-    is_folder,
     kind_of,
     list_files,
     read_rows,

@@ -6,10 +6,8 @@ Each is a `SourceKind` in the file that reads it. A new one is such a file, and 
 import contextlib
 import dataclasses
 import functools
-import glob
 import importlib
 import os
-import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,10 +16,18 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.sources.file_pattern import WILD, find_matching
+from image_pipeline.components.sources.file_names import (
+    SPLIT,
+    Files,
+    ending_of,
+    find_folder,
+    find_matching,
+    find_split,
+    is_folder,
+    list_splits,
+)
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.rows import Row, TableError
-from image_pipeline.components.sources.split_names import find_split
 
 # By room, module and name; the first that recognises what is given is its kind. What is needed for
 # reading only, such as h5py, a kind imports when it reads.
@@ -45,44 +51,20 @@ _KINDS = (
     "archives.archive.ARCHIVE",
     "sources.folder.FOLDER",
 )
-SPLIT = "{SPLIT}"
-TFRECORD_PREFIX = "tfrecord:"
-"""Stands before paths of TFRecords, whose names have no ending: `train-00000-of-00010`."""
-
 Asked = Mapping[str, str | None]
 """A table's columns by what they are for ingest, as far as this was given."""
-Files = list[tuple[str, str | None]]
-"""Paths, and the split that each one's name names."""
 Reader = Callable[[ImageRef, int], bytes]
 """Reads so many of an image's first bytes; it has no fewer. Raises as `read_place`."""
 
 _NONE: Asked = types.MappingProxyType({})
-_ZARR_ZIP = ".zarr.zip"
-_FOLDERS_AS_FILES = (".zarr",)
 _BESIDE = (".md", ".json", ".txt", ".yaml", ".py", "")  # what may lie beside a folder's tables
 _BELOW = "data"
-# Of TFRecords, `x.tfrecord.gz`, `x.tfrecord-00000-of-00010` and patterns; of tar files `x.tar.gz`.
-_NUMBER = r"[\d*?\[\]{},.]+"
-_OTHER_ENDINGS = re.compile(
-    rf"[._-](?P<tfrecord>tfrec(?:ords?)?)(?:\.gz|\.zlib)?(?:-{_NUMBER}(?:-of-{_NUMBER})?)?(?:\.gz)?$"
-    r"|\.(?:tar\.gz|tgz)$"
-)
 
 
 def list_files(images: str) -> Files:
     """The files of a pattern, or of a folder of tables; what is neither is a file."""
     found = _list_folder(images) if is_folder(images) else find_matching(images)
     return [(path, find_split(path)) for path in found]
-
-
-def find_folder(images: str) -> str:
-    """The folder that files are in, of all of a pattern; a folder of tables itself."""
-    images = images.removeprefix(TFRECORD_PREFIX).rstrip("/")
-    if is_folder(images):
-        return images
-    if wild := WILD.search(images):
-        images = images[: wild.start()]
-    return images.rpartition("/")[0] or ("/" if images[:1] == "/" else ".")
 
 
 def _open_table(images: str, options: Any) -> Source:
@@ -178,24 +160,10 @@ def name_endings(is_table: bool) -> str:
 def read_head(images: str, most_bytes: int = 2**12) -> bytes:
     """How the first file begins that is given; nothing if there is none, which its reader says."""
     try:
-        found = _list_splits(images) if SPLIT in images else list_files(images)
+        found = list_splits(images) if SPLIT in images else list_files(images)
         return files.read_file(found[0][0], 0, most_bytes) if found else b""
     except (UserError, OSError):
         return b""
-
-
-def is_folder(images: str) -> bool:
-    """Whether it is a folder on this machine, and not one that is read as a file."""
-    is_one = files.is_local(images) and os.path.isdir(images)
-    return is_one and ending_of(images) not in _FOLDERS_AS_FILES
-
-
-def ending_of(path: str) -> str:
-    """A path's ending, such as ".csv"; ".tfrecord" and ".tar" of all names that mean those."""
-    path = path.rstrip("/").lower()
-    if usual := _OTHER_ENDINGS.search(path):
-        return ".tfrecord" if usual["tfrecord"] else ".tar"
-    return _ZARR_ZIP if path.endswith(_ZARR_ZIP) else os.path.splitext(path)[1]
 
 
 def _list_folder(folder: str) -> list[str]:
@@ -225,41 +193,12 @@ def list_tables(images: str) -> Files:
       UserError: if there is none.
     """
     if SPLIT in images:
-        return _list_splits(images)
+        return list_splits(images)
     found = kind_of(images).files(images.rstrip("/"))
     if not found:
         raise UserError(f"There is no table {images!r}; check --images.")
     is_said = len({split for _, split in found if split is not None}) > 1
     return found if is_said else [(path, None) for path, _ in found]
-
-
-def _list_splits(path: str) -> Files:
-    """The tables of a pattern with `{SPLIT}`."""
-    before, _, after = path.partition(SPLIT)
-    if "/" in after or SPLIT in after:
-        raise UserError(f"{SPLIT} must be once in the name of a table, got {path!r}.")
-    if files.is_local(path):
-        found = glob.glob(f"{glob.escape(before)}*{glob.escape(after)}")
-    else:
-        folder, _, name = path.rpartition("/")
-        found = files.list_files(folder, name.replace(SPLIT, "*"))
-    pattern = re.compile(f"{re.escape(before)}(\\w+){re.escape(after)}")
-    named: Files = [
-        (each, match[1]) for each in sorted(found) if (match := pattern.fullmatch(each))
-    ]
-    if not named:
-        raise UserError(f"No table is called {path!r} with a split's name for {SPLIT}.")
-    return named
-
-
-def name_tables(tables: Sequence[str]) -> list[str]:
-    """What to call tables in messages: their names, with the folders that tell them apart."""
-    bare = [path.removeprefix(TFRECORD_PREFIX) for path in tables]
-    names = [path.rpartition("/")[2] for path in bare]
-    if len(set(names)) == len(names):
-        return names
-    common = os.path.commonpath([path.rpartition("/")[0] for path in bare])
-    return [path[len(common) :].lstrip("/") for path in bare]
 
 
 def read_rows(path: str, columns: Asked = _NONE) -> Iterator[Row]:

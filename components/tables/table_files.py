@@ -1,6 +1,7 @@
 """Which files are the tables that are given as images: see `sources.source_kinds`."""
 
-from image_pipeline.components.sources.source_kinds import SPLIT, kind_of, list_tables, name_tables
+from image_pipeline.components.sources.file_names import SPLIT, name_tables
+from image_pipeline.components.sources.source_kinds import kind_of, list_tables
 
 __all__ = ["SPLIT", "folder_of", "list_tables", "name_kind", "name_tables"]
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from image_pipeline.components import files
+from image_pipeline.components.sources.file_names import ending_of
 from image_pipeline.components.sources.rows import MOST_COLUMNS, Row, TableError
 from image_pipeline.components.sources.skipping import IMAGE_ENDINGS
-from image_pipeline.components.sources.source_kinds import Asked, SourceKind, ending_of
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind
 
 _BUFFER_BYTES = 2**16
 _MOST_CHARACTERS = 2**25

@@ -8,8 +8,8 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import check_splits, complete_options
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.sources.file_names import find_split
 from image_pipeline.components.sources.source_kinds import kind_of, list_tables
-from image_pipeline.components.sources.split_names import find_split
 from tests.data_set_files import (
     make_table,
     write_arrow,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from image_pipeline.components.sources.file_pattern import find_matching
+from image_pipeline.components.sources.file_names import find_matching
 
 pytestmark = pytest.mark.unit
 
