@@ -8,6 +8,7 @@ import tarfile
 import pyarrow as pa
 import pytest
 
+from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.open_source import open_source
 from image_pipeline.components.ingest.options import IngestOptions
@@ -79,6 +80,8 @@ def test_no_two_kinds_have_one_prefix_or_read_one_place():
     prefixes = [kind.prefix for kind in kinds if kind.prefix]
     places = [place for kind in kinds for place in kind.places]
     assert len({*prefixes}) == len(prefixes) == 4 and len({*places}) == len(places) == 10
+    # What stands before a path, or is a name, must not be taken for one.
+    assert {*prefixes} == {*files._PREFIXES, *files._NAMES}
 
 
 def test_the_documents_name_all_endings():
