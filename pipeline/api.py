@@ -87,10 +87,10 @@ def ingest(
 
     chosen = read_group("ingest", config, options)
     flags = choose_engine(beam_args, read_group("dataflow", config))
-    chosen = check_ingest(images_dir, output_dir, chosen)
+    listing = check_ingest(images_dir, output_dir, chosen, flags)
     from image_pipeline.run.ingest import ingest_folder
 
-    return ingest_folder(images_dir, output_dir, chosen, flags, replace)
+    return ingest_folder(listing, output_dir, flags, replace)
 
 
 @_explained

@@ -296,5 +296,9 @@ def _make_row(line: int, names: list[str], values: tuple[Any, ...]) -> Row:
 
 
 ARRAYS = SourceKind(
-    name="a table", endings=tuple(OPENERS), rows=read_array_rows, places={"array": read_row}
+    name="a table",
+    endings=tuple(OPENERS),
+    rows=read_array_rows,
+    reads_asked=True,
+    places={"array": read_row},
 )

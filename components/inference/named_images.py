@@ -14,8 +14,7 @@ from image_pipeline.components.images.bad_image import (
 )
 from image_pipeline.components.images.header import open_image, read_size
 from image_pipeline.components.images.jpeg import MANY_SCANS, has_many_scans
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.file_names import WILD, find_matching
 from image_pipeline.components.sources.folder import FOLDER, Folder, locate
@@ -108,7 +107,7 @@ def _list_named(named: str, options: IngestOptions) -> Iterator[_Listed]:
             f"{named!r} is a generator, whose images are known when it has run; ingest it, and "
             "name the data set that it makes."
         )
-    source = open_source(named, complete_options(named, options))
+    source, _ = open_complete(named, options)
     ref = None
     for ref in source.list():
         yield locate(source.root, ref.path), ref, source

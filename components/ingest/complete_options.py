@@ -14,15 +14,23 @@ from image_pipeline.components.sources.source_kinds import name_endings
 from image_pipeline.components.sources.span_pattern import check_one_source
 from image_pipeline.components.sources.split_names import SPLIT_NAMES
 from image_pipeline.components.tables import table_columns
+from image_pipeline.components.tables.rows_once import TableRows
 from image_pipeline.components.tables.table_files import SPLIT, list_tables
 
 _UNSET = TableOptions()
 
 
-def complete_options(images: str, options: IngestOptions) -> IngestOptions:
+def complete_options(
+    images: str, options: IngestOptions, rows: TableRows | None = None
+) -> IngestOptions:
     """The options with all that a table says of its columns; for a folder, as they are.
 
     What was completed once stays as it is.
+
+    Args:
+      images: the folder, archive or table, or its URI; or a generator.
+      options: of ingest.
+      rows: the table's; None to read it.
 
     Raises:
       UserError: if the options do not fit the table, or it cannot be read, or they are a table's
@@ -35,7 +43,9 @@ def complete_options(images: str, options: IngestOptions) -> IngestOptions:
     if kind is GENERATOR:
         options = _complete_generator(images, options)
     elif kind.is_table:
-        options = _map_splits(images, table_columns.complete_options(images, options))
+        rows = rows or TableRows(images, options.columns)
+        options = table_columns.complete_options(images, options, rows.with_places())
+        options = _map_splits(images, options)
     _check_label(options)
     _check_boxes(images, options)
     if kind.has_rows and options.masks is not None and not options.has_mask_column:

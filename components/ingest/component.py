@@ -22,8 +22,7 @@ from image_pipeline.components.dataset.complete import find_complete
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.dataset.pointer import make_pointer, write_pointer
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import fingerprint, open_source
+from image_pipeline.components.ingest.listing import list_images, offer, take
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_ingest
 from image_pipeline.components.sources.span_pattern import LATEST, SpanFolder, choose_span, has_span
@@ -41,15 +40,17 @@ class ImageExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         exec_properties = _identify_images(exec_properties)  # Where no driver has.
         options = IngestOptions.model_validate_json(exec_properties["options"])
         folder = _find_folder(exec_properties)
-        options = complete_options(folder.path, options)
         resolved = exec_properties | {"images_dir": folder.path}
         data_dir = find_data_dir(examples.uri, resolved)
         work_dir = find_work_dir(examples.uri, resolved)
         # What has a place of its own, named by all that it depends on, need not be written again.
         manifest = find_complete(data_dir) if data_dir != examples.uri else None
         if manifest is None:
-            make_pipeline = self._make_beam_pipeline
-            manifest = run_ingest(folder.path, data_dir, work_dir, options, make_pipeline)
+            listing = take(folder.path, options, exec_properties["fingerprint"])
+            manifest = run_ingest(
+                *(folder.path, data_dir, work_dir, listing.options, self._make_beam_pipeline),
+                listing=listing,
+            )
         examples.split_names = artifact_utils.encode_split_names(list(manifest.splits))
         examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
         _describe_input(examples, exec_properties, folder)
@@ -71,10 +72,9 @@ def _identify_images(exec_properties: dict[str, Any]) -> dict[str, Any]:
         return exec_properties
     folder = _find_folder(exec_properties)
     options = IngestOptions.model_validate_json(exec_properties["options"])
-    options = complete_options(folder.path, options)
-    found = {
-        "fingerprint": fingerprint(folder.path, options, open_source(folder.path, options).list())
-    }
+    listing = list_images(folder.path, options)
+    offer(listing, options)
+    found = {"fingerprint": listing.fingerprint}
     if has_span(exec_properties["images_dir"]):
         found["span"] = str(folder.span)  # The latest at present, whose fingerprint it is.
     return exec_properties | found

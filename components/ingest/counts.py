@@ -5,12 +5,11 @@ Beam's metrics. Here are the stages up to the plan, and the last one; `output.ch
 the plan's books and the written shards.
 """
 
-import json
 from collections.abc import Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.dataset.manifest import Manifest, parse_manifest
-from image_pipeline.components.ingest.listed import count_path
+from image_pipeline.components.ingest.listed import count_listed, forget_listing
 from image_pipeline.components.ingest.output import FINISHED
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.unpack import list_shards
@@ -18,7 +17,8 @@ from image_pipeline.components.ingest.unpack import list_shards
 
 def start_counts(work_dir: str) -> None:
     """Deletes the counts of an earlier run, before this one begins."""
-    files.delete(count_path(work_dir), files.join(work_dir, FINISHED))
+    forget_listing(work_dir)
+    files.delete(files.join(work_dir, FINISHED))
 
 
 def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[PreparedChunk]:
@@ -27,10 +27,8 @@ def check_prepared(chunks: Sequence[PreparedChunk], work_dir: str) -> Sequence[P
     Raises:
       RuntimeError: if the runner or the stage lost one.
     """
-    try:
-        listed = json.loads(files.read_file(count_path(work_dir)))
-    except FileNotFoundError as error:
-        raise RuntimeError("Stage List lost the images folder: 1 in, 0 out.") from error
+    if (listed := count_listed(work_dir)) is None:
+        raise RuntimeError("Stage List lost the images folder: 1 in, 0 out.")
     if (found := sum(chunk.listed for chunk in chunks)) != listed:
         raise RuntimeError(
             f"Stage Prepare lost files: {listed} in, {found} out; of its chunks "

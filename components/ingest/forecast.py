@@ -18,10 +18,9 @@ from image_pipeline.components.dataset import record
 from image_pipeline.components.dataset.tfrecord import frame
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.images.prepare import Encoding
-from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.file_sample import Census, Sampled, draw_sample, take_census
 from image_pipeline.components.ingest.framed_records import record_values
-from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.open_source import open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.places import count_shards
 from image_pipeline.components.ingest.plan import memory_to_plan
@@ -132,8 +131,7 @@ def forecast_ingest(
             f"How many images {images_dir} makes is known when it has run, so nothing is forecast; "
             "ingest it, or save some of its images to a folder and plan with that."
         )
-    options = complete_options(images_dir, options)
-    source = open_source(images_dir, options)
+    source, options = open_complete(images_dir, options)
     encodings = get_args(Encoding)
     return forecast_files(source, source.list(), options, sample_size, seed, encodings)
 

@@ -1,4 +1,4 @@
-"""The listing of images, kept in the working folder chunk by chunk while it goes on.
+"""The listing of images in the working folder, chunk by chunk.
 
 Beam holds the names of these files only, so no process holds more than some chunks' references,
 however many images there are.
@@ -10,14 +10,14 @@ import json
 import pickle
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 from image_pipeline.components import files, progress
-from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
 from image_pipeline.components.ingest.fence import check_run
-from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.source_kind import kind_of
-from image_pipeline.components.sources.references import Chunk, make_chunks
+from image_pipeline.components.sources.references import Chunk
 from image_pipeline.components.threads import map_in_order
 
 
@@ -38,28 +38,49 @@ class ListedChunk:
     run: str
 
 
-def list_chunks(
-    images_dir: str, work_dir: str, options: IngestOptions, run: str = ""
-) -> Iterator[ListedChunk]:
-    """Lists the images in chunks, and writes their number for `counts.check_prepared`.
+def keep_listing(listing: Listing, work_dir: str, run: str) -> list[ListedChunk]:
+    """Writes a listing's chunks, and which they are, for `list_chunks` and `count_listed`.
 
-    Of a generator, these are the shards; how many images they hold is not known yet.
+    Of a generator, these are shards; how many images they hold is not known yet.
     """
     check_run(work_dir, run)
-    listed, refs = 0, open_source(images_dir, options).list()
-    are_shards = not kind_of(images_dir).lists_images
+    are_images = kind_of(listing.images).lists_images
 
     def keep(chunk: Chunk) -> ListedChunk:
         count = len(chunk.refs)
-        return ListedChunk(_write_chunk(chunk, work_dir), count, 0 if are_shards else count, run)
+        return ListedChunk(_write_chunk(chunk, work_dir), count, count if are_images else 0, run)
 
-    chunks = make_chunks(refs, SHARDS_AT_ONCE) if are_shards else make_chunks(refs)
-    for kept in map_in_order(keep, chunks, files.count_threads(work_dir), ahead=1):
-        listed += kept.listed
-        yield kept
-    progress.begin("images", 0 if are_shards else listed)
+    threads = files.count_threads(work_dir)
+    chunks = list(map_in_order(keep, listing.chunks, threads, ahead=1))
     check_run(work_dir, run)
-    files.write_file(count_path(work_dir), json.dumps(listed).encode())
+    kept = {"run": run, "chunks": [dataclasses.astuple(chunk) for chunk in chunks]}
+    files.write_file(_path(work_dir), json.dumps(kept).encode())
+    return chunks
+
+
+def list_chunks(
+    images_dir: str, work_dir: str, options: IngestOptions, run: str = ""
+) -> Iterator[ListedChunk]:
+    """The chunks that `keep_listing` has written for the run; of a template's, lists them now."""
+    check_run(work_dir, run)
+    kept = _read_kept(work_dir) if run else None
+    if kept is not None and kept["run"] == run:
+        chunks = [ListedChunk(*each) for each in kept["chunks"]]
+    else:
+        chunks = keep_listing(list_images(images_dir, options), work_dir, run)
+    yield from chunks
+    progress.begin("images", sum(chunk.images for chunk in chunks))
+
+
+def count_listed(work_dir: str) -> int | None:
+    """How many references were listed; None if none were."""
+    kept = _read_kept(work_dir)
+    return None if kept is None else sum(ListedChunk(*each).listed for each in kept["chunks"])
+
+
+def forget_listing(work_dir: str) -> None:
+    """Deletes an earlier run's listing, but not the chunks."""
+    files.delete(_path(work_dir))
 
 
 def read_chunk(chunk: ListedChunk, work_dir: str) -> Chunk:
@@ -69,8 +90,14 @@ def read_chunk(chunk: ListedChunk, work_dir: str) -> Chunk:
     return dataclasses.replace(pickle.loads(content), run=chunk.run)
 
 
-def count_path(work_dir: str) -> str:
-    """The file with the number of references that were listed."""
+def _read_kept(work_dir: str) -> dict[str, Any] | None:
+    try:
+        return json.loads(files.read_file(_path(work_dir)))
+    except FileNotFoundError:
+        return None
+
+
+def _path(work_dir: str) -> str:
     return files.join(work_dir, "listed.json")
 
 

@@ -1,40 +1,50 @@
 """The source that `--images` and ingest's options describe."""
 
+import dataclasses
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.source_kind import kind_of, open_generator
+from image_pipeline.components.ingest.source_kind import kind_of
 from image_pipeline.components.sources.frames import Frames
 from image_pipeline.components.sources.pairs import Pairs
-from image_pipeline.components.sources.references import ImageRef, Source, fingerprint_refs
+from image_pipeline.components.sources.references import Source
+from image_pipeline.components.tables.rows_once import TableRows
 
 
-def open_source(images: str, options: IngestOptions) -> Source:
+def open_complete(images: str, options: IngestOptions) -> tuple[Source, IngestOptions]:
+    """The source, and the options with all that a table says: it is read once for both.
+
+    Args:
+      images: the folder, archive or table, or its URI; or a generator.
+      options: of ingest.
+
+    Raises:
+      UserError: as `complete_options` does.
+    """
+    rows = TableRows(images, options.columns) if kind_of(images).is_table else None
+    options = complete_options(images, options, rows)
+    return open_source(images, options, rows and rows.of_columns(options.columns)), options
+
+
+def open_source(images: str, options: IngestOptions, rows: TableRows | None = None) -> Source:
     """The source of images, of which videos may be some.
 
     Args:
       images: the folder, archive or table, or its URI; or a generator.
       options: of ingest; of a table, as `complete_options` gives them.
+      rows: a table's, if they were read already.
     """
     kind = kind_of(images)
-    found = kind.open(images, options)
+    found: Any = kind.open(images, options)
+    found = found if rows is None else dataclasses.replace(found, rows=rows)
     if not kind.has_rows and options.masks is not None and options.masks.images is not None:
         found = Pairs(found, options.masks.images, options.masks.masks or "")
     return found if options.video is None else Frames(found, options.video, options.follow_links)
-
-
-def fingerprint(images: str, options: IngestOptions, refs: Iterable[ImageRef]) -> str:
-    """Of the references that `open_source` lists, and of what the columns of rows are called."""
-    kind = kind_of(images)
-    if not kind.has_rows:
-        return fingerprint_refs(refs)
-    columns: tuple[object, ...] = (options.columns, options.column_types)
-    if not kind.lists_images:  # What the images are is in the code that makes them.
-        columns += (open_generator(images, options).version,)
-    return fingerprint_refs(refs, columns)
 
 
 def no_usable_row(images: str, rows: int, problem: str, outside: Sequence[str] = ()) -> UserError:

@@ -11,6 +11,8 @@ from image_pipeline.components.dataset.manifest import Manifest, read_whole_mani
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.counts import check_finished, start_counts
 from image_pipeline.components.ingest.fence import hold_run
+from image_pipeline.components.ingest.listed import keep_listing
+from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import (
     Retry,
@@ -30,6 +32,7 @@ def run_ingest(
     work_dir: str,
     options: IngestOptions,
     make_pipeline: Callable[[], beam.Pipeline],
+    listing: Listing | None = None,
 ) -> Manifest:
     """Ingests a folder of images.
 
@@ -38,6 +41,7 @@ def run_ingest(
       output_dir: the data set's folder; `docs/format.md` lists what it will hold.
       work_dir: the working folder; deleted in the end, kept after a failure.
       make_pipeline: makes the Beam pipeline to run on.
+      listing: of these images, with these options, if it was made already.
 
     Returns:
       The manifest.
@@ -48,7 +52,9 @@ def run_ingest(
     """
     start_counts(work_dir)
     with hold_run(work_dir) as run:
-        ingest = IngestImages(images_dir, output_dir, work_dir, options, run)
+        listing = listing or list_images(images_dir, options)
+        keep_listing(listing, work_dir, run)
+        ingest = IngestImages(images_dir, output_dir, work_dir, listing.options, run)
         with run_job(make_pipeline(), work_dir) as root:
             root | "Ingest" >> ingest
         manifest = check_finished(work_dir)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from image_pipeline.components.sources.references import ImageRef, Source
 from image_pipeline.components.sources.skipping import names_other_kind
+from image_pipeline.components.spool import Spool
 
 MASK_WITHOUT_IMAGE = "mask_without_image"
 TWO_MASKS = "two_masks"
@@ -43,12 +44,13 @@ class Pairs:
         """
         masks: dict[Key, list[ImageRef]] = {}
         named: set[Key] = set()
-        for ref, mask_key, image_key in self._files():
+        listed = Spool(self._files())
+        for ref, mask_key, image_key in listed:
             if mask_key is not None:
                 masks.setdefault(mask_key, []).append(ref)
             elif image_key is not None:
                 named.add(image_key)
-        for ref, mask_key, image_key in self._files():
+        for ref, mask_key, image_key in listed:
             if mask_key is None:
                 yield _pair(ref, masks.get(image_key, []) if image_key is not None else [])
             elif mask_key not in named:

@@ -86,6 +86,7 @@ class SourceKind:
       folder: the one that relative paths in them start from.
       rows: reads a file's rows; None if images are no rows of files. Raises TableError, OSError,
         UnicodeError or pa.ArrowException if it cannot be read on, or UserError.
+      reads_asked: whether the rows depend on which columns are asked for.
       open: makes the source of what is given, by ingest's options; reads nothing yet.
       places: how its images are read that have no file of their own, by `Place.kind`.
       has_parts: whether images may be parts of a file, and so be left in place.
@@ -103,6 +104,7 @@ class SourceKind:
     files: Callable[[str], Files] = list_files
     folder: Callable[[str], str] = find_folder
     rows: Callable[[str, Asked], Iterator[Row]] | None = None
+    reads_asked: bool = False
     open: Callable[[str, Any], Source] = _open_table
     places: Mapping[str, Reader] = dataclasses.field(default_factory=dict)
     has_parts: bool = True

@@ -33,13 +33,8 @@ from image_pipeline.components.sources.places import read_place
 from image_pipeline.components.sources.reading import MISSING_FILE
 from image_pipeline.components.sources.references import ImageRef, Said
 from image_pipeline.components.sources.rows import Row
-from image_pipeline.components.tables.table_files import (
-    SPLIT,
-    folder_of,
-    list_tables,
-    name_tables,
-)
-from image_pipeline.components.tables.table_rows import read_rows
+from image_pipeline.components.tables.rows_once import TableRows
+from image_pipeline.components.tables.table_files import SPLIT, folder_of
 
 _TEXTS = ("label", "group", "split")  # what of `ROLES` is no path
 _PATHS = ("image", "path", "mask")
@@ -55,11 +50,13 @@ class Table:
       path: of the table; `{SPLIT}` in it stands for a split's name, one table for each.
       options: with all columns and types; see `complete_options`.
       follow_links: whether rows may lead out of the root, through links or not.
+      rows: those of the tables, if they were read already; else they are when they are listed.
     """
 
     path: str
     options: TableOptions
     follow_links: bool = False
+    rows: TableRows | None = None
 
     @functools.cached_property
     def root(self) -> str:
@@ -79,6 +76,10 @@ class Table:
     def _prefix(self) -> str:
         """What whole paths of files in the root begin with."""
         return f"{files.make_absolute(self.root).rstrip('/')}/"
+
+    @functools.cached_property
+    def _read_once(self) -> TableRows:
+        return self.rows or TableRows(self.path, self.options.columns)
 
     @functools.cached_property
     def _plain_folders(self) -> dict[str, bool]:
@@ -158,11 +159,8 @@ class Table:
         asked for by `{SPLIT}`.
         """
         is_named = SPLIT in self.path or "split" not in self.options.columns
-        tables = list_tables(self.path)
-        names = name_tables([path for path, _ in tables])
-        for (path, split), name in zip(tables, names, strict=True):
-            for row in read_rows(path, self.options.columns):
-                yield f"{name}:{row.line}", split if is_named else None, row
+        for place, split, row in self._read_once.with_names():
+            yield place, split if is_named else None, row
 
     def _find_repeated(self) -> set[int]:
         """Hashes of the paths that several rows name (and of a few others), 8 bytes a row."""

@@ -1,7 +1,7 @@
 """What types a table's columns have; with their names, all that its options leave out."""
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from image_pipeline.components.dataset import record
@@ -27,8 +27,7 @@ from image_pipeline.components.tables.column_names import (
     short_name,
     usable_name,
 )
-from image_pipeline.components.tables.table_files import list_tables
-from image_pipeline.components.tables.table_rows import read_rows
+from image_pipeline.components.tables.rows_once import TableRows
 
 T = TypeVar("T", bound=TableOptions)
 
@@ -47,7 +46,7 @@ def complete_options(path: str, options: T, rows: Iterable[tuple[str, Row]] | No
     Raises:
       UserError: if a column that is named is not there, or none is the image's path.
     """
-    found = _rows(path, options.columns) if rows is None else rows
+    found = TableRows(path, options.columns).with_places() if rows is None else rows
     guesses, misfits = _guess_types(path, found, options.columns)
     held = _find_held(path, guesses, misfits)
     said = {c: guess for c, guess in guesses.items() if not _says_nothing(c, guess, options)}
@@ -152,13 +151,6 @@ def _lacks_image(row: Row, guesses: Mapping[str, TypeGuess | None]) -> bool:
     """Whether a row has no image where others hold one: then it is not used, whatever it lacks."""
     images = (column for column, guess in guesses.items() if isinstance(guess, ImageGuess))
     return any(is_empty(row.cells.get(column)) for column in images)
-
-
-def _rows(path: str, given: Mapping[str, str | None]) -> Iterator[tuple[str, Row]]:
-    """The rows of all tables of a pattern, with their places."""
-    for table, _ in list_tables(path):
-        for row in read_rows(table, given):
-            yield f"{table}:{row.line}", row
 
 
 def _see(guess: TypeGuess, cell: object) -> str:

@@ -55,14 +55,14 @@ def ingest(
 
     config = load_config(config_path, add_follow_links(overrides, follow_links))
     beam_args = choose_engine(beam_flags, config.dataflow)
-    options = check_ingest(images_dir, output_dir, config.ingest)
+    listing = check_ingest(images_dir, output_dir, config.ingest, beam_args)
     with open_terminal(os.path.join(output_dir, ".ingest.log")) as console:
         from image_pipeline.run.ingest import ingest_folder, print_ingest
         from image_pipeline.show.progress import ComponentProgress
 
         with ComponentProgress(None if as_json or quiet else console) as progress:
             progress.start("ingest")
-            summary = ingest_folder(images_dir, output_dir, options, beam_args, replace)
+            summary = ingest_folder(listing, output_dir, beam_args, replace)
         if not (as_json or quiet):
             print_ingest(summary, output_dir, console)
     if as_json:

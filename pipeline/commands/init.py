@@ -205,16 +205,14 @@ def _forecast(
     """What an ingest of so many images with this configuration will take, judged by some."""
     import yaml
 
-    from image_pipeline.components.ingest.complete_options import complete_options
     from image_pipeline.components.ingest.forecast import forecast_files
-    from image_pipeline.components.ingest.open_source import open_source
+    from image_pipeline.components.ingest.open_source import open_complete
     from image_pipeline.components.ingest.options import IngestOptions
 
     options = IngestOptions.model_validate(yaml.safe_load(text)["ingest"])
-    options = complete_options(images_dir, options)
+    complete, options = open_complete(images_dir, options)
     if layout.has_masks or layout.columns:  # What is listed then are pairs, or rows.
-        source = open_source(images_dir, options)
-        refs = list(source.list())
+        source, refs = complete, list(complete.list())
         images = len(refs)
     each = images / max(1, len(refs))
     return forecast_files(source, refs, options, _FORECAST_FILES, each_stands_for=each)

@@ -26,7 +26,7 @@ from image_pipeline.components.json_text import to_json, to_sealed_json
 from image_pipeline.run.part import Part
 
 if TYPE_CHECKING:
-    from image_pipeline.run.preflight import Survey
+    from image_pipeline.components.ingest.listing import Listing
     from image_pipeline.run.run_plan import RunPlan
 
 EXIT_NOT_PUSHED = 3
@@ -108,7 +108,7 @@ def demo(output_dir: str, as_json: bool, quiet: bool) -> None:
     _run_and_tell(plan, survey, as_json, quiet)
 
 
-def _run_and_tell(plan: "RunPlan", survey: "Survey", as_json: bool, quiet: bool) -> None:
+def _run_and_tell(plan: "RunPlan", survey: "Listing", as_json: bool, quiet: bool) -> None:
     """Runs, shows the results, and exits with a code if the model was not pushed."""
     from image_pipeline.components.locks import hold_lock
     from image_pipeline.run.metadata_file import check_metadata

@@ -12,7 +12,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.record import order_names
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import no_usable_row, open_source
+from image_pipeline.components.ingest.open_source import no_usable_row, open_complete
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.ingest.source_kind import kind_of, open_generator
@@ -142,10 +142,13 @@ def _name_kind(table: str, options: IngestOptions) -> str:
 
 
 def _read_rows(table: str, options: IngestOptions) -> _Rows:
-    options = complete_options(table, options)
-    is_listed = kind_of(table).lists_images
-    source = open_source if is_listed else lambda *given: open_generator(*given).first_items()
-    rows = _Rows(options, source(table, options))
+    source: Source
+    if kind_of(table).lists_images:
+        source, options = open_complete(table, options)
+    else:
+        options = complete_options(table, options)
+        source = open_generator(table, options).first_items()
+    rows = _Rows(options, source)
     for ref, said in rows.leave_out(rows.source.list()):
         rows.count(ref, said)
     return rows

@@ -11,6 +11,7 @@ from image_pipeline.components import files
 from image_pipeline.components.beam.flags import parse_flags, reject_flags
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.listing import Listing
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.retry import retry_work_dir
 from image_pipeline.components.ingest.run import run_ingest, run_retry
@@ -23,16 +24,12 @@ from image_pipeline.show.rows import print_rows
 
 
 def ingest_folder(
-    images_dir: str,
-    output_dir: str,
-    options: IngestOptions,
-    beam_args: Sequence[str],
-    replace: bool = False,
+    listing: Listing, output_dir: str, beam_args: Sequence[str], replace: bool = False
 ) -> dict[str, Any]:
     """Ingests a folder of images into an output folder.
 
     Args:
-      images_dir: the folder of images, or its URI.
+      listing: of the images.
       output_dir: the data set's folder.
       beam_args: Beam flags; they name the runner and its mode.
       replace: whether a finished data set of other images or options may be replaced.
@@ -44,21 +41,22 @@ def ingest_folder(
     Raises:
       UserError: if the person who called can put it right.
     """
-    images_dir, output_dir = make_paths_absolute(beam_args, images_dir, output_dir)
+    (output_dir,) = make_paths_absolute(beam_args, output_dir)
     started = time.monotonic()
     with hold_lock(output_dir) as check_lock, watch_memory() as memory:
         before = _count_records(output_dir)
         if not replace:
-            check_same_source(output_dir, images_dir, options)
+            check_same_source(output_dir, listing)
         manifest = run_ingest(
-            images_dir,
+            listing.images,
             output_dir,
             files.join(output_dir, ".work"),
-            options,
+            listing.options,
             lambda: make_beam_pipeline(beam_args),
+            listing,
         )
         check_lock()
-        write_source(output_dir, images_dir, manifest)
+        write_source(output_dir, listing.images, manifest)
     return summarize_data_set(output_dir) | {
         "written_before": before,
         "seconds": round(time.monotonic() - started, 1),

@@ -1,120 +1,76 @@
 """What can be checked in a second, before TensorFlow and TFX are even imported."""
 
-import collections
-import dataclasses
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 from image_pipeline.components import files
 from image_pipeline.components.archives.archive import is_archive
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import check_splits, complete_options
+from image_pipeline.components.ingest.complete_options import check_splits
+from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.masks import check_masks
-from image_pipeline.components.ingest.open_source import fingerprint, no_usable_row, open_source
+from image_pipeline.components.ingest.open_source import no_usable_row
 from image_pipeline.components.ingest.options import IngestOptions
-from image_pipeline.components.ingest.path_patterns import names_of
 from image_pipeline.components.ingest.source_kind import kind_of
-from image_pipeline.components.sources.folder import OUTSIDE
-from image_pipeline.components.sources.references import ImageRef
-from image_pipeline.components.sources.skipping import names_other_kind
+from image_pipeline.run.engine import make_paths_absolute
 
 
-@dataclasses.dataclass(frozen=True)
-class Survey:
-    """What a folder holds, judged by file names alone.
-
-    Attributes:
-      found: number of files.
-      classes: number of files of each class or tag; none of values.
-      fingerprint: changes if any file is added, removed or touched.
-      outside: number of links that lead out of the folder and are not followed.
-    """
-
-    found: int
-    classes: dict[str, int]
-    fingerprint: str
-    outside: int = 0
-
-
-@dataclasses.dataclass
-class _Seen:
-    """What a listing has shown so far."""
-
-    options: IngestOptions
-    found: int = 0
-    outside: int = 0
-    usable: int = 0
-    first_problem: str = ""
-    paths_outside: tuple[str, ...] = ()
-    classes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-
-    def count(self, refs: Iterable[ImageRef]) -> Iterator[ImageRef]:
-        """Passes references on, and counts them."""
-        for ref in refs:
-            self.found += 1
-            if ref.problem == OUTSIDE:
-                self.outside += 1
-                paths = *self.paths_outside, ref.path
-                self.paths_outside = min(paths), max(paths)
-            self.usable += ref.problem is None
-            self.first_problem = self.first_problem or ref.message
-            has_sounds = self.options.prepare.sound is not None
-            may_be_image = ref.said is not None or not names_other_kind(ref.path, has_sounds)
-            if may_be_image and not ref.problem:
-                self.classes.update(names_of(ref, self.options))
-            yield ref
-
-
-def survey_images(images_dir: str, options: IngestOptions) -> Survey:
-    """Lists a folder or a table and counts its classes; a table by completed options.
+def survey_images(images_dir: str, options: IngestOptions) -> Listing:
+    """Lists what is given as images, and checks that there is something to ingest.
 
     Raises:
       UserError: if the folder is missing or empty, or holds masks, or no row can be used.
     """
-    kind = kind_of(images_dir)
+    return check_listing(list_images(images_dir, options))
+
+
+def check_listing(listing: Listing) -> Listing:
+    """Checks that there is something to ingest; raises as `survey_images`."""
+    images_dir, kind = listing.images, kind_of(listing.images)
     if not kind.lists_images:
-        return _survey_generator(images_dir, options)
-    source, seen = open_source(images_dir, options), _Seen(options)
-    found = fingerprint(images_dir, options, seen.count(source.list()))
-    if not seen.found:
+        return listing
+    if not listing.found:
         raise UserError(f"The images folder {images_dir!r} holds no files; check --images.")
-    if is_archive(images_dir) and not seen.usable:
+    if is_archive(images_dir) and not listing.usable:
         raise UserError(
-            f"None of {seen.found:,} members of {images_dir!r} can be read; the first that says "
-            f"why: {seen.first_problem or 'it is no file'}."
+            f"None of {listing.found:,} members of {images_dir!r} can be read; the first that says "
+            f"why: {listing.first_problem or 'it is no file'}."
         )
     if not kind.has_rows:
-        check_masks(images_dir, options, lambda: (ref.path for ref in source.list()))
-    elif not seen.usable:
-        outside = seen.paths_outside if seen.outside == seen.found else ()
-        raise no_usable_row(images_dir, seen.found, seen.first_problem, outside)
-    return Survey(seen.found, dict(sorted(seen.classes.items())), found, seen.outside)
+        check_masks(images_dir, listing.options, lambda: (ref.path for ref in listing.refs()))
+    elif not listing.usable:
+        outside = listing.paths_outside if listing.outside == listing.found else ()
+        raise no_usable_row(images_dir, listing.found, listing.first_problem, outside)
+    return listing
 
 
-def _survey_generator(images_dir: str, options: IngestOptions) -> Survey:
-    """The number of a generator's shards; what they hold is known when they have run."""
-    shards = list(open_source(images_dir, options).list())
-    return Survey(len(shards), {}, fingerprint(images_dir, options, shards))
-
-
-def check_ingest(images_dir: str, output_dir: str, options: IngestOptions) -> IngestOptions:
+def check_ingest(
+    images_dir: str, output_dir: str, options: IngestOptions, beam_args: Sequence[str]
+) -> Listing:
     """Checks the images and the output folder before Beam is imported.
 
+    Args:
+      images_dir: the folder of images, or its URI.
+      output_dir: the data set's folder.
+      options: of ingest.
+      beam_args: completed Beam flags.
+
     Returns:
-      The options, with what a table says of its columns.
+      The images, and the options with what a table says of its columns.
 
     Raises:
       UserError: if ingest cannot use them.
     """
-    options = complete_options(images_dir, options)
-    check_splits(images_dir, options)
-    check_labels(survey_images(images_dir, options), images_dir, options)
+    (images_dir,) = make_paths_absolute(beam_args, images_dir)
+    listing = survey_images(images_dir, options)
+    check_splits(images_dir, listing.options)
+    check_labels(listing, images_dir, listing.options)
     check_output(output_dir, images_dir)
-    return options
+    return listing
 
 
-def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> None:
+def check_labels(survey: Listing, images_dir: str, options: IngestOptions) -> None:
     """Checks that some path names a class; otherwise every file would be read and quarantined.
 
     Raises:
@@ -136,7 +92,7 @@ def check_labels(survey: Survey, images_dir: str, options: IngestOptions) -> Non
         )
 
 
-def _explain_links(survey: Survey) -> str:
+def _explain_links(survey: Listing) -> str:
     """A possible reason why no class is named: a folder of links to class folders elsewhere."""
     if not survey.outside:
         return ""
@@ -161,7 +117,7 @@ def _suggest_parent(images_dir: str) -> str:
     return f"if {name!r} is one of several classes, give --images {parent!r}; or "
 
 
-def check_classes(survey: Survey, images_dir: str, options: IngestOptions) -> None:
+def check_classes(survey: Listing, images_dir: str, options: IngestOptions) -> None:
     """Checks that there are two classes, as a classifier needs; masks and boxes have their own.
 
     Raises:

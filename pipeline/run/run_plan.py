@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from image_pipeline.components import files
 from image_pipeline.components.inference.named_images import check_listed
 from image_pipeline.components.inference.options import options_for_others
-from image_pipeline.components.ingest.complete_options import complete_options
+from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.config import PipelineConfig, check_labels_fit, check_pixels_fit, check_splits
 from image_pipeline.run.engine import choose_engine, make_paths_absolute
 from image_pipeline.run.part import Part
-from image_pipeline.run.preflight import Survey, check_classes, check_output
+from image_pipeline.run.preflight import check_classes, check_output
 from image_pipeline.run.spans import find_images, survey_source
 from image_pipeline.run_folder import RunFolder
 
@@ -66,7 +66,7 @@ def plan_run(
     span: str | None = None,
     part: Part = Part(),  # noqa: B008  (frozen)
     push_dir: str | None = None,
-) -> tuple[RunPlan, Survey]:
+) -> tuple[RunPlan, Listing]:
     """Checks what can be checked at once.
 
     Args:
@@ -78,7 +78,7 @@ def plan_run(
       push_dir: where models are pushed; None for a folder of the run's.
 
     Returns:
-      The plan, and the survey of its images.
+      The plan, and what there is of its images.
 
     Raises:
       UserError: if the engine, the images, those to predict or the output folder cannot be used.
@@ -86,11 +86,11 @@ def plan_run(
     check_splits(config)
     beam_args = choose_engine(beam_flags, config.dataflow)
     source = find_images(images_dir, span, config.spans.window)
-    ingest = complete_options(source.folders[-1].path, config.ingest)
-    config = config.model_copy(update={"ingest": ingest})
+    newest = list_images(source.folders[-1].path, config.ingest)
+    config = config.model_copy(update={"ingest": newest.options})
     check_labels_fit(config)
     check_pixels_fit(config)
-    survey, earlier = survey_source(source, config.ingest)
+    survey, earlier = survey_source(source, newest)
     check_classes(survey, images_dir, config.ingest)
     for folder in source.folders:
         check_output(output_dir, folder.path)

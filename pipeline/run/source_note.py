@@ -15,7 +15,7 @@ from image_pipeline.components import files
 from image_pipeline.components.dataset.index_file import scan_index
 from image_pipeline.components.dataset.manifest import Manifest, read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.open_source import open_source
+from image_pipeline.components.ingest.listing import Listing
 from image_pipeline.components.ingest.options import IngestOptions, flatten_options
 from image_pipeline.components.json_files import read_json
 from image_pipeline.components.messages import show
@@ -58,7 +58,7 @@ def read_source(output_dir: str, manifest: Manifest) -> str | None:
     return note.images if is_of_this else None
 
 
-def check_same_source(output_dir: str, images_dir: str, options: IngestOptions) -> None:
+def check_same_source(output_dir: str, listing: Listing) -> None:
     """Makes sure that a finished data set is only replaced by one of the same images and options.
 
     Files of the folder may have changed. Where the folder is unknown, as for older data sets, it
@@ -66,16 +66,16 @@ def check_same_source(output_dir: str, images_dir: str, options: IngestOptions) 
 
     Args:
       output_dir: the data set's folder; nothing is checked where there is no finished one.
-      images_dir: the folder of images, or its URI.
-      options: of ingest.
+      listing: of the images.
 
     Raises:
       UserError: if it has other images or options, or is too damaged to tell.
     """
+    images_dir, options = listing.images, listing.options
     try:
         manifest = read_manifest(output_dir)
         known, now = read_source(output_dir, manifest), resolve_source(images_dir)
-        is_same = known == now if known else _shares_files(output_dir, images_dir, options)
+        is_same = known == now if known else _shares_files(output_dir, listing)
     except FileNotFoundError:
         return
     except (UserError, pa.ArrowException) as error:
@@ -91,12 +91,12 @@ def check_same_source(output_dir: str, images_dir: str, options: IngestOptions) 
         raise UserError(f"{what}, made from {now!r} with other options ({different}); {_WAY_OUT}")
 
 
-def _shares_files(output_dir: str, images_dir: str, options: IngestOptions) -> bool:
+def _shares_files(output_dir: str, listing: Listing) -> bool:
     """Whether half of the data set's records were made of files that are in the folder now."""
     stored: set[str] = set()
     for rows in scan_index(output_dir, ["source"]):
         stored.update(rows["source"].to_pylist())
-    names = (decode_name(ref.path) for ref in open_source(images_dir, options).list())
+    names = (decode_name(ref.path) for ref in listing.refs())
     return 2 * sum(name in stored for name in names) >= len(stored)
 
 

@@ -5,7 +5,7 @@ import dataclasses
 from typing import Literal
 
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.listing import Listing, offer
 from image_pipeline.components.sources.span_pattern import (
     LATEST,
     SpanFolder,
@@ -13,7 +13,7 @@ from image_pipeline.components.sources.span_pattern import (
     list_spans,
     pick_span,
 )
-from image_pipeline.run.preflight import Survey, survey_images
+from image_pipeline.run.preflight import check_listing, survey_images
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,23 +55,30 @@ def find_images(images_dir: str, span: str | None, window: int | Literal["all"])
     return ImageSource(tuple(upto if window == "all" else upto[-window:]), newest)
 
 
-def survey_source(source: ImageSource, options: IngestOptions) -> tuple[Survey, dict[int, str]]:
-    """Lists all folders.
+def survey_source(source: ImageSource, newest: Listing) -> tuple[Listing, dict[int, str]]:
+    """Lists the other folders, and offers all listings to whoever ingests them.
+
+    Args:
+      source: the folders.
+      newest: what the last of them holds; the others are read with its options.
 
     Returns:
-      What they hold together, with the newest one's fingerprint; and the numbers and fingerprints
-      of the others.
+      What they hold together: the newest one's listing with the counts of all; and the numbers and
+      fingerprints of the others.
 
     Raises:
       UserError: if a folder is missing or empty.
     """
-    surveys = [survey_images(folder.path, options) for folder in source.folders]
-    classes = sum((collections.Counter(each.classes) for each in surveys), collections.Counter())
-    survey = Survey(
-        sum(each.found for each in surveys),
-        dict(sorted(classes.items())),
-        surveys[-1].fingerprint,
-        sum(each.outside for each in surveys),
+    options = newest.options
+    earlier = {f.span: survey_images(f.path, options) for f in source.folders[:-1]}
+    listings = [*earlier.values(), check_listing(newest)]
+    for listing in listings:
+        offer(listing, options)
+    classes = sum((collections.Counter(each.classes) for each in listings), collections.Counter())
+    together = dataclasses.replace(
+        newest,
+        found=sum(each.found for each in listings),
+        classes=dict(sorted(classes.items())),
+        outside=sum(each.outside for each in listings),
     )
-    earlier = zip(source.folders[:-1], surveys[:-1], strict=True)
-    return survey, {folder.span: each.fingerprint for folder, each in earlier}
+    return together, {span: each.fingerprint for span, each in earlier.items()}

@@ -6,7 +6,7 @@ import apache_beam as beam
 import pytest
 
 from image_pipeline.components.ingest import generated, transforms
-from image_pipeline.components.ingest.counts import check_finished
+from image_pipeline.components.ingest.counts import check_finished, check_prepared
 from image_pipeline.components.ingest.run import run_retry
 from tests.drawings import draw, encode_png, write_folder
 from tests.ingest_runs import ingest
@@ -80,10 +80,15 @@ def test_a_file_that_a_stage_loses_is_named(tmp_path, monkeypatch):
         ingest(write_folder(tmp_path / "images"), tmp_path / "out")
 
 
-def test_a_folder_that_is_never_listed_is_named(tmp_path, monkeypatch):
+def test_chunks_that_never_come_out_of_the_list_stage_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr(transforms, "list_chunks", lambda *_: iter(()))
-    with pytest.raises(Exception, match="Stage List lost the images folder: 1 in, 0 out"):
+    with pytest.raises(Exception, match=r"Stage Prepare lost files: 20 in, 0 out; .* \[\] arrived"):
         ingest(write_folder(tmp_path / "images"), tmp_path / "out")
+
+
+def test_a_folder_that_is_never_listed_is_named(tmp_path):
+    with pytest.raises(RuntimeError, match="Stage List lost the images folder: 1 in, 0 out"):
+        check_prepared([], str(tmp_path))
 
 
 def test_a_shard_that_a_retry_loses_is_named(tmp_path, lose):

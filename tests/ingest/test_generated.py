@@ -15,7 +15,7 @@ from image_pipeline.components.generators import generator_process
 from image_pipeline.components.ingest import generated, prepared_rows
 from image_pipeline.components.ingest.complete_options import complete_options
 from image_pipeline.components.ingest.forecast import forecast_ingest
-from image_pipeline.components.ingest.open_source import fingerprint, open_source
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.run import run_retry
 from image_pipeline.run.preflight import check_classes, survey_images
@@ -274,9 +274,8 @@ def test_what_is_known_by_code_and_options_is_used_again(module):
     generator = module(_ARRAYS)
 
     def identify(**options):
-        completed = complete_options(generator, IngestOptions(generator={"shards": 2, **options}))
-        refs = list(open_source(generator, completed).list())
-        return fingerprint(generator, completed, refs), completed.stored_form()["generator"]
+        listing = list_images(generator, IngestOptions(generator={"shards": 2, **options}))
+        return listing.fingerprint, listing.options.stored_form()["generator"]
 
     first, stored = identify(timeout_s=50)
     assert identify(timeout_s=60) == (first, stored)

@@ -7,24 +7,26 @@ import pytest
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.ingest import listed
 from image_pipeline.components.ingest.fence import begin_run
-from image_pipeline.components.ingest.listed import count_path, list_chunks, read_chunk
+from image_pipeline.components.ingest.listed import (
+    count_listed,
+    forget_listing,
+    keep_listing,
+    list_chunks,
+    read_chunk,
+)
+from image_pipeline.components.ingest.listing import Listing, list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.held import Place
 from image_pipeline.components.sources.references import Chunk, ImageRef, Said, make_chunks
+from image_pipeline.components.spool import Spool
 from tests.drawings import write_folder
 
 pytestmark = pytest.mark.unit
 
 
-class _Fake:
-    """A source of references alone."""
-
-    def __init__(self, refs):
-        self.list = lambda: iter(refs)
-
-
 def _list(monkeypatch, work, refs, run=""):
-    monkeypatch.setattr(listed, "open_source", lambda *_: _Fake(refs))
+    listing = Listing("images", IngestOptions(), None, Spool(make_chunks(refs), at_once=1))
+    monkeypatch.setattr(listed, "list_images", lambda *_: listing)
     return list(list_chunks("images", str(work), IngestOptions(), run))
 
 
@@ -47,21 +49,7 @@ def test_many_references_are_a_few_small_elements(tmp_path, monkeypatch):
     assert again == list(make_chunks(refs))
     assert [chunk.listed for chunk in chunks] == [4096, 4096, 1808]
     assert all(len(pickle.dumps(chunk)) < 300 for chunk in chunks)
-    assert (tmp_path / "listed.json").read_text() == "10000"
-
-
-def test_the_next_chunk_is_listed_when_it_is_asked_for(tmp_path, monkeypatch):
-    seen = []
-
-    def refs():
-        for n in range(3 * 4096):
-            seen.append(n)
-            yield ImageRef(f"{n}", 1, 0)
-
-    monkeypatch.setattr(listed, "open_source", lambda *_: _Fake(refs()))
-    chunks = list_chunks("images", str(tmp_path), IngestOptions())
-    next(chunks)
-    assert len(seen) == 4097
+    assert count_listed(str(tmp_path)) == 10_000
 
 
 def test_the_same_listing_leaves_the_same_files(tmp_path):
@@ -78,4 +66,15 @@ def test_a_run_that_another_one_followed_lists_nothing(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="Another run has begun"):
         _list(monkeypatch, tmp_path, [ImageRef("a", 1, 0)], first)
     assert not (tmp_path / "listed").exists()
-    assert count_path(str(tmp_path)) == f"{tmp_path}/listed.json"
+
+
+def test_a_run_takes_the_listing_that_was_kept_for_it_and_no_other(tmp_path):
+    images, work = write_folder(tmp_path / "images", per_class=5), str(tmp_path / "work")
+    run = begin_run(work)
+    kept = keep_listing(list_images(str(images), IngestOptions()), work, run)
+    (images / "cat" / "000.png").unlink()
+    assert list(list_chunks(str(images), work, IngestOptions(), run)) == kept
+    (of_another,) = list_chunks(str(images), work, IngestOptions(), begin_run(work))
+    assert (kept[0].listed, of_another.listed) == (10, 9)
+    forget_listing(work)
+    assert count_listed(work) is None

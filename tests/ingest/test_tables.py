@@ -18,8 +18,7 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.options import FeedingOptions
 from image_pipeline.components.feeding.selection import make_order, select
 from image_pipeline.components.ingest import prepare
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import fingerprint, open_source
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.ingest.prepared_rows import PreparedChunk
 from image_pipeline.components.ingest.run import run_retry
@@ -296,8 +295,7 @@ def test_the_fingerprint_sees_a_renamed_column(images, rows, tmp_path):
     found = []
     for name in ("age", "years"):
         options = IngestOptions(root_dir=str(images), columns={name: "age"})
-        options = complete_options(str(table), options)
-        found.append(fingerprint(str(table), options, open_source(str(table), options).list()))
+        found.append(list_images(str(table), options).fingerprint)
     assert found[0] != found[1]
 
 

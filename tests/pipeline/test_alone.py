@@ -8,6 +8,7 @@ import pytest
 
 from image_pipeline.commands import run
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.listing import Listing
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.locks import hold_lock
 from image_pipeline.components.transform.options import TransformOptions
@@ -19,14 +20,18 @@ pytestmark = pytest.mark.unit
 FAR = ["--runner=FlinkRunner"]
 
 
+def _listing():
+    return Listing(None, IngestOptions(), None, None)
+
+
 @pytest.mark.parametrize(
     ("module", "name", "folders", "call"),
     [
         (
             ingest,
             "run_ingest",
-            ["a", "b", "b/.work"],
-            lambda: ingest.ingest_folder("a", "b", IngestOptions(), FAR),
+            ["b", "b/.work"],
+            lambda: ingest.ingest_folder(_listing(), "b", FAR),
         ),
         (
             ingest,
@@ -61,7 +66,7 @@ def test_paths_are_absolute(module, name, folders, call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda out: ingest.ingest_folder("images", out, IngestOptions(), []),
+        lambda out: ingest.ingest_folder(_listing(), out, []),
         lambda out: ingest.retry_folder("images", out, None, []),
         lambda out: run._run_and_tell(types.SimpleNamespace(output_dir=out), None, False, True),
         lambda out: analysis.analyze_folder("data", out, ViewOptions(), TransformOptions(), []),
@@ -96,7 +101,7 @@ def test_an_ingest_that_was_taken_for_dead_writes_nothing_more(tmp_path, monkeyp
     monkeypatch.setattr(ingest, "run_ingest", lambda *_: take_over())
     monkeypatch.setattr(ingest, "write_source", lambda *_: pytest.fail("It was written."))
     with pytest.raises(UserError, match="has taken over"):
-        ingest.ingest_folder("images", str(tmp_path), IngestOptions(), [])
+        ingest.ingest_folder(_listing(), str(tmp_path), [])
 
 
 @pytest.mark.parametrize("when", ["between components", "after the last"])

@@ -10,8 +10,7 @@ import pytest
 from image_pipeline.api import ingest
 from image_pipeline.components.dataset.manifest import read_manifest
 from image_pipeline.components.errors import UserError
-from image_pipeline.components.ingest.complete_options import complete_options
-from image_pipeline.components.ingest.open_source import fingerprint, open_source
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.config import load_config
 from tests.data_set_files import make_table, write_parquet, write_tar, write_tfrecord
@@ -87,8 +86,7 @@ def test_init_names_what_it_found_and_its_choice_runs(tmp_path, kind):
 
 def _fingerprint(images):
     """By which `run` tells whether anything has changed."""
-    options = complete_options(images, IngestOptions())
-    return fingerprint(images, options, open_source(images, options).list())
+    return list_images(images, IngestOptions()).fingerprint
 
 
 def test_a_changed_file_is_another_source(tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.run.spans import find_images, survey_source
 from tests.drawings import write_folder
@@ -54,19 +55,22 @@ def test_a_folder_has_no_spans_to_choose_from(photos, span, window, message):
         find_images(str(photos / "day-3"), span, window)
 
 
+def _survey(pattern, window):
+    source = find_images(pattern, None, window)
+    return survey_source(source, list_images(source.folders[-1].path, IngestOptions()))
+
+
 def test_all_folders_are_listed_together_and_each_has_its_fingerprint(photos):
-    source = find_images(f"{photos}/day-{{SPAN}}", None, "all")
-    survey, earlier = survey_source(source, IngestOptions())
+    survey, earlier = _survey(f"{photos}/day-{{SPAN}}", "all")
     assert survey.found == 14
     assert survey.classes == {"cat": 5, "dog": 5, "owl": 4}
     assert list(earlier) == [3, 5]
-    alone, none = survey_source(find_images(f"{photos}/day-8", None, 1), IngestOptions())
+    alone, none = _survey(f"{photos}/day-8", 1)
     assert (alone.fingerprint, none) == (survey.fingerprint, {})
     assert len({survey.fingerprint, *earlier.values()}) == 3
 
 
 def test_an_empty_span_is_an_error(tmp_path):
     (tmp_path / "day-1").mkdir()
-    source = find_images(f"{tmp_path}/day-{{SPAN}}", None, 1)
     with pytest.raises(UserError, match="day-1' holds no files"):
-        survey_source(source, IngestOptions())
+        _survey(f"{tmp_path}/day-{{SPAN}}", 1)

@@ -1,0 +1,121 @@
+"""What there is to ingest: one pass over a source, and what it tells before any image is read.
+
+The folder is listed once, or the table read once; the references are kept in a temporary file
+until a run takes them, see `listed`.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterator
+
+from image_pipeline.components.generators.generator import SHARDS_AT_ONCE
+from image_pipeline.components.ingest.open_source import open_complete
+from image_pipeline.components.ingest.options import IngestOptions
+from image_pipeline.components.ingest.path_patterns import names_of
+from image_pipeline.components.ingest.source_kind import kind_of, open_generator
+from image_pipeline.components.sources.folder import OUTSIDE
+from image_pipeline.components.sources.references import (
+    Chunk,
+    ImageRef,
+    Source,
+    fingerprint_refs,
+    make_chunks,
+)
+from image_pipeline.components.sources.skipping import names_other_kind
+from image_pipeline.components.spool import Spool
+
+_MOST_OFFERED = 64  # Results that TFX has already are not ingested, and their listings not taken.
+
+
+@dataclasses.dataclass
+class Listing:
+    """The images of a source, or the shards of a generator, judged by their names alone.
+
+    Attributes:
+      images: the folder, archive or table, or its URI; or the generator.
+      options: of ingest, with all that a table says of its columns.
+      source: what reads them.
+      chunks: the references, as units of work.
+      fingerprint: changes if any file is added, removed or touched.
+      found: number of files, rows or shards.
+      classes: number of files of each class or tag; none of values.
+      usable: how many are known of no problem.
+      first_problem: what is wrong with the first that says so; "" if none does.
+      outside: number of links or rows that lead out of the folder and are not followed.
+      paths_outside: the first and the last of these by name.
+    """
+
+    images: str
+    options: IngestOptions
+    source: Source
+    chunks: Spool[Chunk]
+    fingerprint: str = ""
+    found: int = 0
+    classes: dict[str, int] = dataclasses.field(default_factory=dict)
+    usable: int = 0
+    first_problem: str = ""
+    outside: int = 0
+    paths_outside: tuple[str, ...] = ()
+
+    def refs(self) -> Iterator[ImageRef]:
+        """The references in their order."""
+        return (ref for chunk in self.chunks for ref in chunk.refs)
+
+
+def list_images(images: str, options: IngestOptions) -> Listing:
+    """Lists a folder, an archive or a table; of a generator, the shards.
+
+    Args:
+      images: the folder, archive or table, or its URI; or a generator.
+      options: of ingest.
+
+    Raises:
+      UserError: if the options do not fit what is given, or it cannot be listed.
+    """
+    source, options = open_complete(images, options)
+    kind = kind_of(images)
+    refs = source.list()
+    chunks = make_chunks(refs) if kind.lists_images else make_chunks(refs, SHARDS_AT_ONCE)
+    listing = Listing(images, options, source, Spool(chunks, at_once=1))
+    columns: tuple[object, ...] = (options.columns, options.column_types) if kind.has_rows else ()
+    if not kind.lists_images:  # What the images are is in the code that makes them.
+        columns += (open_generator(images, options).version,)
+    listing.fingerprint = fingerprint_refs(_count(listing), columns)
+    return listing
+
+
+def _count(listing: Listing) -> Iterator[ImageRef]:
+    """Passes the references on, and counts them."""
+    options, classes = listing.options, collections.Counter[str]()
+    with_sounds = options.prepare.sound is not None
+    counts_classes = kind_of(listing.images).lists_images
+    for ref in listing.refs():
+        listing.found += 1
+        if ref.problem == OUTSIDE:
+            listing.outside += 1
+            paths = *listing.paths_outside, ref.path
+            listing.paths_outside = min(paths), max(paths)
+        listing.usable += ref.problem is None
+        listing.first_problem = listing.first_problem or ref.message
+        may_be_image = ref.said is not None or not names_other_kind(ref.path, with_sounds)
+        if counts_classes and may_be_image and not ref.problem:
+            classes.update(names_of(ref, options))
+        yield ref
+    listing.classes = dict(sorted(classes.items()))
+    listing.classes = dict(sorted(classes.items()))
+
+
+_offered: dict[tuple[str, str, str], Listing] = {}
+
+
+def offer(listing: Listing, options: IngestOptions) -> None:
+    """Keeps a listing for whoever is to ingest these images with these options, see `take`."""
+    _offered[listing.images, options.to_json(), listing.fingerprint] = listing
+    if len(_offered) > _MOST_OFFERED:
+        del _offered[next(iter(_offered))]
+
+
+def take(images: str, options: IngestOptions, fingerprint: str) -> Listing:
+    """The listing that was offered in this process, once; or else what is listed now."""
+    found = _offered.pop((images, options.to_json(), fingerprint), None)
+    return found or list_images(images, options)

@@ -1,0 +1,58 @@
+"""Items that are made once and asked for several times, kept in a temporary file meanwhile."""
+
+import itertools
+import pickle
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Spool(Generic[Item]):
+    """Passes items on as they are made, and keeps them; whoever asks again gets those of the file.
+
+    Nothing is made before it is asked for, and nothing twice; an error ends every pass at the same
+    item. What was kept is deleted with the spool. Its place is that of Python's temporary files
+    (`TMPDIR`).
+    """
+
+    def __init__(self, items: Iterable[Item], at_once: int = 256):
+        """Makes nothing yet.
+
+        Args:
+          items: what is kept: anything that can be pickled.
+          at_once: how many are held in memory, and written together.
+        """
+        self._items, self._at_once = iter(items), at_once
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the spool)
+        self._ends = [0]
+        self._error: Exception | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        """All items in their order; those that nobody has asked for yet are made now."""
+        for at in itertools.count():
+            items = self._read(at) if at < len(self._ends) - 1 else self._make()
+            if not items:
+                return
+            yield from items
+
+    def _make(self) -> list[Item]:
+        items: list[Item] = []
+        try:
+            items.extend(itertools.islice(self._items, self._at_once))
+        except Exception as error:
+            self._error = self._error or error
+        if items:
+            data = zlib.compress(pickle.dumps(items, pickle.HIGHEST_PROTOCOL), 1)
+            self._file.seek(self._ends[-1])
+            self._file.write(data)
+            self._ends.append(self._ends[-1] + len(data))
+        elif self._error is not None:
+            raise self._error
+        return items
+
+    def _read(self, at: int) -> list[Item]:
+        self._file.seek(self._ends[at])
+        return pickle.loads(zlib.decompress(self._file.read(self._ends[at + 1] - self._ends[at])))

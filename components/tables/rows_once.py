@@ -1,0 +1,60 @@
+"""The rows of tables, read once however often they are asked for."""
+
+import functools
+from collections.abc import Iterator
+
+from image_pipeline.components.sources.rows import Row
+from image_pipeline.components.sources.source_kinds import (
+    Asked,
+    Files,
+    kind_of,
+    list_tables,
+    name_tables,
+    read_rows,
+)
+from image_pipeline.components.spool import Spool
+
+
+class TableRows:
+    """The rows of a table, or of all tables of a pattern or a data set."""
+
+    def __init__(self, path: str, columns: Asked):
+        """Reads nothing yet.
+
+        Args:
+          path: of the table, or a pattern of one a split.
+          columns: what is known of the columns, by what they are; of arrays, it decides which are
+            read, and how.
+        """
+        self._path, self._columns = path, dict(columns)
+        self._rows = Spool(self._read())
+
+    @functools.cached_property
+    def tables(self) -> Files:
+        """The tables, and the split that each one's name names; raises as `list_tables`."""
+        return list_tables(self._path)
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        """Each row, with the number of its table. Raises UserError if a table cannot be read."""
+        return iter(self._rows)
+
+    def with_places(self) -> Iterator[tuple[str, Row]]:
+        """Each row, with its place as a message names it: `tables/train.csv:17`."""
+        for number, row in self:
+            yield f"{self.tables[number][0]}:{row.line}", row
+
+    def with_names(self) -> Iterator[tuple[str, str | None, Row]]:
+        """Each row, with what it is called (`train.csv:17`), and the split of its table's name."""
+        names = name_tables([path for path, _ in self.tables])
+        for number, row in self:
+            yield f"{names[number]}:{row.line}", self.tables[number][1], row
+
+    def of_columns(self, columns: Asked) -> "TableRows":
+        """The rows as they are read once the columns are known: read anew for arrays only."""
+        is_same = dict(columns) == self._columns or not kind_of(self._path).reads_asked
+        return self if is_same else TableRows(self._path, columns)
+
+    def _read(self) -> Iterator[tuple[int, Row]]:
+        for number, (path, _) in enumerate(self.tables):
+            for row in read_rows(path, self._columns):
+                yield number, row

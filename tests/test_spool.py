@@ -1,0 +1,45 @@
+"""What is spooled is made once, and is the same for all who ask."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from image_pipeline.components.spool import Spool
+
+pytestmark = pytest.mark.unit
+
+
+@given(st.lists(st.integers() | st.text() | st.binary()), st.integers(1, 9), st.data())
+def test_all_who_ask_get_all_items_in_their_order_and_each_is_made_once(items, at_once, data):
+    made = []
+    spool = Spool((made.append(item) or item for item in items), at_once)
+    readers = [iter(spool) for _ in range(3)]
+    read = [[] for _ in readers]
+    for _ in range(data.draw(st.integers(0, 20))):  # They take turns, none to its end.
+        which = data.draw(st.integers(0, 2))
+        read[which].extend(itertools.islice(readers[which], data.draw(st.integers(0, 4))))
+    for reader, own in zip(readers, read, strict=True):
+        own.extend(reader)
+    assert read == [items] * 3 and made == items and list(spool) == items
+
+
+def test_no_more_is_made_than_is_asked_for_at_once():
+    made = []
+    spool = Spool((made.append(n) or n for n in range(100)), 10)
+    assert made == []
+    assert next(iter(spool)) == 0 and made == list(range(10))
+
+
+def test_an_error_ends_every_pass_at_the_same_item():
+    def fail():
+        yield from range(7)
+        raise ValueError("the eighth")
+
+    spool = Spool(fail(), 5)
+    for _ in range(2):
+        read = []
+        with pytest.raises(ValueError, match="the eighth"):
+            read.extend(each for each in iter(spool) if read.append(each))
+        assert read == list(range(7))
