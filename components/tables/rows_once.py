@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Iterator
 
+from image_pipeline.components.sources.file_names import name_tables
 from image_pipeline.components.sources.rows import Row
 from image_pipeline.components.sources.source_kinds import (
     Asked,
