@@ -10,7 +10,6 @@ from image_pipeline.components.sources.source_kinds import (
     Files,
     kind_of,
     list_tables,
-    name_tables,
     read_rows,
 )
 from image_pipeline.components.spool import Spool
