@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from image_pipeline.components import files
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import describe_error
 from image_pipeline.components.sources.file_names import (
     SPLIT,
     Files,
@@ -196,7 +197,12 @@ def list_tables(images: str) -> Files:
     """
     if SPLIT in images:
         return list_splits(images)
-    found = kind_of(images).files(images.rstrip("/"))
+    kind = kind_of(images)
+    try:
+        found = kind.files(images.rstrip("/"))
+    except (OSError, LookupError, TypeError, ValueError) as error:  # Of a list that is damaged.
+        why = f"{images!r} is {kind.name}, but what lists its files cannot be read"
+        raise UserError(f"{why} ({describe_error(error)}); make it again.") from error
     if not found:
         raise UserError(f"There is no table {images!r}; check --images.")
     is_said = len({split for _, split in found if split is not None}) > 1

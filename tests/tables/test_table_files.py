@@ -169,6 +169,23 @@ def write_saved(folder):
     return str(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("state.json", "{", "JSONDecodeError: Expecting property name"),
+        ("state.json", '{"_data_files": [{}]}', "KeyError: 'filename'"),
+        ("dataset_dict.json", "[]", "TypeError: list indices"),
+        ("dataset_dict.json", '{"splits": ["train"]}', "FileNotFoundError: "),
+        ("dataset_info.json", '{"splits": [{}]}', "KeyError: 'name'"),
+    ],
+)
+def test_a_data_set_whose_own_list_is_damaged_is_refused(tmp_path, name, content, why):
+    (tmp_path / "features.json").write_text("{}")
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=f"what lists its files cannot be read .{why}"):
+        list_tables(str(tmp_path))
+
+
 def test_what_datasets_saved_is_read(tmp_path):
     images = write_saved(tmp_path / "saved")
     assert kind_of(images).is_table and _splits_of(images) == ["train", "eval"]
