@@ -23,53 +23,47 @@ _OF_SAID = {"row": str} | dict.fromkeys(("label", "group", "split"), str | None)
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnSource:
+class OwnObject:
     """What the user's function opens; what it does wrong is told in a sentence.
 
     Attributes:
       root: `source:MODULE:FUNCTION`, and perhaps a colon and the text to call the function with.
+      lister: the method that lists images: "list" or "rows".
     """
 
     root: str
+    lister: str
 
     @functools.cached_property
-    def _source(self) -> Any:
-        module, function, *rest = [*self.root.removeprefix(_PREFIX).split(":", 2), ""][:3]
+    def _opened(self) -> Any:
+        prefix, module, function, *rest = [*self.root.split(":", 3), "", ""][:4]
         if not module or not function.isidentifier():
             raise UserError(
-                "--images must be source:MODULE:FUNCTION or source:MODULE:FUNCTION:TEXT, such as "
-                f"source:my_photos:open_source:photos.db, got {self.root!r}."
+                f"--images must be {prefix}:MODULE:FUNCTION or {prefix}:MODULE:FUNCTION:TEXT, such "
+                f"as {prefix}:my_photos:open_source:photos.db, got {self.root!r}."
             )
-        source = self._call("", load_named("--images", f"{module}.{function}"), *filter(None, rest))
-        if missing := [n for n in ("list", "read") if not callable(getattr(source, n, None))]:
+        opened = self._call("", load_named("--images", f"{module}.{function}"), *filter(None, rest))
+        if missing := [n for n in (self.lister, "read") if not callable(getattr(opened, n, None))]:
             raise UserError(
-                f"{self.root} must open an object with list() and read(ref, most_bytes), but that "
-                f"of type {type(source).__name__} has no {missing[0]}."
+                f"{self.root} must open an object with {self.lister}() and read(…, most_bytes), "
+                f"but that of type {type(opened).__name__} has no {missing[0]}."
             )
-        return source
+        return opened
 
-    def list(self) -> Iterator[ImageRef]:
-        """The references that the user's `list` gives.
-
-        Raises:
-          UserError: if it fails, or gives anything else.
-        """
-        found = self._call("list() of ", self._source.list)
+    def iterate(self) -> Iterator[Any]:
+        """What the user's lister gives; raises UserError if it fails."""
+        called = f"{self.lister}() of "
+        found = self._call(called, getattr(self._opened, self.lister))
         if not isinstance(found, Iterable):
             kind = type(found).__name__
-            raise UserError(
-                f"list() of {self.root} must give ImageRefs, but gave {kind}; yield them."
-            )
-        refs, number = iter(found), 0
-        while (ref := self._call("list() of ", next, refs, _END)) is not _END:
-            if problem := _explain_wrong(ref):
-                raise UserError(f"list() of {self.root} must give {problem} (number {number}).")
-            number += 1
-            yield ref
+            raise UserError(f"{called}{self.root} must yield, but gave {kind}; yield each image.")
+        items = iter(found)
+        while (item := self._call(called, next, items, _END)) is not _END:
+            yield item
 
-    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+    def read(self, image: Any, most_bytes: int) -> bytes:
         """The bytes of the user's `read`, or its array as `.npy` bytes; see `Source.read`."""
-        found = self._call("read() of ", self._source.read, ref, most_bytes)
+        found = self._call("read() of ", self._opened.read, image, most_bytes)
         if isinstance(found, np.ndarray):
             if found.dtype.hasobject:
                 raise BadImage(UNSUPPORTED, "read() gave an array of Python objects; give uint8")
@@ -79,9 +73,10 @@ class OwnSource:
         if isinstance(found, bytearray | memoryview):
             found = bytes(found)
         if not isinstance(found, bytes):
+            called = getattr(image, "path", image)
             raise UserError(
                 f"read() of {self.root} must give bytes or an array, but gave "
-                f"{type(found).__name__} for {ref.path!r}."
+                f"{type(found).__name__} for {called!r}."
             )
         return found[:most_bytes]
 
@@ -93,6 +88,36 @@ class OwnSource:
             raise
         except (Exception, SystemExit) as error:
             raise UserError(f"{what}{self.root} fails: {describe_error(error)}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnSource:
+    """References that the user's object lists and reads.
+
+    Attributes:
+      root: see `OwnObject`.
+    """
+
+    root: str
+
+    @functools.cached_property
+    def _own(self) -> OwnObject:
+        return OwnObject(self.root, "list")
+
+    def list(self) -> Iterator[ImageRef]:
+        """The references that the user's `list` gives.
+
+        Raises:
+          UserError: if it fails, or gives anything else.
+        """
+        for number, ref in enumerate(self._own.iterate()):
+            if problem := _explain_wrong(ref):
+                raise UserError(f"list() of {self.root} must give {problem} (number {number}).")
+            yield ref
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """What the user's `read` gives for a reference; see `Source.read`."""
+        return self._own.read(ref, most_bytes)
 
 
 def _explain_wrong(ref: object) -> str:

@@ -11,6 +11,7 @@ from image_pipeline.browse.views import Views, ViewSettings
 from image_pipeline.components.dataset.manifest import Manifest
 from image_pipeline.components.feeding.analysis import read_graph
 from image_pipeline.components.sources.own_source import OWN_SOURCE
+from image_pipeline.components.tables.own_rows import OWN_ROWS
 from image_pipeline.named_folder import Source, find_graph, find_whole_run
 from image_pipeline.run.source_note import read_source
 from image_pipeline.run_config import read_config
@@ -69,7 +70,8 @@ def open_session(asked: Asked) -> Session:
 def _find_noted(data_dir: str, manifest: Manifest) -> str | None:
     """What ingest noted as images, but no code: looking at others' data sets runs none."""
     noted = read_source(data_dir, manifest)
-    return None if noted is None or OWN_SOURCE.names(noted) else noted
+    runs_code = noted is not None and (OWN_SOURCE.names(noted) or OWN_ROWS.names(noted))
+    return None if runs_code else noted
 
 
 def _choose_settings(asked: Asked, source: Source) -> ViewSettings | None:

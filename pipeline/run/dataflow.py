@@ -16,7 +16,6 @@ from image_pipeline.components.beam.flags import find_given, parse_flags
 from image_pipeline.components.errors import UserError
 from image_pipeline.components.messages import find_line
 from image_pipeline.run.dataflow_options import DataflowOptions
-from image_pipeline.run.engine import NAMED_CODE
 
 # Any of these installs this project on the workers.
 _CODE = ("sdk_container_image", "setup_file", "extra_packages")
@@ -147,7 +146,7 @@ def check_remote(**paths: str) -> None:
       UserError: naming the option.
     """
     for name, path in paths.items():
-        if files.is_local(path) and not NAMED_CODE.match(path):
+        if files.is_local(path) and not path.startswith(files.CODE_PREFIXES):
             raise UserError(
                 f"--{name}={path}: Dataflow's machines cannot read this machine's folders; copy "
                 "it to a bucket, and give its gs:// URI."

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import socket
 import urllib.request
@@ -21,7 +20,6 @@ _JOB_SERVERS = {
     "FlinkRunner": ("flink_job_server_jar", "make flink", "build/flink/job-server.jar"),
     "SparkRunner": ("spark_job_server_jar", "make spark", "build/spark/job-server.jar"),
 }
-NAMED_CODE = re.compile(r"(source|generator):")
 
 
 def choose_engine(
@@ -55,7 +53,7 @@ def make_paths_absolute(beam_args: Sequence[str], *paths: str) -> list[str]:
     """
     if LOCAL_BEAM_ARGS[0] in beam_args:
         return list(paths)
-    return [path if NAMED_CODE.match(path) else files.make_absolute(path) for path in paths]
+    return list(map(files.make_absolute, paths))
 
 
 def check_engine(beam_args: Sequence[str]) -> None:

@@ -20,13 +20,12 @@ def find_own_modules(images_dir: str | None, preprocessing_fn: str | None) -> di
     """The top modules that are not this project's, by what names them.
 
     Args:
-      images_dir: perhaps `source:MODULE:FUNCTION` or `generator:MODULE:FUNCTION`.
+      images_dir: perhaps names a person's code, as `source:MODULE:FUNCTION` does.
       preprocessing_fn: a dotted path; None where nothing is analysed.
     """
     named = {}
-    kind, _, rest = (images_dir or "").partition(":")
-    if kind in ("source", "generator"):
-        named[f"--images={images_dir}"] = rest
+    if images_dir is not None and images_dir.startswith(files.CODE_PREFIXES):
+        named[f"--images={images_dir}"] = images_dir.partition(":")[2]
     if preprocessing_fn is not None:
         named[f"transform.preprocessing_fn={preprocessing_fn}"] = preprocessing_fn
     tops = {name: path.partition(":")[0].partition(".")[0] for name, path in named.items()}

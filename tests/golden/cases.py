@@ -280,4 +280,5 @@ CASES = {
         _say("generator:tests.golden.sources:generate"), {"generator": {"shards": 3}}
     ),
     "own source": Case(_say("source:tests.golden.sources:open_source")),
+    "own rows": Case(_say("rows:tests.golden.sources:Rows")),
 }

@@ -91,7 +91,7 @@ def test_its_own_reports_of_bad_images_pass(module):
         ("Photos:fails", r"list\(\) of source:.*:Photos:fails fails: KeyError: 'gone'"),
         ("Photos:exits", r"list\(\) of source:.*:Photos:exits fails: SystemExit: no photos"),
         ("Photos:wrong", r"must give an ImageRef with a path, but gave 'b.png' \(number 1\)"),
-        ("Answers:None", r"must give ImageRefs, but gave NoneType; yield them"),
+        ("Answers:None", r"list\(\) of .* must yield, but gave NoneType; yield each"),
         ("Answers:[ImageRef('a', 1, 0), None]", r"with a path, but gave None \(number 1\)"),
         ("Answers:[ImageRef('', 1, 0)]", r"must give an ImageRef with a path"),
         ("Answers:[ImageRef(b'a', 1, 0)]", r"must give path as str, but gave b'a' \(number 0\)"),

@@ -1,0 +1,94 @@
+"""A source of the user's own that gives rows, as a table has them: `rows:MODULE:FUNCTION`.
+
+What images are, classes, tags, values, masks or boxes, is told by the names of the cells, as in a
+table; what they show is read by their names.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from image_pipeline.components.errors import UserError
+from image_pipeline.components.messages import show
+from image_pipeline.components.sources.held import HeldImage, Place
+from image_pipeline.components.sources.own_source import OwnObject
+from image_pipeline.components.sources.references import ImageRef
+from image_pipeline.components.sources.rows import NAME, Row
+from image_pipeline.components.sources.source_kinds import Asked, SourceKind
+from image_pipeline.components.tables.table import Table
+
+_PREFIX = "rows:"
+_KIND = "own row"  # of places
+_IMAGES = ("image", "mask")
+
+
+def read_own_rows(called: str, columns: Asked) -> Iterator[Row]:
+    """The rows that the user's `rows` gives: dicts of cells.
+
+    Args:
+      called: `MODULE:FUNCTION`, and perhaps a colon and a text.
+      columns: the cells that are the image and the mask, if they are not called so.
+
+    Raises:
+      UserError: if it fails, or gives anything else.
+    """
+    root = f"{_PREFIX}{called}"
+    for number, cells in enumerate(_open(root).iterate()):
+        if not isinstance(cells, Mapping) or not all(isinstance(name, str) for name in cells):
+            raise UserError(
+                f"rows() of {root} must give a dict of cells for each image, by their names, as "
+                f'{{"image": "1.jpg", "label": "cat"}}, but gave {show(cells)} (number {number}).'
+            )
+        yield _make_row(root, number, cells, [columns.get(role) or role for role in _IMAGES])
+
+
+def _make_row(root: str, number: int, cells: Mapping[str, Any], of_images: list[str]) -> Row:
+    """The cells, with images for their names, or for references that tell sizes and times, too."""
+    held: dict[str, Any] = {}
+    for name in of_images:
+        cell = cells.get(name)
+        if cell in (None, ""):
+            continue
+        ref = ImageRef(cell, 0, 0) if isinstance(cell, str) else cell
+        if not isinstance(ref, ImageRef):
+            problem = f"{name!r} must be a name that read() takes, or an ImageRef, got {show(cell)}"
+            return Row(number, {}, problem)
+        place = Place(root, _KIND, number, 1, ref.path)
+        held[name] = HeldImage(place, ref.size_bytes, ref.modified_ns)
+    named = {NAME: held[of_images[0]].place.inside} if of_images[0] in held else {}
+    return Row(number, {**named, **cells, **held})
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnRows(Table):
+    """The rows, whose images and masks the user's `read` gives."""
+
+    def reference(self, place: str, split: str | None, row: Row) -> ImageRef:
+        """The image of a row, see `Table.reference`; its mask has a name of its own."""
+        ref = super().reference(place, split, row)
+        if ref.mask is None or ref.mask.place is None:
+            return ref
+        mask = dataclasses.replace(ref.mask, path=ref.mask.place.inside)
+        return dataclasses.replace(ref, mask=mask)
+
+    def read(self, ref: ImageRef, most_bytes: int) -> bytes:
+        """The bytes of the user's `read(name, most_bytes)`; see `Source.read`."""
+        assert ref.place is not None  # Rows name nothing else.
+        return _open(self.path).read(ref.place.inside, most_bytes)
+
+
+@functools.lru_cache(maxsize=4)
+def _open(root: str) -> OwnObject:
+    return OwnObject(root, "rows")
+
+
+OWN_ROWS = SourceKind(
+    name="rows of your own",
+    prefix=_PREFIX,
+    files=lambda images: [(images, None)],
+    folder=lambda images: images,
+    rows=read_own_rows,
+    open=lambda images, options: OwnRows(images, options),
+    has_parts=False,
+)
