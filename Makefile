@@ -18,7 +18,7 @@ IMPORTED := image_pipeline.api, image_pipeline.run.local, image_pipeline.report.
 LINK := mkdir -p build/links/image_pipeline && \
   ln -sfn $(CURDIR)/components $(CURDIR)/pipeline/* build/links/image_pipeline/
 
-.PHONY: demo notebook quick test test-wide test-all wheel-check fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
+.PHONY: demo notebook quick test pytest test-wide test-all wheel-check fresh-check check options docs pictures flink spark prism interop end-to-end bench bench-smoke bench-page browse-check image-check lock clean
 
 demo: $(READY)  ## the whole pipeline on handwritten digits
 	$(BIN)/image-pipeline demo
@@ -37,7 +37,10 @@ PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder \
 quick: $(READY) check  ## style, types, and the unit tests that need no TensorFlow: for the inner loop
 	$(BIN)/python -m pytest --quick -m "unit and not e2e and not wide" --numprocesses auto
 
-test: $(READY) check  ## all that protects data, goldens, a whole run a kind of label: before a commit
+test: $(READY)  ## all that protects data, goldens, a whole run a kind of label: before a commit
+	@$(MAKE) --no-print-directory --jobs=2 check pytest
+
+pytest: $(READY)
 	$(PYTEST) -m "not wide"
 
 test-wide: $(READY)  ## what `make test` leaves out: engines, notebooks, the docs, wide matrices and properties

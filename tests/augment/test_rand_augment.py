@@ -17,6 +17,7 @@ from image_pipeline.components.augment.rand_augment import (
 from image_pipeline.components.dataset.record import IGNORED
 from tests.augment.test_tone import _spread_levels as spread_levels
 from tests.augment.ways import make_batch, make_keys, run_in_all_ways
+from tests.tiers import wide
 
 pytestmark = pytest.mark.unit
 
@@ -126,7 +127,11 @@ def _augment(image, mask, operation, is_negative, options):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"steps": 1}, {"steps": 1, "magnitude": 3.3, "fill": 128}, {"steps": 2, "magnitude": 10}],
+    [
+        wide({"steps": 1}),
+        {"steps": 1, "magnitude": 3.3, "fill": 128},
+        {"steps": 2, "magnitude": 10},
+    ],
 )
 @pytest.mark.parametrize("size", [(7, 5), (24, 30)])
 def test_every_level_is_the_oracles(settings, size):
@@ -214,7 +219,7 @@ def test_boxes_move_with_their_images():
     assert 5 < unmoved.sum() < 45
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", [1, wide(3)])
 def test_shapes_types_and_absent_parts_stay(channels):
     batch = make_batch(20, 9, 9, channels)
     after = run_in_all_ways(rand_augment, batch, make_keys(20), RandAugment())

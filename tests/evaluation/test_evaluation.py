@@ -207,7 +207,7 @@ def test_a_record_alone_is_counted_too():
 
 @pytest.mark.parametrize(
     ("min_improvement", "is_enough"),
-    [wide(None, True), wide(-0.01, True), (0.0, True), (0.01, False)],
+    [wide(None, True), wide(-0.01, True), wide(0.0, True), (0.01, False)],
 )
 def test_a_model_must_be_better_than_the_baseline_by_so_much(
     export_dir, tmp_path, min_improvement, is_enough

@@ -20,12 +20,14 @@ from image_pipeline.components.errors import UserError
 from image_pipeline.components.feeding.random_access import RandomAccess
 from tests.drawings import write_folder
 from tests.ingest_runs import ingest
+from tests.tiers import wide
 
 pytestmark = pytest.mark.beam
 
 READ = """
 import sys
 from image_pipeline.api import random_access
+from tests.tiers import wide
 records = random_access(sys.argv[1])
 items = records.__getitems__(range(len(records)))
 print(len(items), sum(int(item["image"].sum()) for item in items), "tensorflow" in sys.modules)
@@ -117,7 +119,7 @@ def test_it_needs_no_tensorflow(data_set, records):
     assert done.stdout.split() == [str(len(records)), str(sum(_sums(records))), "False"]
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", wide("spawn")])
 def test_processes_share_it(records, start):
     records[0]  # Its file is open before.
     context = multiprocessing.get_context(start)

@@ -71,6 +71,7 @@ def test_boxes_are_placed_around_their_points():
 
 
 @pytest.mark.e2e
+@pytest.mark.wide
 def test_a_batch_is_learned():
     images, labels = draw_batch(8)
     model = build()

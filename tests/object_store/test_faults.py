@@ -116,6 +116,7 @@ def test_an_ingest_outlasts_a_store_that_drops(store, places, outlasting):
     assert read_tree(f"{outlasting}/data") == read_tree(f"{places['local']}/data")
 
 
+@pytest.mark.wide
 def test_an_analysis_outlasts_a_store_that_drops(store, places, graphs, outlasting):
     store.control(fault="drop", kind="each", times=2)
     found = analyze(f"{places['store']}/data", f"{outlasting}/graph")

@@ -85,6 +85,7 @@ def _assert_equal(some, others):
         np.testing.assert_array_equal(labels, other_labels)
 
 
+@pytest.mark.wide
 def test_the_data_set_is_the_command_lines_and_the_components(folder, artifacts):
     arguments = ("--images", folder / "images", "--output", folder / "by_command")
     done = call("ingest", *arguments, "--config", folder / "config.yaml")

@@ -8,6 +8,7 @@ import pytest
 
 from image_pipeline.cli import call
 from tests.drawings import write_folder
+from tests.tiers import wide
 
 pytestmark = pytest.mark.e2e
 
@@ -68,12 +69,12 @@ COMPONENTS = [
     ("image_pipeline.run.local:create_pipeline", ValueError),
     ("image_pipeline.components.ingest.transforms:prepare", OSError),
     ("image_pipeline.components.transform.record_batches:read_views", OSError),
-    ("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
-    ("image_pipeline.components.tasks.classification:read_class_names", ValueError),
-    ("image_pipeline.components.training.resume:fit_from", RuntimeError),
+    wide("tfx.components.statistics_gen.executor:Executor.Do", RuntimeError),
+    wide("image_pipeline.components.tasks.classification:read_class_names", ValueError),
+    wide("image_pipeline.components.training.resume:fit_from", RuntimeError),
     ("image_pipeline.components.training.serving:export_model", OSError),
     (_EVALUATE, TypeError),
-    ("image_pipeline.show.summary:_gather_results", KeyError),
+    wide("image_pipeline.show.summary:_gather_results", KeyError),
 ]
 
 

@@ -167,6 +167,7 @@ def test_an_epoch_that_has_become_shorter_is_refused(tmp_path):
         trainer.run_fn(fn_args)
 
 
+@pytest.mark.wide
 def test_a_finished_training_goes_on_with_more_epochs(tmp_path):
     checkpoints = {"checkpoint_dir": str(tmp_path / "checkpoints")}
     train(tmp_path, training={"epochs": 2, **checkpoints})

@@ -204,6 +204,7 @@ def test_a_cameras_file_gives_nearly_the_pixels_of_its_stored_copy(data_set, vie
     assert _mean_difference(camera, stored[::-1]) > 10  # the measure does tell photos apart
 
 
+@pytest.mark.wide
 def test_a_turned_cameras_file_is_served_upright(view, export_dir):
     picture, turned = Image.fromarray(draw_smooth(1, 300, 400)), io.BytesIO()
     exif = Image.Exif()

@@ -119,6 +119,7 @@ def test_an_ingest(folder):
     assert [way for way in _WAYS if f"NOISE by {way}" not in log] == []
 
 
+@pytest.mark.wide
 def test_an_analysis(folder):
     small = ("--set", "view.height_px=8", "--set", "view.width_px=8")
     place, output = "image_pipeline.components.transform.finish:write_summary", folder / "graph"
