@@ -27,7 +27,6 @@ pytestmark = pytest.mark.beam
 READ = """
 import sys
 from image_pipeline.api import random_access
-from tests.tiers import wide
 records = random_access(sys.argv[1])
 items = records.__getitems__(range(len(records)))
 print(len(items), sum(int(item["image"].sum()) for item in items), "tensorflow" in sys.modules)
