@@ -1,8 +1,9 @@
-"""Memory and CPU time of listing very many images, with references that are made up.
+"""Memory and CPU time of listing very many images, whose references or rows are made up.
 
-    python -m benchmarks.listing [--images 10000000]
+    python -m benchmarks.listing [--images 10000000] [--rows]
 
-Runs the shipped list stage on the local Beam runner, up to where chunks are spread over workers.
+Lists them as ingest does before it begins, and writes the listing to a working folder: references
+of a source of one's own, or with `--rows` those of a CSV file that names objects in a store.
 """
 
 import argparse
@@ -11,12 +12,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-import apache_beam as beam
 import psutil
-from apache_beam.options.pipeline_options import PipelineOptions
 
-from image_pipeline.components.beam.args import LOCAL_BEAM_ARGS
-from image_pipeline.components.ingest.listed import ListedChunk, list_chunks
+from image_pipeline.components.ingest.listed import keep_listing
+from image_pipeline.components.ingest.listing import list_images
 from image_pipeline.components.ingest.options import IngestOptions
 from image_pipeline.components.sources.references import ImageRef
 from image_pipeline.run.used_memory import watch_memory
@@ -42,30 +41,30 @@ class MadeUp:
         raise NotImplementedError
 
 
-def _count(chunk: ListedChunk) -> int:
-    return chunk.listed
+def _write_table(path: pathlib.Path, rows: int) -> str:
+    with path.open("w") as file:
+        file.write("path,class,age\n")
+        for n in range(rows):
+            file.write(f"gs://photos/{n:08d}.jpg,class-{n % 1000:03d},{n % 90}\n")
+    return str(path)
 
 
-def _list(images: int, folder: str) -> None:
-    with beam.Pipeline(options=PipelineOptions(list(LOCAL_BEAM_ARGS))) as root:
-        _ = (
-            root
-            | beam.Create([f"source:benchmarks.listing:MadeUp:{images}"])
-            | beam.FlatMap(list_chunks, folder, IngestOptions())
-            | beam.Reshuffle()
-            | beam.Map(_count)
-            | beam.combiners.ToList()
-            | beam.Map(lambda counts: print(f"{sum(counts):,} in {len(counts):,} chunks"))
-        )
+def _list(images: str, work_dir: str) -> None:
+    listing = list_images(images, IngestOptions(follow_links=True))
+    chunks = keep_listing(listing, work_dir, "")
+    print(f"{listing.found:,} in {len(chunks):,} chunks, {len(listing.classes):,} classes")
 
 
 def main() -> None:
     """Runs and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=10_000_000)
-    images = parser.parse_args().images
+    parser.add_argument("--rows", action="store_true")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        _list(10_000, f"{folder}/warm")
+        images = f"source:benchmarks.listing:MadeUp:{arguments.images}"
+        if arguments.rows:
+            images = _write_table(pathlib.Path(folder, "t.csv"), arguments.images)
         before, process = psutil.Process().memory_info().rss, psutil.Process()
         started, cpu = time.perf_counter(), process.cpu_times()
         with watch_memory() as memory:
@@ -75,7 +74,7 @@ def main() -> None:
     print(
         f"{wall:.1f} s wall, {spent.user + spent.system - cpu.user - cpu.system:.1f} s CPU; "
         f"memory {before / 1e6:,.0f} MB before, {memory.peak_rss_mb:,.0f} MB at most; "
-        f"{kept / images:.1f} B an image in the working folder"
+        f"{kept / arguments.images:.1f} B an image in the working folder"
     )
 
 

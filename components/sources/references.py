@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from image_pipeline.components.sources.column_types import Value
-from image_pipeline.components.sources.held import Place
+from image_pipeline.components.sources.held import Compact, Place
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
+class Said(Compact):
     """What a table says of an image.
 
     Attributes:
@@ -29,7 +29,7 @@ class Said:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ImageRef:
+class ImageRef(Compact):
     """One image to ingest.
 
     Attributes:
@@ -117,18 +117,14 @@ def make_chunks(
 def list_fields(ref: ImageRef) -> list[object]:
     """What `dataclasses.astuple` gives, as JSON has it, in a third of its time."""
     said, place = ref.said, ref.place
-    of_place: object = place and [getattr(place, name) for name in _PLACE_FIELDS]
+    of_place: object = place and Place.fields(place)
     if place and place.within:
         of_place = dataclasses.astuple(place)
-    of_said: object = said and [getattr(said, name) for name in _SAID_FIELDS]
+    of_said: object = said and Said.fields(said)
     if said and said.further:
         of_said = dataclasses.astuple(said)
     file = [ref.path, ref.size_bytes, ref.modified_ns, ref.problem, ref.message]
     return [*file, of_said, ref.mask and list_fields(ref.mask), of_place]
-
-
-_PLACE_FIELDS = [field.name for field in dataclasses.fields(Place)]
-_SAID_FIELDS = [field.name for field in dataclasses.fields(Said)]
 
 
 def fingerprint_refs(refs: Iterable[ImageRef], columns: object = None) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from image_pipeline.components.errors import UserError
+from image_pipeline.components.sources.held import Compact
 
 LOST = "what follows is lost"
 """How the problem of a row ends that may stand for all behind it, too."""
@@ -29,7 +30,7 @@ _MOST_NAME_BYTES = 255  # of a file's name: so many may be in any encoding
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Row(Compact):
     """One row.
 
     Attributes:
